@@ -1,0 +1,133 @@
+"""What does the hub ask of a sandbox, and what may it rely on?
+
+A :class:`Sandbox` runs one call of one tool inside a :class:`Profile` and says what happened as an :class:`Outcome`. It
+never raises for anything that a tool does, and never for a broken engine: both are outcomes. Everything the hub decides
+on (``status``, ``duration_ms``, ``clean``, byte counts) is written by trusted code, never by the tool.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import rfc8785
+
+
+class Status(StrEnum):
+    """How a run ended. ``OK``, ``RAISED`` and ``DOMAIN_ERROR`` are the tool's own doing; the rest is done to it."""
+
+    OK = "ok"
+    RAISED = "raised"  # an exception left the tool; error_type and error_message are set
+    DOMAIN_ERROR = "domain_error"  # a unitools.runtime.DomainError; error_code, error_message, error_details are set
+    BAD_RESULT = "bad_result"  # the tool returned something that is not strict JSON
+    TIMED_OUT = "timed_out"  # wall clock over, killed
+    OUT_OF_MEMORY = "out_of_memory"
+    RESULT_TOO_LARGE = "result_too_large"
+    LOG_FLOOD = "log_flood"
+    EXITED = "exited"  # the process ended without a result (exit, signal, crash)
+    CAPABILITY_BLOCKED = "capability_blocked"  # it tried what the profile does not hold, and that ended it
+    START_FAILED = "start_failed"  # no box could be started: engine down, image missing; nothing ran
+    LOST = "lost"  # contact to the box was lost after the tool may have started
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hard limits of one run. Bytes and milliseconds."""
+
+    wall_ms: int = 10_000
+    cpu_s: int = 10
+    memory_bytes: int = 256 * 1024 * 1024
+    processes: int = 64
+    tmp_bytes: int = 32 * 1024 * 1024
+    result_bytes: int = 256 * 1024
+    result_depth: int = 32
+    log_bytes: int = 64 * 1024
+    log_flood_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one run may reach: the canonical form of Grant ∩ Manifest ∩ Policy.
+
+    ``fs``: (path, action) pairs; ``net``: (scheme, host, port); ``proc``: executables. Empty means denied.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    fs: tuple[tuple[str, str], ...] = ()
+    net: tuple[tuple[str, str, int], ...] = ()
+    proc: tuple[str, ...] = ()
+    browser: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"fs": [list(x) for x in self.fs], "net": [list(x) for x in self.net], "proc": list(self.proc)}
+
+    def digest(self) -> str:
+        """``sha256:…`` of the canonical JSON (RFC 8785): the ``profile_hash`` of evidence."""
+        return "sha256:" + hashlib.sha256(rfc8785.dumps(self.to_json())).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxCall:
+    """One run to be done.
+
+    ``package`` is a zip of the tool's package (its top folder is the first segment of ``module``); ``arguments`` is the
+    JSON text of the keyword arguments, already validated; ``context`` is the JSON form of ``unitools.runtime.Call``;
+    ``name`` identifies the run on the engine (invocation id and attempt) and is unique.
+    """
+
+    name: str
+    package: bytes
+    module: str
+    entry: str
+    arguments: bytes
+    context: dict[str, Any]
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened. ``steps`` are (name, begin_ms, end_ms) relative to the call of :meth:`Sandbox.run`."""
+
+    status: Status
+    value: Any = None
+    report: dict[str, Any] = field(default_factory=dict)  # unitools.runtime.Report as JSON, shape-checked
+    error_code: str = ""
+    error_type: str = ""
+    error_message: str = ""
+    error_details: dict[str, Any] = field(default_factory=dict)
+    blocked: str = ""  # the missing capability, for CAPABILITY_BLOCKED
+    stdout: str = ""
+    stderr: str = ""
+    result_bytes: int = 0
+    duration_ms: float = 0.0
+    cpu_ms: float | None = None
+    max_rss_bytes: int | None = None
+    image: str = ""  # content digest of the image
+    box: str = ""  # id of the container
+    clean: bool = True  # nothing of the run was left behind when it ended by itself
+    steps: tuple[tuple[str, float, float], ...] = ()
+
+
+class Sandbox(Protocol):
+    """A place to run tools. Implementations pass ``tests/contracts/sandbox_contract.py``."""
+
+    def missing(self, profile: Profile) -> tuple[str, ...]:
+        """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``."""
+
+    def run(self, profile: Profile, call: SandboxCall) -> Outcome:
+        """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up and a small grace."""
+
+    def kill(self, name: str) -> None:
+        """End the run with this name, wherever it was started; no error if it is gone."""
+
+    def kill_overdue(self) -> int:
+        """Remove boxes of this hub whose deadline has passed or whose owner is gone; returns how many."""
+
+    def check(self) -> str:
+        """One line for ``doctor``: what answers; raises ``SandboxUnavailable`` with a cure if nothing does."""
+
+    def close(self) -> None:
+        """End all boxes this process started."""

@@ -1,0 +1,1 @@
+"""The roof: settings, addresses and entry points. Its floor is :mod:`toolhub.kernel`."""

@@ -1,0 +1,1 @@
+"""What does everyone share?"""

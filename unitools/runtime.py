@@ -1,0 +1,199 @@
+"""What may a tool's code ask and tell while it runs?
+
+The same module works inside the sandbox and in a plain Python process. It uses the standard library only, because it is
+part of the sandbox image. A tool reads its call with :func:`current_call`, raises one of the domain errors below when the
+answer is a catalogued "no", and records what its answer rests on::
+
+    from unitools import runtime
+
+    def run(sku: str, quantity: int) -> dict:
+        call = runtime.current_call()
+        runtime.used_source("price_list", name="prices-2026-11", version="2026-11-01")
+        runtime.set_ttl(60)
+        if quantity > stock: raise runtime.OutOfStock("Only 3 left.", sku=sku, available=3)
+        return {...}
+
+Errors::
+
+    DomainError
+     ├── InvalidArgument     INVALID_ARGUMENT
+     ├── NotFound            NOT_FOUND
+     ├── Conflict            CONFLICT
+     ├── UpstreamError       UPSTREAM_ERROR
+     ├── NeedsConfirmation   NEEDS_USER_CONFIRMATION
+     ├── ComplianceBlocked   COMPLIANCE_BLOCKED
+     ├── PriceChanged        PRICE_CHANGED
+     ├── OutOfStock          OUT_OF_STOCK
+     └── AddressInvalid      ADDRESS_INVALID
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "AddressInvalid",
+    "Call",
+    "ComplianceBlocked",
+    "Conflict",
+    "DomainError",
+    "InvalidArgument",
+    "NeedsConfirmation",
+    "NotFound",
+    "OutOfStock",
+    "PriceChanged",
+    "Report",
+    "Source",
+    "UpstreamError",
+    "current_call",
+    "running",
+    "set_ttl",
+    "used_source",
+    "warn",
+]
+
+
+class DomainError(Exception):
+    """A "no" that the caller understands. ``details`` must be JSON and hold no personal data: it is shown to the caller."""
+
+    code: ClassVar[str]
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class InvalidArgument(DomainError):
+    code = "INVALID_ARGUMENT"
+
+
+class NotFound(DomainError):
+    code = "NOT_FOUND"
+
+
+class Conflict(DomainError):
+    code = "CONFLICT"
+
+
+class UpstreamError(DomainError):
+    code = "UPSTREAM_ERROR"
+
+
+class NeedsConfirmation(DomainError):
+    code = "NEEDS_USER_CONFIRMATION"
+
+
+class ComplianceBlocked(DomainError):
+    code = "COMPLIANCE_BLOCKED"
+
+
+class PriceChanged(DomainError):
+    code = "PRICE_CHANGED"
+
+
+class OutOfStock(DomainError):
+    code = "OUT_OF_STOCK"
+
+
+class AddressInvalid(DomainError):
+    code = "ADDRESS_INVALID"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The call that is being answered. ``started_at`` is UTC; a replay sets it to the recorded time."""
+
+    call_id: str = "local"
+    tool_id: str = ""
+    tool_version: str = ""
+    locale: str = "en-US"
+    currency: str = "USD"
+    timezone: str = "UTC"
+    dry_run: bool = False
+    idempotency_key: str | None = None
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Call:
+        known = {k: v for k, v in data.items() if k in cls.__slots__ and v is not None}
+        if isinstance(known.get("started_at"), str):
+            known["started_at"] = datetime.fromisoformat(known["started_at"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One thing the answer rests on: a rule set, a price list, a document, with the version that was used."""
+
+    type: str
+    name: str
+    version: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"type": self.type, "name": self.name, "version": self.version}
+
+
+@dataclass(slots=True)
+class Report:
+    """What a tool said beside its return value."""
+
+    sources: list[Source] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    ttl_seconds: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sources": [source.to_json() for source in self.sources],
+            "warnings": list(self.warnings),
+            "ttl_seconds": self.ttl_seconds,
+        }
+
+
+_current: ContextVar[tuple[Call, Report] | None] = ContextVar("unitools_current_call", default=None)
+
+
+@contextmanager
+def running(call: Call) -> Iterator[Report]:
+    """Make ``call`` the current one for the code inside the ``with`` block; yields what that code reports."""
+    report = Report()
+    token = _current.set((call, report))
+    try:
+        yield report
+    finally:
+        _current.reset(token)
+
+
+def _state() -> tuple[Call, Report]:
+    state = _current.get()
+    if state is None:
+        raise RuntimeError("No tool call is running. Wrap the code in `with unitools.runtime.running(Call()):`.")
+    return state
+
+
+def current_call() -> Call:
+    return _state()[0]
+
+
+def used_source(type: str, *, name: str, version: str) -> None:
+    """Record a rule set, data file or document that the answer depends on; it becomes part of the evidence."""
+    _state()[1].sources.append(Source(type, name, version))
+
+
+def warn(message: str) -> None:
+    """Add a sentence to the answer's ``warnings``. It is shown to the caller: no personal data."""
+    _state()[1].warnings.append(message)
+
+
+def set_ttl(seconds: int) -> None:
+    """How long the answer stays fresh, in seconds; overrides the manifest's ``ttl_seconds``."""
+    if seconds < 0:
+        raise ValueError("A TTL is not negative.")
+    _state()[1].ttl_seconds = seconds
