@@ -1,0 +1,120 @@
+"""How do the hub and a box talk?
+
+One stream each way, frames on it::
+
+    "TB"  version  kind  sequence:u32  length:u32  mac:16  body
+
+The MAC is BLAKE2s over header and body, with one key for each direction. The hub makes both keys and sends them in the
+first frame (``HELLO``); the process that will run the tool is forked before that frame is read, so no tool ever has a key
+in its memory. A frame that is out of order, too long or wrongly signed ends the conversation: there is no resynchronising.
+
+A body is made of parts (:func:`pack`): a small JSON head, then byte strings that nobody here looks into.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+try:
+    from _blake2 import blake2s  # the module behind hashlib, without loading OpenSSL: this is on the path of every call
+except ImportError:  # pragma: no cover - another Python implementation
+    from hashlib import blake2s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VERSION = 1
+KEY_BYTES = 32
+MAX_FRAME_BYTES = 24 * 1024 * 1024  # a package of 16 MiB and its arguments, with room
+
+HELLO, READY, CALL, RESULT = 1, 2, 3, 4
+
+_MAGIC = b"TB"
+_HEADER = struct.Struct("!2sBBII")
+_MAC_BYTES = 16
+_LENGTH = struct.Struct("!I")
+
+# How a tool's process reports, on its own pipe: LOADED as soon as its module is imported, then one REPORT header, the
+# value's bytes and the bytes of a JSON object with everything else. All of it is the tool's word only.
+LOADED = b"L"
+REPORT = struct.Struct("!BII")
+RETURNED, DOMAIN_ERROR, RAISED, BAD_RESULT, BLOCKED, NO_MEMORY, EXITED, TOO_LARGE = range(1, 9)
+MAX_REPORT_BYTES = 64 * 1024
+
+
+class ProtocolError(Exception):
+    """The other side did not keep to the protocol."""
+
+
+class Channel:
+    """Frames over two functions: ``read(n)`` gives exactly n bytes or raises ``EOFError``, ``write`` takes all."""
+
+    def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], None]) -> None:
+        self._read = read
+        self._write = write
+        self._key_in = self._key_out = b""
+        self._next_in = self._next_out = 0
+
+    def open(self, keys: bytes) -> None:
+        """The hub's side: hand over the keys."""
+        self.send(HELLO, keys)
+        self._key_out, self._key_in = keys[:KEY_BYTES], keys[KEY_BYTES:]
+
+    def accept(self) -> None:
+        """The box's side: take the keys."""
+        keys = self.receive(HELLO)
+        if len(keys) != 2 * KEY_BYTES:
+            raise ProtocolError("The first frame holds no keys.")
+        self._key_in, self._key_out = keys[:KEY_BYTES], keys[KEY_BYTES:]
+
+    def send(self, kind: int, body: bytes) -> None:
+        if len(body) > MAX_FRAME_BYTES:
+            raise ProtocolError(f"A frame holds {MAX_FRAME_BYTES} bytes at most, this one has {len(body)}.")
+        header = _HEADER.pack(_MAGIC, VERSION, kind, self._next_out, len(body))
+        self._next_out += 1
+        self._write(header + _mac(self._key_out, header, body) + body)
+
+    def receive(self, kind: int) -> bytes:
+        """The body of the next frame, which must be of this kind."""
+        header = self._read(_HEADER.size)
+        mac = self._read(_MAC_BYTES)
+        magic, version, got, sequence, length = _HEADER.unpack(header)
+        if magic != _MAGIC or version != VERSION or length > MAX_FRAME_BYTES:
+            raise ProtocolError("Not a frame of this protocol.")
+        body = self._read(length)
+        if mac != _mac(self._key_in, header, body) or sequence != self._next_in:
+            raise ProtocolError("A frame is forged, repeated or out of order.")
+        if got != kind:
+            raise ProtocolError(f"Expected a frame of kind {kind}, got {got}.")
+        self._next_in += 1
+        return body
+
+
+def _mac(key: bytes, header: bytes, body: bytes) -> bytes:
+    state = blake2s(header, key=key, digest_size=_MAC_BYTES)
+    state.update(body)
+    return state.digest()
+
+
+def pack(head: dict[str, Any], *parts: bytes) -> bytes:
+    text = json.dumps(head | {"parts": [len(part) for part in parts]}).encode()
+    return b"".join((_LENGTH.pack(len(text)), text, *parts))
+
+
+def unpack(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """The head and the parts; trust it as far as you trust the one who packed it."""
+    try:
+        (length,) = _LENGTH.unpack_from(body)
+        start = _LENGTH.size + length
+        head = json.loads(body[_LENGTH.size : start])
+        parts = []
+        for size in head.pop("parts"):
+            parts.append(body[start : start + size])
+            start += size
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError("A body cannot be read.") from error
+    if start != len(body):
+        raise ProtocolError("A body is cut short or too long.")
+    return head, parts

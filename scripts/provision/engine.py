@@ -1,0 +1,151 @@
+"""Is there a Docker engine, and if not, how is one started?
+
+There is one engine per machine. It is used when it answers, started when it does not, and never stopped by us. Two
+`make` at once, or a crash that left pid files behind, must not lead to a second one: a second engine tears down the
+network of the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.provision import packages
+from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
+
+PURPOSE = "The Docker engine, which runs the sandboxes,"
+SOCKET = Path("/var/run/docker.sock")
+# (pid file, name of the process that may own it)
+PID_FILES = ((Path("/var/run/docker.pid"), "dockerd"), (Path("/var/run/docker/containerd/containerd.pid"), "containerd"))
+LOG = ROOT / "var" / "log" / "dockerd.log"
+START_S = 60.0
+
+
+def answers() -> bool:
+    return bool((ask(["docker", "version", "--format", "{{.Server.Version}}"], timeout_s=10) or "").strip())
+
+
+def ensure() -> None:
+    """Return when an engine answers."""
+    if answers():
+        return
+    if host := os.environ.get("DOCKER_HOST"):
+        raise Trouble(
+            f"No Docker engine answers at DOCKER_HOST={host}.",
+            "Start that engine, or unset DOCKER_HOST to use one on this machine.",
+        )
+    packages.ensure("docker.io", purpose=PURPOSE)
+    if shutil.which("docker") is None:  # since Debian 13 the client is a package of its own
+        packages.ensure("docker-cli", purpose=PURPOSE)
+    with _only_one_at_a_time():
+        if answers():
+            return
+        _check_permission()
+        if pids := processes("dockerd"):
+            _wait(pids[0])
+            return
+        with step("starting the Docker engine", "Docker engine started"):
+            _start()
+
+
+def processes(name: str) -> list[int]:
+    """The ids of the running processes of this name."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "comm").read_text().strip() == name:
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+@contextlib.contextmanager
+def _only_one_at_a_time() -> Iterator[None]:
+    """Whoever comes second waits here and then finds the engine running."""
+    path = Path(tempfile.gettempdir(), "toolhub-docker-engine.lock")
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check_permission() -> None:
+    if SOCKET.exists() and not os.access(SOCKET, os.W_OK) and processes("dockerd"):
+        raise Trouble(
+            f"A Docker engine runs, but this user may not speak to it ({SOCKET}).",
+            "Type:  sudo usermod -aG docker $USER\nlog out and in (or type `newgrp docker`), and run this again.",
+        )
+
+
+def _wait(pid: int) -> None:
+    """An engine runs already: give it the time to come up, and never start another."""
+    with step(f"waiting for the Docker engine (process {pid})", "Docker engine answers"):
+        deadline = time.monotonic() + START_S
+        while not answers():
+            if time.monotonic() > deadline:
+                raise Trouble(
+                    f"A Docker engine runs (process {pid}) but has not answered for {START_S:.0f} s.",
+                    f"See its log (journalctl -u docker, or {LOG}). If it is stuck, type:  sudo kill {pid}\nand run this again.",
+                )
+            time.sleep(0.3)
+
+
+def _start() -> None:
+    if Path("/run/systemd/system").is_dir():
+        run(as_root(["systemctl", "start", "docker"], purpose=PURPOSE), remedy="Type:  journalctl -u docker -n 50")
+        started = None
+    else:
+        _remove_leftovers()
+        LOG.parent.mkdir(parents=True, exist_ok=True)
+        with LOG.open("ab") as log:
+            started = subprocess.Popen(
+                as_root(["dockerd"], purpose=PURPOSE),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # it outlives this command and does not see its Ctrl-C
+                cwd="/",
+            )
+    deadline = time.monotonic() + START_S
+    while not answers():
+        _check_permission()
+        if started is not None and started.poll() is not None:
+            raise Trouble(f"The Docker engine ended at once:\n{_tail()}", f"All of it is in {LOG}.")
+        if time.monotonic() > deadline:
+            raise Trouble(f"The Docker engine did not answer within {START_S:.0f} s:\n{_tail()}", f"All of it is in {LOG}.")
+        time.sleep(0.2)
+
+
+def _tail() -> str:
+    lines = LOG.read_text(errors="replace").splitlines()[-10:] if LOG.exists() else []
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _remove_leftovers() -> None:
+    """A pid file whose number now belongs to another program stops an engine from starting: remove those of the dead."""
+    for path, owner in PID_FILES:
+        if path.exists() and not processes(owner):
+            say(f"           removing {path}, left by an engine that is gone")
+            run(as_root(["rm", "-f", str(path)], purpose=PURPOSE))
+    if SOCKET.exists() and not socket_is_held(SOCKET):
+        run(as_root(["rm", "-f", str(SOCKET)], purpose=PURPOSE))
+
+
+def socket_is_held(path: Path) -> bool:
+    """Whether some process listens on this unix socket."""
+    names = {str(path), str(path.parent.resolve() / path.name)}
+    with contextlib.suppress(OSError):
+        return any(line.split()[-1] in names for line in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return True
