@@ -1,1 +1,1 @@
-"""What runs inside the sandbox image? Standard library only; see README.md beside this file."""
+"""What runs inside the box, and how is the box made? See README.md here; ``sandbox.image`` is its recipe."""

@@ -1,7 +1,84 @@
-"""python3 -m scripts.provision COMMAND"""
+"""What can be asked of the set-up? `python3 -m scripts.provision COMMAND`; people use `make` (see the Makefile)."""
 
+from __future__ import annotations
+
+import argparse
+import signal
 import sys
+from typing import TYPE_CHECKING
 
-from scripts.provision import image
+from scripts.provision import cleaning, engine, hub, image, tests, venv
+from scripts.provision.checks import check, fix
+from scripts.provision.console import Trouble
 
-print(image.ensure())
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m scripts.provision", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("run", help="set everything up and serve the hub")
+    commands.add_parser("venv", help="the Python packages").add_argument("--dev", action="store_true")
+    commands.add_parser("engine", help="a Docker engine that answers")
+    commands.add_parser("sandbox-image", help="the sandbox image; prints its name")
+    commands.add_parser("test", help="run pytest with its services").add_argument("rest", nargs=argparse.REMAINDER)
+    testenv = commands.add_parser("testenv", help="the services of the tests: run COMMAND…, start, stop")
+    testenv.add_argument("action", choices=("run", "start", "stop"))
+    testenv.add_argument("rest", nargs=argparse.REMAINDER)
+    commands.add_parser("check", help="all static checks")
+    commands.add_parser("fix", help="what the checks can repair themselves")
+    commands.add_parser("clean", help="remove what was made here")
+    asked = parser.parse_args(arguments)
+    match asked.command:
+        case "run":
+            hub.serve()
+        case "venv":
+            venv.ensure(dev=asked.dev)
+        case "engine":
+            engine.ensure()
+        case "sandbox-image":
+            print(image.ensure())
+        case "test":
+            return tests.run_tests(asked.rest)
+        case "testenv":
+            return _testenv(asked.action, asked.rest)
+        case "check":
+            return check()
+        case "fix":
+            return fix()
+        case "clean":
+            cleaning.clean()
+    return 0
+
+
+def _testenv(action: str, rest: list[str]) -> int:
+    if action == "run":
+        if not rest:
+            raise Trouble(
+                "`testenv run` needs a command.", "For example:  scripts/testenv run .venv/bin/pytest tests/unit"
+            )
+        venv.ensure(dev=True)
+        return tests.run_with_services(rest)
+    tests.start() if action == "start" else tests.stop()
+    return 0
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """Being told to end is the same as a Ctrl-C: everything that was started is stopped on the way out."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):  # noqa: UP036  (this is where an older one is told)
+        sys.exit(
+            f"toolhub needs Python 3.11 or newer; this is {sys.version.split()[0]}. Type:  make PYTHON=python3.11 …"
+        )
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Trouble as trouble:
+        sys.exit(f"\n{trouble}\n")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -14,8 +14,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = ROOT / "var" / "log" / "setup.log"
@@ -23,7 +26,7 @@ HEARTBEAT_S = 20.0
 TAIL_LINES = 15
 
 
-class Trouble(Exception):
+class Trouble(Exception):  # noqa: N818  (read as a sentence: "raise Trouble")
     """What went wrong, as a sentence, and what a person can do about it."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
@@ -88,7 +91,13 @@ def run(
         start = log.tell()
         try:
             code = subprocess.run(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=cwd, timeout=timeout_s
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=cwd,
+                timeout=timeout_s,
             ).returncode
         except FileNotFoundError as error:
             raise Trouble(f"The program {words[0]!r} is not there.", remedy) from error
@@ -102,11 +111,19 @@ def run(
         raise Trouble(f"{shlex.join(words)} failed with exit status {code}:\n{said}\n(all of it: {LOG})", remedy)
 
 
-def ask(command: Sequence[str | os.PathLike[str]], *, timeout_s: float = 20.0) -> str | None:
-    """What a program prints, or None if it fails, is missing, or does not answer in time."""
+def ask(
+    command: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, timeout_s: float = 20.0
+) -> str | None:
+    """What a program prints, or None if it fails, is missing, or does not answer in time. ``env`` is added to ours."""
     try:
         done = subprocess.run(
-            list(command), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout_s
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=os.environ | (env or {}),
+            timeout=timeout_s,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -119,4 +136,7 @@ def as_root(command: Sequence[str], *, purpose: str) -> list[str]:
         return list(command)
     if shutil.which("sudo") and ask(["sudo", "-n", "true"]) is not None:
         return ["sudo", "-n", *command]
-    raise Trouble(f"{purpose} needs root, and sudo asks for a password here.", f"Type:  sudo {shlex.join(command)}\nand run this again.")
+    raise Trouble(
+        f"{purpose} needs root, and sudo asks for a password here.",
+        f"Type:  sudo {shlex.join(command)}\nand run this again.",
+    )

@@ -14,16 +14,22 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scripts.provision import packages
 from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PURPOSE = "The Docker engine, which runs the sandboxes,"
 SOCKET = Path("/var/run/docker.sock")
 # (pid file, name of the process that may own it)
-PID_FILES = ((Path("/var/run/docker.pid"), "dockerd"), (Path("/var/run/docker/containerd/containerd.pid"), "containerd"))
+PID_FILES = (
+    (Path("/var/run/docker.pid"), "dockerd"),
+    (Path("/var/run/docker/containerd/containerd.pid"), "containerd"),
+)
 LOG = ROOT / "var" / "log" / "dockerd.log"
 START_S = 60.0
 
@@ -97,7 +103,7 @@ def _wait(pid: int) -> None:
             if time.monotonic() > deadline:
                 raise Trouble(
                     f"A Docker engine runs (process {pid}) but has not answered for {START_S:.0f} s.",
-                    f"See its log (journalctl -u docker, or {LOG}). If it is stuck, type:  sudo kill {pid}\nand run this again.",
+                    f"Its log: journalctl -u docker, or {LOG}\nIf it hangs:  sudo kill {pid}\nand run this again.",
                 )
             time.sleep(0.3)
 
@@ -124,7 +130,9 @@ def _start() -> None:
         if started is not None and started.poll() is not None:
             raise Trouble(f"The Docker engine ended at once:\n{_tail()}", f"All of it is in {LOG}.")
         if time.monotonic() > deadline:
-            raise Trouble(f"The Docker engine did not answer within {START_S:.0f} s:\n{_tail()}", f"All of it is in {LOG}.")
+            raise Trouble(
+                f"The Docker engine did not answer within {START_S:.0f} s:\n{_tail()}", f"All of it is in {LOG}."
+            )
         time.sleep(0.2)
 
 
@@ -134,7 +142,7 @@ def _tail() -> str:
 
 
 def _remove_leftovers() -> None:
-    """A pid file whose number now belongs to another program stops an engine from starting: remove those of the dead."""
+    """A pid file whose number now belongs to another program stops an engine from starting."""
     for path, owner in PID_FILES:
         if path.exists() and not processes(owner):
             say(f"           removing {path}, left by an engine that is gone")

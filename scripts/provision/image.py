@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import select
@@ -10,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sandbox.image import CONTEXT, image_name
+from sandbox.image import build_context, image_name
 from scripts.provision import engine, packages
 from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
 
@@ -41,10 +42,10 @@ def _build(name: str, base: str) -> None:
     if ask(["docker", "buildx", "version"]) is None:
         env["DOCKER_BUILDKIT"] = "0"  # Debian's engine comes without the plugin that newer clients ask for
     with tempfile.TemporaryDirectory(prefix="toolhub-image-") as folder:
-        for inside, source in CONTEXT.items():
+        for inside, source in build_context(ROOT).items():
             target = Path(folder, inside)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / source, target)
+            shutil.copyfile(source, target)
         # --force-rm keeps no half-built containers; the name is given last, so a broken build leaves none with it.
         run(["docker", "build", "--force-rm", "--build-arg", f"BASE={base}", "--tag", name, folder], env=env)
     ask(["docker", "image", "prune", "--force", "--filter", "label=toolhub.image=parts"])
@@ -70,7 +71,7 @@ def _base() -> str:
 
 
 def _package_names() -> list[str]:
-    lines = (ROOT / "sandbox" / "packages.txt").read_text().splitlines()
+    lines = (ROOT / "sandbox" / "image" / "packages.txt").read_text().splitlines()
     return sorted(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
@@ -81,20 +82,18 @@ def _pull() -> bool:
     )
     assert process.stdout is not None
     try:
-        if not select.select([process.stdout], [], [], FIRST_WORD_S)[0]:
-            return False
-        process.communicate(timeout=PULL_S)
-        return process.returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+        if select.select([process.stdout], [], [], FIRST_WORD_S)[0]:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=PULL_S)
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
+    return process.returncode == 0
 
 
 def _bootstrap(name: str, names: list[str]) -> None:
-    """Unpack the packages without running their scripts (7 s instead of 28): the image takes files from here, it does not boot."""
+    """Unpack the packages without running their scripts (7 s instead of 28): this is taken apart, it never boots."""
     keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     if not keyring.exists():
         packages.ensure("debian-archive-keyring", purpose="Checking the signatures of Debian's packages")
@@ -110,7 +109,10 @@ def _bootstrap(name: str, names: list[str]) -> None:
             SUITE,
             str(archive),
         ]
-        run(as_root(bootstrap, purpose="Making the sandbox image's base"), remedy=f"Are Debian's packages ({SUITE}) reachable from here?")
+        run(
+            as_root(bootstrap, purpose="Making the sandbox image's base"),
+            remedy=f"Are Debian's packages ({SUITE}) reachable from here?",
+        )
         run(["docker", "import", "--change", "LABEL toolhub.image=base", str(archive), name])
         if not exists(name):
             raise Trouble(f"The engine took the base image but does not know {name}.")

@@ -15,7 +15,11 @@ def missing(names: tuple[str, ...]) -> list[str]:
     """Those of the packages that are not installed."""
     listed = ask(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *names])
     if listed is None:  # dpkg-query fails as soon as one name is unknown: ask one by one
-        return [name for name in names if "installed" not in (ask(["dpkg-query", "-W", "-f", "${db:Status-Status}", name]) or "").split()]
+        return [
+            name
+            for name in names
+            if "installed" not in (ask(["dpkg-query", "-W", "-f", "${db:Status-Status}", name]) or "").split()
+        ]
     installed = {line.split()[1] for line in listed.splitlines() if line.startswith("installed ")}
     return [name for name in names if name not in installed]
 

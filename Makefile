@@ -1,0 +1,56 @@
+# What people type. `make` alone explains itself. The work is done by scripts/provision (Python, standard library only).
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+            command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+ARGS ?=
+PROVISION = @exec $(PYTHON) -m scripts.provision
+VENV = .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all check fix demo bench doctor requirements clean venv engine sandbox-image python
+
+help: ## this list
+	@echo "toolhub: make TARGET [ARGS=…]"; echo
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
+
+run: python ## set up what is missing and serve the hub on http://127.0.0.1:8000 (Ctrl-C ends it)
+	$(PROVISION) run
+
+demo: ## tell the whole story over REST against a running hub
+	@exec $(VENV) scripts/demo.py $(ARGS)
+
+doctor: ## say what is wrong here, line by line
+	@exec $(VENV) manage.py doctor $(ARGS)
+
+test: python ## run the tests with PostgreSQL, Redis, Docker and Chromium (ARGS="-k consent -x" goes to pytest)
+	$(PROVISION) test $(ARGS)
+
+test-all: python ## the same, with the tests that take long
+	$(PROVISION) test -m "" $(ARGS)
+
+check: python ## style, types, imports, templates, migrations, generated files
+	$(PROVISION) check
+
+fix: python ## repair what the checks can repair themselves
+	$(PROVISION) fix
+
+bench: ## measure, against `docker run` in the same minute (needs `make sandbox-image`)
+	@exec $(VENV) -m bench $(ARGS)
+
+requirements: ## which requirements have a test, and which do not
+	@exec $(VENV) scripts/requirements.py $(ARGS)
+
+sandbox-image: python ## build the sandbox image if these sources have none; print its name
+	$(PROVISION) sandbox-image
+
+engine: python ## see that a Docker engine answers
+	$(PROVISION) engine
+
+venv: python ## install the Python packages, those for development too
+	$(PROVISION) venv --dev
+
+clean: python ## remove all that `make run` and `make test` made, the hub's data too (the Docker engine stays)
+	$(PROVISION) clean
+
+python:
+	@test -n "$(PYTHON)" || { echo "toolhub needs Python 3.11 or newer. On Debian 12 or Ubuntu 24.04 type:  sudo apt-get install python3" >&2; exit 1; }

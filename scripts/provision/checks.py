@@ -1,0 +1,101 @@
+"""Does the code keep its own rules, as far as a machine can tell?
+
+One line for each check. All of them run: the first "no" does not hide the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scripts.provision import packages, venv
+from scripts.provision.console import ROOT, run, say, step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FRONTEND = ROOT / "frontend"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    says: str
+    command: Sequence[str]
+    cure: str
+
+
+def check() -> int:
+    python = str(venv.ensure(dev=True))
+    programs = str(venv.VENV / "bin")
+    _ensure_node_modules()
+    checks = (
+        Check("code style", [f"{programs}/ruff", "check", "."], "make fix"),
+        Check("formatting", [f"{programs}/ruff", "format", "--check", "."], "make fix"),
+        Check("types", [f"{programs}/mypy"], "the lines above name the places"),
+        Check("direction of imports", [f"{programs}/lint-imports"], "see docs/adr on the layers"),
+        Check("templates", [f"{programs}/djlint", "templates", "--lint", "--quiet"], "the lines above name the places"),
+        Check(
+            "migrations",
+            [python, "manage.py", "makemigrations", "--check", "--dry-run"],
+            ".venv/bin/python manage.py makemigrations",
+        ),
+        Check(
+            "generated reference",
+            [python, "manage.py", "build_docs", "--check"],
+            ".venv/bin/python manage.py build_docs",
+        ),
+        Check("built assets", ["node", str(FRONTEND / "build.mjs"), "--check"], "node frontend/build.mjs"),
+    )
+    failed = [item for item in checks if not _passes(item)]
+    if failed:
+        say("")
+        for item in failed:
+            say(f"{item.says}: {item.cure}")
+        say(f"\n{len(failed)} of {len(checks)} checks say no.")
+        return 1
+    say(f"\nAll {len(checks)} checks pass.")
+    return 0
+
+
+def fix() -> int:
+    venv.ensure(dev=True)
+    ruff = str(venv.VENV / "bin" / "ruff")
+    subprocess.run([ruff, "check", "--fix", "."], cwd=ROOT)
+    return subprocess.run([ruff, "format", "."], cwd=ROOT).returncode
+
+
+def _passes(item: Check) -> bool:
+    begun = time.monotonic()
+    env = os.environ | {"TOOLHUB_DATA_DIR": str(ROOT / ".testenv" / "check")}  # the data of a running hub is left alone
+    done = subprocess.run(
+        item.command,
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        say(done.stdout.rstrip())
+    say(f"[{time.monotonic() - begun:6.1f} s] {'NO ' if done.returncode else 'ok '} {item.says}")
+    return done.returncode == 0
+
+
+def _ensure_node_modules() -> None:
+    """The packages that build the assets; nothing at run time comes from npm."""
+    if shutil.which("npm") is None:
+        packages.ensure("nodejs", "npm", purpose="Comparing the built assets")
+    lock = FRONTEND / "package-lock.json"
+    stamp = FRONTEND / "node_modules" / ".toolhub-lock"
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    with step("installing the packages that build the assets", "packages that build the assets installed"):
+        run(["npm", "ci", "--no-audit", "--no-fund"], cwd=FRONTEND)
+    stamp.write_text(digest)

@@ -1,0 +1,67 @@
+"""What did `make run` and `make test` leave on this machine, and how does it go away?
+
+The Docker engine and the installed packages stay: others may use them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from sandbox.image import REPOSITORY
+from scripts.provision import services
+from scripts.provision.console import ROOT, Trouble, ask, say
+from scripts.provision.image import BASE_REPOSITORY
+
+FOLDERS = (
+    ".testenv",
+    ".venv",
+    "var",
+    "frontend/node_modules",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".import_linter_cache",
+    ".hypothesis",
+)
+
+
+def clean() -> None:
+    _check_nothing_runs()
+    if services.home().is_dir():
+        for folder in services.home().iterdir():
+            services.stop_and_remove(folder)
+        services.home().rmdir()
+        say(f"removed {services.home()}")
+    for name in _images():
+        for box in (ask(["docker", "ps", "--all", "--quiet", "--filter", f"ancestor={name}"]) or "").split():
+            ask(["docker", "rm", "--force", box])
+        if ask(["docker", "image", "rm", name], timeout_s=60) is not None:
+            say(f"removed image {name}")
+    for name in FOLDERS:
+        if (folder := ROOT / name).exists():
+            shutil.rmtree(folder)
+            say(f"removed {name}/")
+
+
+def _images() -> list[str]:
+    listed = ""
+    for repository in (REPOSITORY, BASE_REPOSITORY):
+        listed += ask(["docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository]) or ""
+    return listed.split()
+
+
+def _check_nothing_runs() -> None:
+    lock = Path(os.environ.get("TOOLHUB_DATA_DIR", ROOT / "var")) / "hub.lock"
+    if not lock.exists():
+        return
+    with lock.open("r+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Trouble(
+                f"A hub runs on this checkout ({handle.read().strip()}).",
+                "End it with Ctrl-C in its window, then clean.",
+            ) from None

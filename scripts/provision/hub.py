@@ -1,0 +1,106 @@
+"""How does `make run` turn a checkout into a running hub?
+
+Everything is checked or made in the order in which it is needed; what is there already costs almost nothing. The last
+step replaces this process with the hub's, so a Ctrl-C goes straight to it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from scripts.provision import image, venv
+from scripts.provision.console import ROOT, Trouble, run, say, step
+from scripts.provision.processes import is_free, listener
+
+DEFAULT_BIND = "127.0.0.1:8000"
+PORTS_TRIED = 50
+
+
+def serve() -> NoReturn:
+    begun = time.monotonic()
+    env = os.environ | _dotenv() | os.environ
+    data = Path(env.setdefault("TOOLHUB_DATA_DIR", str(ROOT / "var"))).absolute()
+    _claim(data)
+    env["TOOLHUB_BIND"] = _bind(env.get("TOOLHUB_BIND", ""))
+    python = venv.ensure()
+    if not env.get("TOOLHUB_SANDBOX_IMAGE"):
+        env["TOOLHUB_SANDBOX_IMAGE"] = image.ensure()
+    _migrate(python, data, env)
+    say(f"[{time.monotonic() - begun:6.1f} s] everything is there; starting the hub")
+    # The demonstration data is checked at every start, which also prints the ways to sign in.
+    seeded = os.spawnve(os.P_WAIT, python, [str(python), "manage.py", "seed_demo"], env)
+    if seeded:
+        raise Trouble(f"`manage.py seed_demo` failed with exit status {seeded}.", "`make doctor` says what is wrong.")
+    os.execve(python, [str(python), "manage.py", "serve"], env)
+
+
+def _dotenv() -> dict[str, str]:
+    """The settings in .env (see dotenv-sample): NAME=value lines. What the environment says itself comes first."""
+    file = ROOT / ".env"
+    lines = file.read_text().splitlines() if file.exists() else []
+    pairs = (line.split("=", 1) for line in map(str.strip, lines) if "=" in line and not line.startswith("#"))
+    return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
+
+
+def _claim(data: Path) -> None:
+    """One hub for a data directory. The lock is inherited by the hub and ends with it, however it ends."""
+    data.mkdir(parents=True, exist_ok=True)
+    handle = os.open(data / "hub.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    os.set_inheritable(handle, True)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        says = os.read(handle, 200).decode()
+        raise Trouble(
+            f"A hub already runs on the data in {data} ({says.strip()}).",
+            "End it with Ctrl-C in its own window, or start a second one on other data:\n"
+            "    TOOLHUB_DATA_DIR=/tmp/second-hub make run",
+        ) from None
+    os.ftruncate(handle, 0)
+    os.write(handle, f"process {os.getpid()}\n".encode())
+
+
+def _bind(wanted: str) -> str:
+    """The address to listen on: the one asked for, or the next free port, and say so."""
+    host, _, port_text = (wanted or DEFAULT_BIND).rpartition(":")
+    if not port_text.isdigit() or not host:
+        raise Trouble(
+            f"TOOLHUB_BIND={wanted} is not an address and a port.",
+            f"For example:  TOOLHUB_BIND={DEFAULT_BIND} make run",
+        )
+    port = int(port_text)
+    bare = host.strip("[]")
+    if is_free(bare, port):
+        return f"{host}:{port}"
+    for other in range(port + 1, min(port + PORTS_TRIED, 65536)):
+        if is_free(bare, other):
+            say(f"           port {port} is busy (used by {listener(port)}): starting on {other} instead.")
+            say("           TOOLHUB_BIND chooses another, for example:  TOOLHUB_BIND=127.0.0.1:9000 make run")
+            return f"{host}:{other}"
+    raise Trouble(
+        f"{host}:{port} cannot be used (port {port}: {listener(port)}), nor any of the next {PORTS_TRIED} ports.",
+        "Choose another:  TOOLHUB_BIND=127.0.0.1:9000 make run",
+    )
+
+
+def _migrate(python: Path, data: Path, env: dict[str, str]) -> None:
+    """Skipped when the embedded database was last migrated with exactly these migrations and packages."""
+    digest = hashlib.sha256((ROOT / venv.RUN_LOCK).read_bytes())
+    for file in sorted(ROOT.glob("*/migrations/*.py")):
+        digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    stamp = data / "migrated"
+    database = data / "toolhub.sqlite3"
+    # A database that was put there by hand, or made anew, does not go with the stamp.
+    state = f"{digest.hexdigest()} {database.stat().st_ino if database.exists() else 'none'}"
+    external = bool(env.get("TOOLHUB_DATABASE_URL"))
+    if not external and stamp.exists() and stamp.read_text() == state:
+        return
+    with step("preparing the database", "database prepared"):
+        run([python, "manage.py", "migrate", "--no-input"], env=env, remedy="`make doctor` says what is wrong.")
+    if database.exists():
+        stamp.write_text(f"{digest.hexdigest()} {database.stat().st_ino}")

@@ -1,0 +1,88 @@
+"""Which process is this, is it still the same one, and how is it ended by its id?
+
+Process ids are used again. A process is therefore named by its id and the time at which it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+
+def started_at(pid: int) -> str | None:
+    """The start time of a process in clock ticks since boot; None if it is gone or dead."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # from the third field on
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def identity(pid: int) -> str:
+    """A name that no other process of this boot will have."""
+    return f"{pid} {started_at(pid)}"
+
+
+def pid_of(identity: str) -> int | None:
+    """The id of the process of this name if it still lives."""
+    number, _, started = identity.strip().partition(" ")
+    if not number.isdigit() or started_at(int(number)) != started:
+        return None
+    return int(number)
+
+
+def end(name: str, *signals: signal.Signals, patience_s: float = 10.0) -> None:
+    """End a process with the first signal; with the next if that takes too long; SIGKILL comes last."""
+    for number in (*signals, signal.SIGKILL):
+        pid = pid_of(name)
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + patience_s
+        while pid_of(name) is not None and time.monotonic() < deadline:
+            _reap(pid)
+            time.sleep(0.02)
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # not ours, or somebody was faster
+        os.waitpid(pid, os.WNOHANG)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
+
+
+def listener(port: int) -> str:
+    """Who listens on a TCP port: ``process 123 (python)``, as far as this user may know."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.add(f"socket:[{fields[9]}]")
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if any(str(file.readlink()) in inodes for file in (entry / "fd").iterdir()):
+                    return f"process {entry.name} ({(entry / 'comm').read_text().strip()})"
+    return "a process of another user"

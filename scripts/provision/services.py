@@ -1,0 +1,220 @@
+"""Where do the tests get PostgreSQL, Redis, Chromium and the Docker engine from?
+
+Every `make test` has a PostgreSQL and a Redis of its own, on free ports of the loopback interface, behind a password,
+in a directory of its own. They end with it. If it was cut off (SIGKILL, power), the next one finds the directory, sees
+that its owner is gone, and ends what is left. Neither a service of the machine nor another `make test` is ever touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scripts.provision import engine, packages
+from scripts.provision.console import ROOT, Trouble, ask, say, step
+from scripts.provision.processes import end, free_port, identity, pid_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NEEDED = ("postgresql", "redis-server", "gettext", "docker-compose", "fonts-noto-cjk")
+START_S = 30.0
+KEPT = "kept"  # the directory of `testenv start`: nobody owns it, `testenv stop` ends it
+LOCALE = "C.UTF-8"
+# A test database may be lost with the machine, so nothing waits for the disk.
+POSTGRES_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "log_min_messages": "warning",
+}
+
+
+def home() -> Path:
+    """Where the directories of all runs of this checkout are.
+
+    PostgreSQL refuses to run as root, and its own user may not look into a checkout that is private to root: the runs
+    of root are under /var/lib.
+    """
+    if os.geteuid() != 0:
+        return ROOT / ".testenv" / "runs"
+    return Path("/var/lib/toolhub-testenv") / hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
+
+
+def install() -> str:
+    """Install what is missing; return the path of the browser."""
+    chromium = os.environ.get("TOOLHUB_TEST_CHROMIUM", "")
+    packages.ensure(*NEEDED, *(() if chromium else ("chromium",)), purpose="Running the tests")
+    engine.ensure()
+    chromium = chromium or shutil.which("chromium") or ""
+    if not chromium:
+        raise Trouble("There is no Chromium.", "Name a Chromium or Chrome:  export TOOLHUB_TEST_CHROMIUM=/path/to/it")
+    return chromium
+
+
+@contextlib.contextmanager
+def running() -> Iterator[dict[str, str]]:
+    """Services for the time of the ``with`` block; yields the environment variables that lead to them."""
+    chromium = install()
+    sweep()
+    folder = home() / identity(os.getpid()).replace(" ", "-")
+    try:
+        with step("starting PostgreSQL and Redis for the tests", "PostgreSQL and Redis for the tests started"):
+            env = _start(folder, chromium=chromium)
+        yield env
+    finally:
+        with step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
+            stop_and_remove(folder)
+
+
+def start() -> dict[str, str]:
+    """Start services that stay until :func:`stop`; the same ones if they already run."""
+    chromium = install()
+    sweep()
+    folder = home() / KEPT
+    with contextlib.suppress(OSError, ValueError):
+        if all(pid_of(name) for name in _read(folder, "processes")):
+            env: dict[str, str] = _read(folder, "env")
+            return env
+    stop_and_remove(folder)
+    with step("starting PostgreSQL and Redis", "PostgreSQL and Redis started"):
+        return _start(folder, chromium=chromium)
+
+
+def stop() -> None:
+    with step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
+        stop_and_remove(home() / KEPT)
+    sweep()
+
+
+def sweep() -> None:
+    """End and remove what a run left that could not clean up after itself."""
+    if not home().is_dir():
+        return
+    for folder in home().iterdir():
+        if folder.name != KEPT and pid_of(folder.name.replace("-", " ")) is None:
+            say(f"           ending what a test run that was cut off left in {folder}")
+            stop_and_remove(folder)
+
+
+def _start(folder: Path, *, chromium: str) -> dict[str, str]:
+    """The folder is named after its owner, so there is no moment at which it has none."""
+    folder.mkdir(parents=True)
+    for directory in (folder, home(), home().parent):
+        directory.chmod(0o711)  # PostgreSQL's user passes through, nobody looks around
+    password = secrets.token_urlsafe(18)
+    started: list[str] = []
+    _write(folder, "processes", started)
+    postgres_port = _start_postgres(folder, password, started)
+    redis_port = _start_redis(folder, password, started)
+    env = {
+        "TOOLHUB_TEST_DATABASE_URL": f"postgresql://toolhub:{password}@127.0.0.1:{postgres_port}/toolhub",
+        "TOOLHUB_TEST_REDIS_URL": f"redis://:{password}@127.0.0.1:{redis_port}/0",
+        "TOOLHUB_TEST_REDIS_SERVER": shutil.which("redis-server") or "redis-server",
+        "TOOLHUB_TEST_CHROMIUM": chromium,
+    }
+    _write(folder, "env", env)
+    return env
+
+
+def postgres_programs() -> Path:
+    """The newest PostgreSQL of the machine. Debian keeps its server programs out of PATH."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    if on_path := shutil.which("initdb"):
+        return Path(on_path).resolve().parent
+    raise Trouble("There is no PostgreSQL server (no initdb).", "Type:  sudo apt-get install postgresql")
+
+
+def _start_postgres(folder: Path, password: str, started: list[str]) -> int:
+    programs, data, log = postgres_programs(), folder / "postgres", folder / "postgres.log"
+    password_file = folder / "password"
+    password_file.write_text(password)
+    password_file.chmod(0o600)
+    data.mkdir(mode=0o700)
+    account: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        account = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        shutil.chown(data, "postgres", "postgres")
+        shutil.chown(password_file, "postgres", "postgres")
+    initdb = [
+        str(programs / "initdb"),
+        f"--pgdata={data}",
+        "--username=toolhub",
+        f"--pwfile={password_file}",
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        f"--locale={LOCALE}",
+        "--no-sync",
+    ]
+    with log.open("wb") as output:
+        made = subprocess.run(initdb, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", **account)
+    password_file.unlink()
+    if made.returncode:
+        raise Trouble(f"PostgreSQL's initdb failed:\n{log.read_text(errors='replace')}")
+    port = free_port()
+    settings = [f"--{name}={value}" for name, value in POSTGRES_SETTINGS.items()]
+    _launch([str(programs / "postgres"), "-D", str(data), f"--port={port}", *settings], log, started, folder, account)
+    psql = [str(programs / "psql"), f"postgresql://toolhub@127.0.0.1:{port}/postgres", "-qc", "CREATE DATABASE toolhub"]
+    _wait("PostgreSQL", started[-1], log, lambda: ask(psql, env={"PGPASSWORD": password}) is not None)
+    return port
+
+
+def _start_redis(folder: Path, password: str, started: list[str]) -> int:
+    log, port = folder / "redis.log", free_port()
+    config = folder / "redis.conf"
+    config.touch(mode=0o600)
+    config.write_text(f'bind 127.0.0.1\nport {port}\nsave ""\nappendonly no\ndir {folder}\nrequirepass {password}\n')
+    _launch(["redis-server", str(config)], log, started, folder, {})
+    ping = ["redis-cli", "-p", str(port), "ping"]
+    _wait("Redis", started[-1], log, lambda: "PONG" in (ask(ping, env={"REDISCLI_AUTH": password}) or ""))
+    return port
+
+
+def _launch(command: list[str], log: Path, started: list[str], folder: Path, account: dict[str, Any]) -> None:
+    """Start a service in a session of its own: a Ctrl-C reaches the tests only, and we end the service after them."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True, **account
+        )
+    started.append(identity(process.pid))
+    _write(folder, "processes", started)
+
+
+def _wait(name: str, process: str, log: Path, answers: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_S
+    while not answers():
+        if pid_of(process) is None or time.monotonic() > deadline:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+            raise Trouble(f"{name} for the tests did not start:\n{tail}")
+        time.sleep(0.05)
+
+
+def stop_and_remove(folder: Path) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        for process in reversed(_read(folder, "processes")):
+            end(process, signal.SIGINT, signal.SIGQUIT)  # to PostgreSQL: fast, then immediate shutdown
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text())
+
+
+def _write(folder: Path, name: str, value: object) -> None:
+    file = folder / name
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(value))

@@ -1,0 +1,62 @@
+"""How are the tests run, with everything that they need and nothing left over?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from scripts.provision import image, services, venv
+from scripts.provision.console import ROOT
+from scripts.provision.processes import end, identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PATIENCE_S = 60.0
+
+
+def run_tests(arguments: Sequence[str]) -> int:
+    python = venv.ensure(dev=True)
+    return run_with_services([str(python), "-m", "pytest", *arguments])
+
+
+def run_with_services(command: Sequence[str]) -> int:
+    """Run a command with the services' addresses in its environment; its exit status is ours."""
+    name = image.ensure()
+    with services.running() as env:
+        return _foreground(command, os.environ | env | {"TOOLHUB_SANDBOX_IMAGE": name})
+
+
+def start() -> None:
+    """Services for a longer sitting. Their addresses are printed, and stay in .testenv/env to be sourced."""
+    name = image.ensure()
+    env = services.start() | {"TOOLHUB_SANDBOX_IMAGE": name}
+    file = ROOT / ".testenv" / "env"
+    file.parent.mkdir(exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_text("".join(f"export {key}={json.dumps(value)}\n" for key, value in env.items()))
+    print(file.read_text(), end="")
+    print("# In a shell:  . .testenv/env     To end them:  scripts/testenv stop")
+
+
+def stop() -> None:
+    services.stop()
+    (ROOT / ".testenv" / "env").unlink(missing_ok=True)
+
+
+def _foreground(command: Sequence[str], env: dict[str, str]) -> int:
+    """Wait for the command whatever happens: a Ctrl-C reaches it too, and it gets the time to clean up."""
+    process = subprocess.Popen(command, env=env, cwd=ROOT)
+    name = identity(process.pid)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            return process.wait(PATIENCE_S)
+        raise
+    finally:
+        end(name, signal.SIGTERM)

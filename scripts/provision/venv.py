@@ -1,0 +1,126 @@
+"""Does .venv hold what the locks say?
+
+A stamp in the virtual environment names the locks that were installed, so a second start does not ask again. uv (itself
+pinned by hash and installed with pip) does it in a sixth of pip's time; where it fails, because only pip is set up for
+this network, pip does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scripts.provision import packages
+from scripts.provision.console import ROOT, Trouble, run, say, step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+UV_LOCK = Path(__file__).with_name("bootstrap.lock")
+RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
+
+
+def ensure(*, dev: bool = False) -> Path:
+    """Return the Python of a virtual environment in which everything of the lock is installed."""
+    lock = DEV_LOCK if dev else RUN_LOCK
+    with _only_one_at_a_time():
+        if not _works():
+            _create()
+        stamp = _read_stamp()
+        if stamp.get(lock) != _digest(lock):
+            with step(f"installing the Python packages of {lock}", f"Python packages of {lock} installed"):
+                _install(lock)
+            stamp[lock] = _digest(lock)
+            if dev and pins(DEV_LOCK).items() >= pins(RUN_LOCK).items():
+                stamp[RUN_LOCK] = _digest(RUN_LOCK)
+            _stamp_file().write_text(json.dumps(stamp))
+    return PYTHON
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Package name to version, as a lock file has them."""
+    lines = (ROOT / lock).read_text().splitlines()
+    entries = (line.split(";")[0].rstrip(" \\").split("==") for line in lines if "==" in line and line[0] not in " #")
+    return {name: version.strip() for name, version in entries}
+
+
+@contextlib.contextmanager
+def _only_one_at_a_time() -> Iterator[None]:
+    """`make run` and `make test` share the environment: the second waits while the first fills it."""
+    (ROOT / "var").mkdir(exist_ok=True)
+    with (ROOT / "var" / "venv.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _works() -> bool:
+    """Whether there is an environment, whole and made by the Python that asks."""
+    config = VENV / "pyvenv.cfg"
+    if not (PYTHON.exists() and (VENV / "bin" / "pip").exists() and config.exists()):
+        return False
+    return PYTHON.resolve() == Path(sys.executable).resolve() or sys.prefix == str(VENV)
+
+
+def _create() -> None:
+    if importlib.util.find_spec("ensurepip") is None:
+        if not Path(sys.executable).resolve().is_relative_to("/usr/bin"):
+            raise Trouble(
+                f"{sys.executable} cannot make virtual environments: it has no ensurepip.",
+                "Choose another Python:  make PYTHON=/path/to/python3.11 …",
+            )
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        packages.ensure(f"{version}-venv", purpose="Making a virtual environment")
+    with step("making the virtual environment .venv", "virtual environment .venv made"):
+        if VENV.exists():
+            say("           (the one that is there is incomplete, or of another Python: replaced)")
+            shutil.rmtree(VENV)
+        run([sys.executable, "-m", "venv", str(VENV)])
+
+
+def _install(lock: str) -> None:
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
+    try:
+        run([*pip, "install", "--require-hashes", "-r", str(UV_LOCK)])
+        run(
+            [
+                str(VENV / "bin" / "uv"),
+                "pip",
+                "install",
+                "--python",
+                str(PYTHON),
+                "--require-hashes",
+                "-r",
+                str(ROOT / lock),
+            ]
+        )
+    except Trouble:
+        say("           uv could not; trying with pip")
+        run(
+            [*pip, "install", "--require-hashes", "-r", str(ROOT / lock)],
+            remedy="Is the Python package index reachable from here?",
+        )
+
+
+def _digest(lock: str) -> str:
+    return hashlib.sha256((ROOT / lock).read_bytes()).hexdigest()
+
+
+def _stamp_file() -> Path:
+    return VENV / "toolhub-locks.json"
+
+
+def _read_stamp() -> dict[str, str]:
+    try:
+        stamp = json.loads(_stamp_file().read_text())
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
