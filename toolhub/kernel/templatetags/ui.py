@@ -1,0 +1,213 @@
+"""How does one value look in the console?
+
+Presentational tags on Django 5.2's own ``simple_tag``, ``simple_block_tag`` and ``inclusion_tag``. They know words and
+icons, and nothing about models. A status is never colour alone: an icon and a word always come along.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from toolhub.kernel import drawing, wording
+from toolhub.kernel.diffing import visible as draw_invisible
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.forms import BaseForm, BoundField
+    from django.template.context import Context
+
+    from toolhub.kernel.diffing import Diff
+    from toolhub.kernel.waterfall import Waterfall
+
+register = template.Library()
+EMPTY = SafeString("")
+
+
+# ---- small things ---------------------------------------------------------------------------------------------------
+
+
+@register.simple_tag
+def icon(name: str, cls: str = "") -> SafeString:
+    return format_html(
+        '<svg class="{}" aria-hidden="true"><use href="{}#{}"/></svg>', f"i {cls}".strip(), static("ui/icons.svg"), name
+    )
+
+
+@register.simple_tag
+def badge(status: str, label: str = "") -> SafeString:
+    """The state ``status``; ``label`` replaces its word. A word that is not known here is shown as it is."""
+    tone, name, text = wording.STATUS.get(status, ("quiet", "circle-dot", status))
+    return format_html('<span class="badge" data-tone="{}">{}{}</span>', tone, icon(name), label or text)
+
+
+@register.simple_tag
+def risk(level: str) -> SafeString:
+    """Three rising bars and a word for Low, Medium or High."""
+    tone, filled, text = wording.RISK[str(level).lower()]
+    bars = format_html_join(
+        "",
+        '<rect x="{}" y="{}" width="3" height="{}" rx="1" class="{}"/>',
+        ((i * 5, 9 - 3 * i, 3 + 3 * i, "on" if i < filled else "") for i in range(3)),
+    )
+    return format_html(
+        '<span class="risk" data-tone="{}">'
+        '<svg viewBox="0 0 13 12" width="13" height="12" aria-hidden="true">{}</svg>{}</span>',
+        tone,
+        bars,
+        text,
+    )
+
+
+@register.simple_tag
+def copy(value: object, label: str = "") -> SafeString:
+    """A button that puts ``value`` on the clipboard; a value that starts with ``/`` becomes a full address."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    label = label or _("Copy")
+    return format_html(
+        '<button type="button" class="iconbtn sm js-only" data-copy="{}" aria-label="{}" title="{}">{}</button>',
+        text,
+        label,
+        label,
+        icon("copy"),
+    )
+
+
+@register.simple_tag
+def ident(value: object, form: str = "", link: str = "") -> SafeString:
+    """A wire id with a copy button; the form ``short`` shows its prefix and its last, random part.
+
+    With ``link`` it leads to the thing; in a row of the class ``rl`` the whole row does.
+    """
+    text = str(value)
+    head, _sep, tail = text.partition("_")
+    shown = f"{head}_…{tail[-8:]}" if form == "short" and len(tail) > 10 else text
+    inner = format_html('<a class="hit" data-row href="{}">{}</a>', link, shown) if link else format_html("<span>{}</span>", shown)
+    label = _("Copy %(id)s") % {"id": text}
+    return format_html('<span class="id" title="{}">{}{}</span>', text, inner, copy(text, label))
+
+
+@register.simple_tag
+def digest(value: str, length: int = 8) -> SafeString:
+    """The beginning of a hash, the whole of it in the title and on the clipboard."""
+    if not value:
+        return format_html('<span class="dim">{}</span>', wording.NO_VALUE)
+    algorithm, _sep, body = value.rpartition(":")
+    shown = f"{body[:length]}…" if len(body) > length else body
+    label = _("Copy hash %(hash)s") % {"hash": body[:length]}
+    return format_html(
+        '<span class="id" title="{}"><span>{}</span>{}</span>',
+        value,
+        f"{algorithm}:{shown}" if algorithm else shown,
+        copy(value, label),
+    )
+
+
+# ---- quantities -----------------------------------------------------------------------------------------------------
+
+
+register.simple_tag(wording.number)
+register.simple_tag(wording.size)
+register.simple_tag(wording.dur)
+
+
+@register.simple_tag
+def moment(value: datetime | None, form: str = "relative") -> SafeString:
+    """A time. ``relative`` for lists, with the exact time in the title; ``exact`` to the millisecond for evidence;
+    ``clock`` is the exact time without its date."""
+    if value is None:
+        return format_html('<span class="dim">{}</span>', wording.NO_VALUE)
+    local = timezone.localtime(value)
+    milliseconds = f"{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
+    exact = f"{local:%Y-%m-%d} {milliseconds}"
+    title = f"{exact} {wording.zone_label(local)}"
+    text = {"exact": exact, "clock": milliseconds}.get(form) or wording.ago(value, timezone.now())
+    return format_html(
+        '<time class="num" datetime="{}" title="{}">{}</time>', local.isoformat(timespec="milliseconds"), title, text
+    )
+
+
+# ---- trees and charts -----------------------------------------------------------------------------------------------
+
+register.simple_tag(drawing.json_tree)
+register.simple_tag(drawing.spark)
+register.simple_tag(drawing.bars)
+
+
+@register.inclusion_tag("components/waterfall.html")
+def waterfall(chart: Waterfall) -> dict[str, Any]:
+    return {"chart": chart}
+
+
+@register.inclusion_tag("components/diff.html")
+def diff(result: Diff, raw_url: str = "") -> dict[str, Any]:
+    return {"diff": result, "raw_url": raw_url}
+
+
+# ---- forms and lists ------------------------------------------------------------------------------------------------
+
+
+@register.inclusion_tag("components/field.html")
+def field(bound: BoundField, cls: str = "") -> dict[str, Any]:
+    """Label, help, the field and its errors, tied together for screen readers by Django's own ids."""
+    kind = getattr(bound.field.widget, "input_type", "")
+    return {"field": bound, "cls": cls, "is_checkbox": kind == "checkbox" and not bound.use_fieldset}
+
+
+@register.inclusion_tag("components/error_summary.html")
+def error_summary(form: BaseForm) -> dict[str, Any]:
+    """What is wrong with a form, with a link to each field; nothing when all is well."""
+    return {"form": form, "wrong": [bound for bound in form if bound.errors]}
+
+
+@register.inclusion_tag("components/pager.html", takes_context=True)
+def pager(context: Context, page: Any) -> dict[str, Any]:
+    """Older rows, by the cursor of ``pagination.Page``. The list's query goes along, or filters would be lost."""
+    request = context["request"]
+    return {"request": request, "page": page, "shown": len(page.rows), "continued": bool(request.GET.get("after"))}
+
+
+@register.simple_tag(takes_context=True)
+def nav_current(context: Context, key: str) -> SafeString:
+    return SafeString(' aria-current="page"') if context.get("section") == key else EMPTY
+
+
+@register.simple_block_tag
+def banner(content: str, tone: str = "info", icon_name: str = "") -> SafeString:
+    return format_html(
+        '<div class="banner" data-tone="{}">{}<div>{}</div></div>',
+        tone,
+        icon(icon_name or wording.TONE_ICONS[tone]),
+        content,
+    )
+
+
+@register.simple_block_tag
+def nothing(content: str, icon_name: str, title: str) -> SafeString:
+    """An empty state: what would be here, and what to do about it."""
+    return format_html('<div class="empty">{}<h2>{}</h2>{}</div>', icon(icon_name), title, content)
+
+
+@register.simple_block_tag
+def dialog(content: str, id: str, title: str) -> SafeString:  # noqa: A002 - the attribute's own name
+    """A confirmation. It is a popover, opened by ``<button popovertarget="…">``, so it needs no script."""
+    return format_html(
+        '<div popover class="dlg" id="{0}" role="dialog" aria-labelledby="{0}-h"><h2 id="{0}-h">{1}</h2>{2}</div>',
+        id,
+        title,
+        content,
+    )
+
+
+@register.filter
+def visible(text: str) -> SafeString:
+    """Text that an agent reads, with its invisible characters drawn."""
+    return draw_invisible(str(text))

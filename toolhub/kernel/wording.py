@@ -1,0 +1,128 @@
+"""In which words, tones and formats do people read states, amounts and times?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.utils.functional import _StrPromise
+
+    Text = str | _StrPromise
+
+NO_VALUE = "—"
+
+# word -> (tone, icon, label). A word means the same wherever it is a state: of an invocation, tool, consent or review.
+STATUS: dict[str, tuple[str, str, Text]] = {
+    "received": ("info", "circle-dot", gettext_lazy("Received")),
+    "held": ("warn", "hourglass", gettext_lazy("Waiting for consent")),
+    "queued": ("info", "circle-dashed", gettext_lazy("Queued")),
+    "running": ("info", "circle-dashed", gettext_lazy("Running")),
+    "succeeded": ("ok", "circle-check", gettext_lazy("Succeeded")),
+    "failed": ("bad", "circle-x", gettext_lazy("Failed")),
+    "denied": ("bad", "ban", gettext_lazy("Denied")),
+    "timed_out": ("bad", "timer", gettext_lazy("Timed out")),
+    "cancelled": ("hold", "circle-stop", gettext_lazy("Cancelled")),
+    "expired": ("hold", "calendar-clock", gettext_lazy("Expired")),
+    "outcome_unknown": ("warn", "circle-help", gettext_lazy("Outcome unknown")),
+    "registered": ("warn", "clock", gettext_lazy("Needs review")),
+    "enabled": ("ok", "circle-check", gettext_lazy("Enabled")),
+    "paused": ("hold", "circle-pause", gettext_lazy("Paused")),
+    "deprecated": ("hold", "archive", gettext_lazy("Deprecated")),
+    "requested": ("warn", "hourglass", gettext_lazy("Requested")),
+    "approved": ("ok", "stamp", gettext_lazy("Approved")),
+    "refused": ("bad", "ban", gettext_lazy("Refused")),
+    "withdrawn": ("hold", "undo-2", gettext_lazy("Withdrawn")),
+    "pending": ("warn", "clock", gettext_lazy("Needs review")),
+    "revoked": ("bad", "ban", gettext_lazy("Revoked")),
+    "active": ("ok", "circle-check", gettext_lazy("Active")),
+    "allowed": ("ok", "circle-check", gettext_lazy("Allowed")),
+    "open": ("warn", "circle-dashed", pgettext_lazy("a Begin without its End", "Open")),
+    "ok": ("ok", "check", gettext_lazy("Passed")),
+    "warn": ("warn", "triangle-alert", gettext_lazy("Warning")),
+    "bad": ("bad", "x", gettext_lazy("Failed")),
+    "skipped": ("quiet", "minus", gettext_lazy("Not reached")),
+}
+RISK: dict[str, tuple[str, int, Text]] = {
+    "high": ("bad", 3, gettext_lazy("High risk")),
+    "medium": ("warn", 2, gettext_lazy("Medium risk")),
+    "low": ("quiet", 1, gettext_lazy("Low risk")),
+}
+TONE_ICONS = {
+    "ok": "circle-check",
+    "warn": "triangle-alert",
+    "bad": "circle-alert",
+    "hold": "circle-pause",
+    "info": "info",
+    "quiet": "info",
+}
+
+
+def number(value: float | None) -> str:
+    """Grouped by thousands, which is what readers of both languages expect (Django groups Chinese by four)."""
+    return NO_VALUE if value is None else f"{value:,}"
+
+
+def size(count: int | None) -> str:
+    """Bytes, in units of 1,024."""
+    if count is None:
+        return NO_VALUE
+    amount, units = float(count), ["B", "KiB", "MiB", "GiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{number_format(amount, decimal_pos=0 if amount.is_integer() else 1)} {units[0]}"
+
+
+def dur(ms: float | None) -> str:
+    """A duration given in milliseconds."""
+    if ms is None:
+        return NO_VALUE
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    if seconds < 3600:
+        rest = f"{seconds % 60:.1f}".removesuffix(".0")
+        return _("%(m)d m %(s)s s") % {"m": seconds // 60, "s": rest}
+    if seconds < 172_800:
+        return _("%(h)d h %(m)d m") % {"h": seconds // 3600, "m": seconds % 3600 // 60}
+    days = round(seconds / 86_400)
+    return ngettext("%(d)d day", "%(d)d days", days) % {"d": days}
+
+
+def zone_label(local: datetime) -> str:
+    """``UTC+8``, as the top bar shows it."""
+    offset = local.utcoffset()
+    minutes = int(offset.total_seconds() // 60) if offset else 0
+    hours, rest = divmod(abs(minutes), 60)
+    return "UTC" if not minutes else f"UTC{'+' if minutes > 0 else '−'}{hours}{f':{rest:02d}' if rest else ''}"
+
+
+def ago(value: datetime, now: datetime) -> str:
+    """How long before or after ``now`` the moment is."""
+    seconds = (now - value).total_seconds()
+    away = abs(seconds)
+    if away < 5:
+        return _("just now")
+    unit = next((unit for unit, span in (("s", 60), ("m", 3600), ("h", 86_400)) if away < span), "d")
+    n = int(away // {"s": 1, "m": 60, "h": 3600, "d": 86_400}[unit])
+    past = {
+        "s": ngettext("%(n)d s ago", "%(n)d s ago", n),
+        "m": ngettext("%(n)d min ago", "%(n)d min ago", n),
+        "h": ngettext("%(n)d h ago", "%(n)d h ago", n),
+        "d": ngettext("%(n)d day ago", "%(n)d days ago", n),
+    }
+    future = {
+        "s": ngettext("in %(n)d s", "in %(n)d s", n),
+        "m": ngettext("in %(n)d min", "in %(n)d min", n),
+        "h": ngettext("in %(n)d h", "in %(n)d h", n),
+        "d": ngettext("in %(n)d day", "in %(n)d days", n),
+    }
+    return (past if seconds > 0 else future)[unit] % {"n": n}
