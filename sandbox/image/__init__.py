@@ -12,17 +12,15 @@ from pathlib import Path
 REPOSITORY = "toolhub-sandbox"
 ROOT = Path(__file__).resolve().parents[2]
 
-# Of unitools only what a tool may import in the box.
-AUTHORS = ("unitools/__init__.py", "unitools/runtime.py")
-RECIPE = ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py")
+# What the Dockerfile copies, and the recipe itself. Of unitools only what a tool may import in the box.
+SOURCES = ("sandbox/*.py", "unitools/__init__.py", "unitools/runtime.py")
+RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py"))
 
 
 def build_context(root: Path = ROOT) -> dict[str, Path]:
-    """Everything that the image is built from: the place in the build context, and the file."""
-    files = {name: root / "sandbox" / "image" / name for name in RECIPE}
-    files |= {f"toolhub/sandbox/{path.name}": path for path in (root / "sandbox").glob("*.py")}
-    files |= {f"toolhub/{name}": root / name for name in AUTHORS}
-    return dict(sorted(files.items()))
+    """Everything that the image is built from: its path in the repository, and the file."""
+    found = [path for pattern in SOURCES + RECIPE for path in root.glob(pattern)]
+    return {path.relative_to(root).as_posix(): path for path in sorted(found)}
 
 
 def image_name(root: Path = ROOT) -> str:

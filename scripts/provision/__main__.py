@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scripts.provision import cleaning, engine, hub, image, tests, venv
 from scripts.provision.checks import check, fix
-from scripts.provision.console import Trouble
+from scripts.provision.console import ROOT, Trouble
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -74,6 +74,7 @@ if __name__ == "__main__":
         sys.exit(
             f"toolhub needs Python 3.11 or newer; this is {sys.version.split()[0]}. Type:  make PYTHON=python3.11 …"
         )
+    (ROOT / "var").mkdir(mode=0o700, exist_ok=True)  # keys and data come to lie here
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     try:

@@ -8,20 +8,15 @@ network of the first.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scripts.provision import packages
 from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from scripts.provision.processes import only_one
 
 PURPOSE = "The Docker engine, which runs the sandboxes,"
 SOCKET = Path("/var/run/docker.sock")
@@ -50,7 +45,7 @@ def ensure() -> None:
     packages.ensure("docker.io", purpose=PURPOSE)
     if shutil.which("docker") is None:  # since Debian 13 the client is a package of its own
         packages.ensure("docker-cli", purpose=PURPOSE)
-    with _only_one_at_a_time():
+    with only_one("docker-engine"):
         if answers():
             return
         _check_permission()
@@ -70,21 +65,6 @@ def processes(name: str) -> list[int]:
                 if (entry / "comm").read_text().strip() == name:
                     found.append(int(entry.name))
     return sorted(found)
-
-
-@contextlib.contextmanager
-def _only_one_at_a_time() -> Iterator[None]:
-    """Whoever comes second waits here and then finds the engine running."""
-    path = Path(tempfile.gettempdir(), "toolhub-docker-engine.lock")
-    try:
-        handle = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _check_permission() -> None:

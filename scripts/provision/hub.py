@@ -49,7 +49,7 @@ def _dotenv() -> dict[str, str]:
 
 def _claim(data: Path) -> None:
     """One hub for a data directory. The lock is inherited by the hub and ends with it, however it ends."""
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(data / "hub.lock", os.O_RDWR | os.O_CREAT, 0o600)
     os.set_inheritable(handle, True)
     try:

@@ -14,8 +14,10 @@ from pathlib import Path
 from sandbox.image import build_context, image_name
 from scripts.provision import engine, packages
 from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
+from scripts.provision.processes import only_one
 
 OFFICIAL = "python:3.11-slim-bookworm"
+DOCKERFILE = "sandbox/image/Dockerfile"
 SUITE = "bookworm"
 BASE_REPOSITORY = "toolhub-sandbox-base"
 FIRST_WORD_S = 10.0  # a registry that can be reached says something by then
@@ -27,9 +29,11 @@ def ensure() -> str:
     engine.ensure()
     name = image_name(ROOT)
     if not exists(name):
-        base = _base()
-        with step(f"building the sandbox image {name}", f"sandbox image {name} built"):
-            _build(name, base)
+        with only_one("sandbox-image"):
+            if not exists(name):
+                base = _base()
+                with step(f"building the sandbox image {name}", f"sandbox image {name} built"):
+                    _build(name, base)
     return name
 
 
@@ -47,7 +51,21 @@ def _build(name: str, base: str) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         # --force-rm keeps no half-built containers; the name is given last, so a broken build leaves none with it.
-        run(["docker", "build", "--force-rm", "--build-arg", f"BASE={base}", "--tag", name, folder], env=env)
+        run(
+            [
+                "docker",
+                "build",
+                "--force-rm",
+                "--file",
+                f"{folder}/{DOCKERFILE}",
+                "--build-arg",
+                f"BASE={base}",
+                "--tag",
+                name,
+                folder,
+            ],
+            env=env,
+        )
     ask(["docker", "image", "prune", "--force", "--filter", "label=toolhub.image=parts"])
 
 

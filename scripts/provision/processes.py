@@ -6,11 +6,17 @@ Process ids are used again. A process is therefore named by its id and the time 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
+import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def started_at(pid: int) -> str | None:
@@ -47,6 +53,22 @@ def end(name: str, *signals: signal.Signals, patience_s: float = 10.0) -> None:
         while pid_of(name) is not None and time.monotonic() < deadline:
             _reap(pid)
             time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def only_one(what: str) -> Iterator[None]:
+    """Let one process of this machine at a time do this; who comes second waits here and then finds it done."""
+    path = Path(tempfile.gettempdir(), f"toolhub-{what}.lock")
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        path.chmod(0o666)  # whatever the umask: the next one may be another user
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _reap(pid: int) -> None:

@@ -121,7 +121,7 @@ def _start(folder: Path, *, chromium: str) -> dict[str, str]:
     redis_port = _start_redis(folder, password, started)
     env = {
         "TOOLHUB_TEST_DATABASE_URL": f"postgresql://toolhub:{password}@127.0.0.1:{postgres_port}/toolhub",
-        "TOOLHUB_TEST_REDIS_URL": f"redis://:{password}@127.0.0.1:{redis_port}/0",
+        "TOOLHUB_TEST_REDIS_URL": f"redis://default:{password}@127.0.0.1:{redis_port}/0",
         "TOOLHUB_TEST_REDIS_SERVER": shutil.which("redis-server") or "redis-server",
         "TOOLHUB_TEST_CHROMIUM": chromium,
     }

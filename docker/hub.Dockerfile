@@ -1,0 +1,18 @@
+# The hub's own image: web, worker and upkeep are the same code, started differently (see docker-compose.yml).
+FROM python:3.11-slim-bookworm AS packages
+COPY requirements.lock /tmp/requirements.lock
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock
+
+FROM python:3.11-slim-bookworm
+LABEL org.opencontainers.image.title="toolhub"
+COPY --from=packages /venv /venv
+WORKDIR /srv/toolhub
+COPY . .
+# A user of its own; /data holds the key file and is a volume.
+RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin toolhub \
+    && install -d -o toolhub -g toolhub -m 0700 /data \
+    && /venv/bin/python -m compileall -q .
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOOLHUB_DATA_DIR=/data
+USER toolhub
+EXPOSE 8000
+CMD ["uvicorn", "toolhub.asgi:application", "--host", "0.0.0.0", "--port", "8000"]
