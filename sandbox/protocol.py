@@ -42,6 +42,7 @@ LOADED = b"L"
 REPORT = struct.Struct("!BII")
 RETURNED, DOMAIN_ERROR, RAISED, BAD_RESULT, BLOCKED, NO_MEMORY, EXITED, TOO_LARGE = range(1, 9)
 MAX_REPORT_BYTES = 64 * 1024
+WALLS_ARE_UP = b"up"  # said to the runner, before the tool can say anything
 
 
 class ProtocolError(Exception):

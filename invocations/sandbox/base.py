@@ -62,7 +62,11 @@ class Profile:
     browser: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"fs": [list(x) for x in self.fs], "net": [list(x) for x in self.net], "proc": list(self.proc)}
+        return asdict(self) | {
+            "fs": [list(x) for x in self.fs],
+            "net": [list(x) for x in self.net],
+            "proc": list(self.proc),
+        }
 
     def digest(self) -> str:
         """``sha256:…`` of the canonical JSON (RFC 8785): the ``profile_hash`` of evidence."""
@@ -98,7 +102,10 @@ class Outcome:
     error_type: str = ""
     error_message: str = ""
     error_details: dict[str, Any] = field(default_factory=dict)
-    blocked: str = ""  # the missing capability, for CAPABILITY_BLOCKED
+    blocked: str = ""  # the missing capability, for CAPABILITY_BLOCKED; "system" for what no profile can hold
+    attempts: tuple[
+        str, ...
+    ] = ()  # what it reached for without having it, for example "net:example.org:443"; the tool's word
     stdout: str = ""
     stderr: str = ""
     result_bytes: int = 0
@@ -109,6 +116,10 @@ class Outcome:
     box: str = ""  # id of the container
     clean: bool = True  # nothing of the run was left behind when it ended by itself
     steps: tuple[tuple[str, float, float], ...] = ()
+
+
+class SandboxUnavailable(Exception):
+    """The sandbox cannot run anything now. The message says why and what to do about it."""
 
 
 class Sandbox(Protocol):

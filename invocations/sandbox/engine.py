@@ -1,0 +1,169 @@
+"""How does this process reach the Docker engine?
+
+The one module that knows the client library: a client for each thread, short waits when nobody answers, and every way in
+which the engine can fail as one exception whose message says what to do.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import docker
+import docker.errors
+import docker.utils
+import requests
+
+from invocations.sandbox.attached import AttachedStream
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+_CONNECT_S = 2
+_ANSWER_S = 30.0
+_CONFLICT, _NOT_FOUND = 409, 404
+
+
+class EngineError(Exception):
+    """The engine cannot be used, or refused. The message says what to do.
+
+    ::
+
+        EngineError
+         ├── NotThere      the container or image does not exist
+         └── NameTaken     a container of this name exists
+    """
+
+
+class NotThere(EngineError):
+    """The engine has no such container or image."""
+
+
+class NameTaken(EngineError):
+    """Another container has the name."""
+
+
+class _Connection:
+    """The socket of an attach request, and what has to be closed with it."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._socket: socket.socket = getattr(raw, "_sock", raw)
+
+    def settimeout(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+
+    def sendall(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def recv(self, size: int) -> bytes:
+        return self._socket.recv(size)
+
+    def close(self) -> None:
+        response = getattr(self._raw, "_response", None)
+        if response is not None:
+            response.close()
+        self._raw.close()
+        self._socket.close()
+
+
+class Engine:
+    """The requests that a sandbox makes."""
+
+    def __init__(self, url: str | None = None) -> None:
+        self._options: dict[str, Any] = {**docker.utils.kwargs_from_env()}
+        if url:
+            self._options["base_url"] = url
+        self.url: str = self._options.get("base_url") or "unix:///var/run/docker.sock"
+        self._version = ""
+        self._local = threading.local()
+        self._clients: list[docker.APIClient] = []
+        self._lock = threading.Lock()
+
+    def _client(self) -> docker.APIClient:
+        client: docker.APIClient | None = getattr(self._local, "client", None)
+        if client is None:
+            client = docker.APIClient(**self._options, version=self._version or "auto", timeout=_CONNECT_S)
+            self._version = client.api_version
+            client.timeout = (_CONNECT_S, _ANSWER_S)  # type: ignore[assignment] # requests takes a pair
+            self._local.client = client
+            with self._lock:
+                self._clients.append(client)
+        return client
+
+    @contextmanager
+    def _requests(self) -> Iterator[docker.APIClient]:
+        """A client whose failures leave as :class:`EngineError`."""
+        try:
+            yield self._client()
+        except docker.errors.APIError as error:
+            kind = {_NOT_FOUND: NotThere, _CONFLICT: NameTaken}.get(error.status_code or 0, EngineError)
+            raise kind(f"The Docker engine refused: {error.explanation or error}") from error
+        except requests.Timeout as error:
+            raise EngineError(
+                f"The Docker engine at {self.url} does not answer in time. Is it overloaded or stuck?"
+            ) from error
+        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            raise EngineError(
+                f"The Docker engine does not answer at {self.url}. Start it (`make run` does), or set DOCKER_HOST. ({error})"
+            ) from error
+
+    def version(self) -> str:
+        with self._requests() as client:
+            return str(client.version()["Version"])
+
+    def security_options(self) -> list[str]:
+        with self._requests() as client:
+            return [str(option) for option in client.info().get("SecurityOptions") or []]
+
+    def image_id(self, name: str) -> str:
+        with self._requests() as client:
+            return str(client.inspect_image(name)["Id"])  # type: ignore[no-untyped-call]
+
+    def create(self, config: dict[str, Any], name: str) -> str:
+        with self._requests() as client:
+            return str(client.create_container_from_config(config, name)["Id"])  # type: ignore[no-untyped-call]
+
+    def attach(self, box: str) -> AttachedStream:
+        with self._requests() as client:
+            return AttachedStream(
+                _Connection(client.attach_socket(box, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}))
+            )
+
+    def start(self, box: str) -> None:
+        with self._requests() as client:
+            client.start(box)
+
+    def signal(self, box: str, name: str) -> None:
+        with self._requests() as client:
+            client.kill(box, name)
+
+    def remove(self, box: str) -> None:
+        """Make sure the box is gone."""
+        try:
+            with self._requests() as client:
+                client.remove_container(box, force=True, v=True)
+        except (NotThere, NameTaken):
+            pass  # gone, or the engine is removing it already
+
+    def exists(self, box: str) -> bool:
+        try:
+            with self._requests() as client:
+                client.inspect_container(box)
+        except NotThere:
+            return False
+        return True
+
+    def find(self, labels: dict[str, str]) -> list[dict[str, Any]]:
+        """Containers with all these labels, running or not, as the engine lists them."""
+        with self._requests() as client:
+            wanted = [f"{key}={value}" for key, value in labels.items()]
+            return list(client.containers(all=True, filters={"label": wanted}))
+
+    def close(self) -> None:
+        with self._lock:
+            while self._clients:
+                self._clients.pop().close()
+        self._local = threading.local()

@@ -1,0 +1,113 @@
+"""What exactly is shipped of a tool?
+
+A tool's package is one folder of plain files below a tools root. It is shipped as a zip and named by a digest over its
+files, so the version that was reviewed can be told from anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_PACKAGE_BYTES = 16 * 1024 * 1024
+MAX_PACKAGE_FILES = 2000
+_OURS = {"unitools", "sandbox"}  # what is in the box already
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+class PackageError(Exception):
+    """A tool's package cannot be shipped.
+
+    ::
+
+        PackageError
+         ├── PackageNotFound
+         ├── PackageNameTaken
+         ├── PackageTooLarge
+         └── PackageNotPlain
+    """
+
+
+class PackageNotFound(PackageError):
+    """No tools root holds the package."""
+
+
+class PackageNameTaken(PackageError):
+    """The package has the name of something that is in the box already."""
+
+
+class PackageTooLarge(PackageError):
+    """The package has too many bytes or files."""
+
+
+class PackageNotPlain(PackageError):
+    """The package holds something that is neither a file nor a folder."""
+
+
+def find_package(module: str, roots: Sequence[Path]) -> Path:
+    """The folder of a module's package: the first root that has it wins."""
+    name = module.partition(".")[0]
+    if not name.isidentifier():
+        raise PackageNotFound(f"{module!r} is not the dotted name of a module.")
+    if name in _OURS or name in sys.stdlib_module_names:
+        raise PackageNameTaken(f"A tool's package cannot be called {name!r}: that module is in the sandbox already.")
+    for root in roots:
+        folder = Path(root) / name
+        if folder.is_symlink():
+            raise PackageNotPlain(f"{folder} is a symbolic link; a package is a real folder.")
+        if folder.is_dir():
+            return folder
+    places = ", ".join(str(root) for root in roots) or "no folder at all"
+    raise PackageNotFound(f"No package {name!r} for the module {module!r}. Looked in: {places}.")
+
+
+def _files(package: Path) -> list[tuple[str, bytes]]:
+    """The package's files by their sorted names, each beginning with the package's own name."""
+    found: list[tuple[str, bytes]] = []
+    total = 0
+    waiting = [package]
+    while waiting:
+        for path in sorted(waiting.pop().iterdir()):
+            name = path.relative_to(package.parent).as_posix()
+            if path.is_symlink():
+                raise PackageNotPlain(f"{name} is a symbolic link; a package holds its files itself.")
+            if path.is_dir():
+                if path.name != "__pycache__":
+                    waiting.append(path)
+                continue
+            if path.suffix == ".pyc":
+                continue
+            if not path.is_file():
+                raise PackageNotPlain(f"{name} is neither a file nor a folder.")
+            total += path.stat().st_size
+            if total > MAX_PACKAGE_BYTES or len(found) >= MAX_PACKAGE_FILES:
+                raise PackageTooLarge(
+                    f"The package {package.name!r} has more than {MAX_PACKAGE_BYTES} bytes or {MAX_PACKAGE_FILES} files."
+                )
+            found.append((name, path.read_bytes()))
+    return sorted(found)
+
+
+def build_zip(package: Path) -> bytes:
+    """A zip of the package; the same files give the same bytes."""
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in _files(package):
+            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content)
+    return memory.getvalue()
+
+
+def build_digest(package: Path) -> str:
+    """``sha256:…`` over names and contents."""
+    digest = hashlib.sha256()
+    for name, content in _files(package):
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return f"sha256:{digest.hexdigest()}"

@@ -1,0 +1,254 @@
+"""What may be believed of what a tool's process said?
+
+Its value and its report come as bytes from code that may be hostile. They are parsed strictly, in an order in which no step
+can be made expensive: size, depth, UTF-8, then JSON without any of its grey areas (NaN, huge numbers, duplicate keys, lone
+surrogates, NUL, which PostgreSQL refuses).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from invocations.sandbox.base import Limits, Outcome, Status
+from sandbox import protocol, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_INT_CHARS = 20
+_MAX_FLOAT_CHARS = 64
+_MAX_ERROR_CHARS = 2000
+_MAX_REPORT_ITEMS = 100
+_MAX_REPORT_CHARS = 500
+_REPORT_DEPTH = 16
+_SIGXCPU, _SIGKILL, _SIGSYS = 24, 9, 31
+
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ERROR_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+
+class NotStrictJson(ValueError):
+    """The bytes are not JSON that can be stored and passed on. The message says what is wrong."""
+
+
+def parse_strict(data: bytes, *, max_bytes: int, max_depth: int) -> Any:
+    if len(data) > max_bytes:
+        raise NotStrictJson(f"It has {len(data)} bytes, {max_bytes} are allowed.")
+    _check_depth(data, max_depth)
+    try:
+        text = data.decode("utf-8", "strict")
+        value = json.loads(
+            text, parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_object
+        )
+    except UnicodeDecodeError:
+        raise NotStrictJson("It is not UTF-8.") from None
+    except json.JSONDecodeError as error:
+        raise NotStrictJson(f"It is not JSON: {error.msg} at character {error.pos}.") from None
+    except RecursionError:
+        raise NotStrictJson("It is nested too deep.") from None
+    if "\\u" in text:  # only an escape can bring these in: the decoder above has refused them otherwise
+        for string in _strings(value):
+            if "\0" in string:
+                raise NotStrictJson("A string holds a NUL character.")
+            if any("\ud800" <= character <= "\udfff" for character in string):
+                raise NotStrictJson("A string holds half of a surrogate pair.")
+    return value
+
+
+def _check_depth(data: bytes, most: int) -> None:
+    depth = 0
+    for bracket in _STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > most:
+            raise NotStrictJson(f"It is nested deeper than {most} levels.")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_INT_CHARS:
+        raise NotStrictJson(f"An integer has more than {_MAX_INT_CHARS} characters.")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    number = float(text) if len(text) <= _MAX_FLOAT_CHARS else math.inf
+    if math.isinf(number):
+        raise NotStrictJson("A number is too large or too long.")
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise NotStrictJson(f"{text} is not JSON.")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise NotStrictJson("An object names a key twice.")
+    return value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, dict):
+            yield from item
+            waiting.extend(item.values())
+
+
+def check_report(report: Any) -> dict[str, Any]:
+    """The shape of ``unitools.runtime.Report.to_json()``; an empty report is filled up."""
+    if not isinstance(report, dict) or not set(report) <= {"sources", "warnings", "ttl_seconds"}:
+        raise NotStrictJson("The report is not an object with sources, warnings and ttl_seconds.")
+    sources, warnings, ttl = report.get("sources", []), report.get("warnings", []), report.get("ttl_seconds")
+    if not _is_short_list(sources) or not all(
+        isinstance(source, dict)
+        and set(source) == {"type", "name", "version"}
+        and all(map(_is_short_text, source.values()))
+        for source in sources
+    ):
+        raise NotStrictJson(
+            f"Sources are at most {_MAX_REPORT_ITEMS}, each with type, name and version as short texts."
+        )
+    if not _is_short_list(warnings) or not all(map(_is_short_text, warnings)):
+        raise NotStrictJson(
+            f"Warnings are at most {_MAX_REPORT_ITEMS} sentences of at most {_MAX_REPORT_CHARS} characters."
+        )
+    if ttl is not None and (not isinstance(ttl, int) or isinstance(ttl, bool) or ttl < 0):
+        raise NotStrictJson("The TTL is not a number of seconds.")
+    return {"sources": sources, "warnings": warnings, "ttl_seconds": ttl}
+
+
+def _is_short_list(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= _MAX_REPORT_ITEMS
+
+
+def _is_short_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_REPORT_CHARS
+
+
+def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dict[str, Any]:
+    """The fields of an :class:`Outcome` from what the runner reports; ``head`` is the runner's word, ``parts`` the tool's."""
+    said, stdout, stderr = parts
+    fields: dict[str, Any] = {
+        "stdout": _text(stdout),
+        "stderr": _text(stderr),
+        "duration_ms": head["run_ms"],
+        "cpu_ms": head["cpu_ms"],
+        "max_rss_bytes": head["max_rss_bytes"],
+        "clean": head["clean"],
+    }
+    return fields | (_forced_end(head, limits) or _tools_word(said, head, limits))
+
+
+def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """What was done to the tool. Its own word does not count then."""
+    match head["ended"]:
+        case watch.TIMED_OUT:
+            return _error(Status.TIMED_OUT, f"The tool ran longer than {limits.wall_ms} ms and was stopped.")
+        case watch.CANCELLED:
+            return _error(Status.CANCELLED, "The call was cancelled while the tool ran.")
+        case watch.LOG_FLOOD:
+            return _error(
+                Status.LOG_FLOOD, f"The tool printed more than {limits.log_flood_bytes} bytes and was stopped."
+            )
+        case watch.RESULT_TOO_LARGE:
+            return _error(Status.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
+    if not head["started"]:
+        return _error(
+            Status.START_FAILED, f"The box could not be closed around the tool, so nothing ran. {head['why_not']}"
+        )
+    return {}
+
+
+def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """The process ended without a report: the kernel says how."""
+    number = head["exit"].get("signal")
+    if number in (_SIGKILL, _SIGXCPU) and head["cpu_ms"] >= limits.cpu_s * 1000:
+        return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
+    if number == _SIGKILL and head["out_of_memory"]:
+        return _error(Status.OUT_OF_MEMORY, f"The tool needed more than {limits.memory_bytes} bytes of memory.")
+    if number == _SIGSYS:
+        return _error(Status.CAPABILITY_BLOCKED, "The tool made a forbidden kind of system call.") | {
+            "blocked": "system"
+        }
+    how = f"signal {number}" if number else f"exit code {head['exit'].get('code', 'unknown')}"
+    return _error(Status.EXITED, f"The tool's process ended without a result ({how}).")
+
+
+def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    loaded = len(protocol.LOADED) if said.startswith(protocol.LOADED) else 0
+    if len(said) == loaded:
+        return _silent_end(head, limits)
+    try:
+        kind, value_size, rest_size = protocol.REPORT.unpack_from(said, loaded)
+        value, rest = _split(said[loaded + protocol.REPORT.size :], value_size, rest_size)
+        about = parse_strict(rest, max_bytes=protocol.MAX_REPORT_BYTES, max_depth=limits.result_depth + _REPORT_DEPTH)
+        fields = _understand(kind, value, about, limits)
+    except NotStrictJson as error:
+        return _error(Status.BAD_RESULT, f"What the tool returned cannot be used. {error}")
+    except (struct.error, KeyError, TypeError, AttributeError, ValueError):
+        return _error(Status.BAD_RESULT, "The tool's process wrote something that is not a report.")
+    return fields
+
+
+def _split(data: bytes, value_size: int, rest_size: int) -> tuple[bytes, bytes]:
+    if len(data) != value_size + rest_size:
+        raise ValueError("cut short or too long")
+    return data[:value_size], data[value_size:]
+
+
+def _understand(kind: int, value: bytes, about: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    attempts = about["attempts"]
+    if not _is_short_list(attempts) or not all(map(_is_short_text, attempts)):
+        raise ValueError("attempts")
+    fields: dict[str, Any] = {"report": check_report(about["report"]), "attempts": tuple(attempts)}
+    if kind == protocol.RETURNED:
+        if len(value) > limits.result_bytes:
+            return fields | _error(Status.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
+        parsed = parse_strict(value, max_bytes=limits.result_bytes, max_depth=limits.result_depth)
+        return fields | {"status": Status.OK, "value": parsed, "result_bytes": len(value)}
+    error = about["error"]
+    message, name = _short(error["message"]), _short(error["type"])
+    if kind == protocol.DOMAIN_ERROR and _ERROR_CODE.fullmatch(error["code"]) and isinstance(error["details"], dict):
+        details = {"error_code": error["code"], "error_details": error["details"]}
+        return fields | _error(Status.DOMAIN_ERROR, message, name) | details
+    if kind == protocol.BLOCKED:
+        return fields | _error(Status.CAPABILITY_BLOCKED, message, name) | {"blocked": _short(error["blocked"])}
+    return fields | _error(_STATUSES.get(kind, Status.RAISED), message, name)
+
+
+_STATUSES = {
+    protocol.BAD_RESULT: Status.BAD_RESULT,
+    protocol.NO_MEMORY: Status.OUT_OF_MEMORY,
+    protocol.EXITED: Status.EXITED,
+    protocol.TOO_LARGE: Status.RESULT_TOO_LARGE,
+}
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value[:_MAX_ERROR_CHARS]
+
+
+def _error(status: Status, message: str, name: str = "") -> dict[str, Any]:
+    return {"status": status, "error_message": message, "error_type": name}
+
+
+def _text(log: bytes) -> str:
+    """A log as text that can be stored anywhere."""
+    return log.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def outcome_of(head: dict[str, Any], parts: list[bytes], limits: Limits, **more: Any) -> Outcome:
+    return Outcome(**read_result(head, parts, limits), **more)

@@ -1,0 +1,216 @@
+"""How is one tool called?
+
+This is the tool's own process, from the fork to its last byte. Until the walls are up it runs trusted code only; from the
+import of the tool on, everything in this process belongs to the tool, and what it says is taken as the tool's word.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+import platform
+import socket
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sandbox import protocol, syscalls, walls
+from sandbox.hints import PACKAGE, READABLE, WORK, WRITABLE, Hints
+from unitools import runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_REPORT_FD = 3
+_MAX_MESSAGE_CHARS = 2000
+_MAX_NAME_CHARS = 200
+_NICE = 10  # inside the container the supervisor gets the processor first
+
+
+def serve_one(end: socket.socket) -> NoReturn:
+    """Wait for the call, then be it. ``end`` brings one message with the work and the pipes, and takes one: "up" or why not."""
+    try:
+        _, descriptors, _, _ = socket.recv_fds(end, 16, 4)
+        work, *pipes = descriptors
+        with os.fdopen(work, "rb") as file:
+            head, (package, arguments) = protocol.unpack(file.read())
+        unpack_package(package, Path(PACKAGE))
+        del package
+        end = _keep_only(pipes, end)
+        hints = Hints()
+        _raise_walls(head["limits"])
+        end.send(protocol.WALLS_ARE_UP)
+        end.close()
+    except BaseException as error:
+        end.send(f"{type(error).__name__}: {error}".encode()[:_MAX_MESSAGE_CHARS])
+        os._exit(1)
+    try:
+        hints.watch()
+        report = answer(head, arguments, hints, loaded=lambda: write_all(_REPORT_FD, protocol.LOADED))
+        write_all(_REPORT_FD, report)
+    finally:
+        os._exit(0)
+
+
+def unpack_package(package: bytes, place: Path) -> None:
+    """Write the package's files so that nobody may change them."""
+    place.chmod(0o700)  # engines give a mounted folder the mode of the folder below it
+    folders = {place}
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        for entry in archive.infolist():
+            parts = entry.filename.split("/")
+            if entry.is_dir() or entry.filename.startswith("/") or ".." in parts or "" in parts:
+                raise ValueError(f"A package holds plain files below one folder, not {entry.filename!r}.")
+            target = place.joinpath(*parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folders.update(parent for parent in target.parents if place in parent.parents)
+            target.write_bytes(archive.read(entry))
+            target.chmod(0o444)
+    for folder in folders:
+        folder.chmod(0o555)
+
+
+def _keep_only(pipes: list[int], end: socket.socket) -> socket.socket:
+    """Of all descriptors keep nothing on 0, stdout, stderr and the report on 1 to 3, and for a moment ``end`` on 4."""
+    report, stdout, stderr = pipes
+    empty = os.open("/dev/null", os.O_RDONLY)
+    kept = [os.dup2(fd, 100 + place) for place, fd in enumerate((empty, stdout, stderr, report, end.detach()))]
+    for place, fd in enumerate(kept):
+        os.dup2(fd, place)
+    os.closerange(len(kept), 1 << 20)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    return socket.socket(fileno=len(kept) - 1)
+
+
+def _raise_walls(limits: dict[str, int]) -> None:
+    os.setsid()
+    walls.set_dumpable(True)  # else the next line, and the tool's own /proc/self, belong to root
+    Path("/proc/self/oom_score_adj").write_text("1000")  # when memory is short, the tool goes first
+    os.nice(_NICE)
+    scratch = limits["tmp_bytes"] > 0
+    os.chmod(WORK, 0o700 if scratch else 0o500)
+    os.chdir(WORK)
+    os.environ.update(
+        PATH="/usr/bin", HOME=WORK, TMPDIR=WORK, LANG="C.UTF-8", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
+    )
+    sys.path.append(PACKAGE)
+    machine = platform.machine()
+    landlock = walls.landlock_version() > 0
+    program = syscalls.build_filter(machine, net=False, proc=False, keep_modes=not landlock)
+    walls.limit_resources(limits)
+    walls.forbid_new_privileges()
+    if landlock:
+        writable = WRITABLE if scratch else ("/dev/null",)
+        walls.confine(readable=READABLE, writable=writable, net=False)
+    walls.filter_system_calls(program)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def answer(head: dict[str, Any], arguments: bytes, hints: Hints, *, loaded: Callable[[], None]) -> bytes:
+    """Load the tool, call it, and put what came of it into the bytes of a report."""
+    streams = (sys.stdout, sys.stderr)
+    said: runtime.Report | None = None
+    value = b""
+    error: dict[str, Any] = {}
+    try:
+        with runtime.running(runtime.Call.from_json(head["context"])) as said:
+            entry = getattr(importlib.import_module(head["module"]), head["entry"])
+            loaded()
+            returned = entry(**json.loads(arguments))
+            if hasattr(type(returned), "__await__"):
+                returned = importlib.import_module("asyncio").run(_wait_for(returned))  # large: only when it is needed
+        kind, value, error = _encode(returned, head["limits"]["result_bytes"])
+    except SystemExit:
+        kind, error = protocol.EXITED, {"type": "SystemExit", "message": "The tool called sys.exit()."}
+    except BaseException as raised:
+        kind, error = _describe(raised, hints)
+        _log_traceback(raised)
+    for stream in streams:
+        _quietly(stream.flush)
+    return _report(kind, value, error, said, hints)
+
+
+async def _wait_for(returned: Any) -> Any:
+    return await returned
+
+
+def _encode(returned: object, most: int) -> tuple[int, bytes, dict[str, Any]]:
+    try:
+        value = json.dumps(returned, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "strict"
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        return protocol.BAD_RESULT, b"", {"type": type(error).__name__, "message": _message(error)}
+    if len(value) > most:
+        return (
+            protocol.TOO_LARGE,
+            b"",
+            {"type": "", "message": f"The result has {len(value)} bytes, {most} are allowed."},
+        )
+    return protocol.RETURNED, value, {}
+
+
+def _describe(raised: BaseException, hints: Hints) -> tuple[int, dict[str, Any]]:
+    """Sort an exception that left the tool. Nothing on it is to be trusted: its class may override anything."""
+    error: dict[str, Any] = {"type": _name(raised), "message": _message(raised)}
+    try:
+        if isinstance(raised, runtime.DomainError):
+            details = json.loads(json.dumps(raised.details, allow_nan=False))
+            return protocol.DOMAIN_ERROR, error | {"code": str(raised.code), "details": details}
+        if isinstance(raised, MemoryError):
+            return protocol.NO_MEMORY, error
+        capability = hints.blocked(raised)
+        if capability:
+            return protocol.BLOCKED, error | {"blocked": capability}
+    except BaseException as second:
+        error["message"] = f"{error['message']} (and while describing it: {_name(second)})"[:_MAX_MESSAGE_CHARS]
+    return protocol.RAISED, error
+
+
+def _name(raised: BaseException) -> str:
+    return str(type.__getattribute__(type(raised), "__name__"))[:_MAX_NAME_CHARS]
+
+
+def _message(raised: BaseException) -> str:
+    try:
+        text = str(raised)
+        return str.__getitem__(text, slice(0, _MAX_MESSAGE_CHARS)).encode("utf-8", "replace").decode()
+    except BaseException:
+        return "(the exception cannot be shown as text)"
+
+
+def _log_traceback(raised: BaseException) -> None:
+    _quietly(lambda: sys.__excepthook__(type(raised), raised, raised.__traceback__))
+
+
+def _quietly(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except BaseException:  # noqa: S110 - the tool's own streams and exceptions; it is ending anyway
+        pass
+
+
+def _report(kind: int, value: bytes, error: dict[str, Any], said: runtime.Report | None, hints: Hints) -> bytes:
+    try:
+        rest = json.dumps(
+            {"report": said.to_json() if said else {}, "attempts": hints.attempts, "error": error}
+        ).encode()
+        if len(rest) > protocol.MAX_REPORT_BYTES:
+            raise ValueError(
+                f"What the tool reported beside its result has {len(rest)} bytes, {protocol.MAX_REPORT_BYTES} are allowed."
+            )
+    except BaseException as failed:
+        kind, value = protocol.BAD_RESULT, b""
+        rest = json.dumps(
+            {"report": {}, "attempts": hints.attempts, "error": {"type": _name(failed), "message": _message(failed)}}
+        ).encode()
+    return protocol.REPORT.pack(kind, len(value), len(rest)) + value + rest

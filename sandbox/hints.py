@@ -1,0 +1,168 @@
+"""What did the tool reach for that it may not have?
+
+The kernel refuses; this module only gives the refusal a name, so that evidence can say "it tried to open a connection to
+example.org" instead of "PermissionError". An audit hook writes down what Python code tries, whether or not the tool hides
+the error. It is a hint, not a wall: native code can avoid it. In a process without walls (the hub's fake sandbox) the hook
+may refuse as well.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What every tool may read: its interpreter, its package, and system tables that libraries look up. It may write to WORK.
+WORK, PACKAGE = "/w", "/p"
+READABLE = (
+    "/usr", "/lib", "/lib64", "/opt/toolhub", PACKAGE,
+    "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/ssl", "/proc/self", "/proc/cpuinfo", "/sys/devices/system/cpu",
+    "/dev/zero", "/dev/random", "/dev/urandom", "/dev/full",
+)  # fmt: skip
+WRITABLE = (WORK, "/dev/null")
+
+_MAX_ATTEMPTS, _MAX_ATTEMPT_CHARS = 32, 200
+_MAX_CHAIN = 16
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EAFNOSUPPORT}
+_AF_UNIX = 1
+
+_CHANGES = {
+    "os.remove",
+    "os.rename",
+    "os.mkdir",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "os.chown",
+    "os.truncate",
+}
+_LOOKS = {"os.listdir", "os.scandir", "os.chdir"}
+_NAMES = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+_ADDRESSES = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"}
+_SIGNALS = {"os.kill", "os.killpg"}
+_PROGRAMS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.spawn"}
+
+
+class Hints:
+    """The attempts of one call, as ``fs:/etc/shadow``, ``net:example.org:443``, ``proc:/bin/sh``; each once, in order."""
+
+    def __init__(
+        self, *, readable: tuple[str, ...] = READABLE, writable: tuple[str, ...] = WRITABLE, refuse: bool = False
+    ) -> None:
+        self.attempts: list[str] = []
+        self._readable = readable + writable
+        self._writable = writable
+        self._refuse = refuse
+
+    def watch(self) -> None:
+        """Begin to write down. There is no way to stop."""
+        sys.addaudithook(self._hook)
+
+    def blocked(self, error: BaseException | None) -> str:
+        """The capability whose lack made this exception, looking through its causes; empty if it was something else."""
+        for _ in range(_MAX_CHAIN):
+            if error is None:
+                break
+            if isinstance(error, OSError):
+                capability = self._capability(error)
+                if capability:
+                    return capability
+            error = error.__cause__ or error.__context__
+        return ""
+
+    def _capability(self, error: OSError) -> str:
+        if type(error).__name__ == "gaierror" or error.errno in _NO_ROUTE:
+            return "net"
+        path = error.filename
+        if isinstance(path, (str, bytes)):
+            path = os.fsdecode(path)
+            for attempt in self.attempts:
+                capability, _, name = attempt.partition(":")
+                if capability != "fs" and name == path:
+                    return capability
+            outside = not self._is_under(path, self._readable)
+            return "fs" if error.errno in _REFUSED or (outside and error.errno == errno.ENOENT) else ""
+        if (
+            error.errno in _REFUSED
+        ):  # a call without a path: name what was tried last, or a thing that no profile grants
+            return self.attempts[-1].partition(":")[0] if self.attempts else "system"
+        return ""
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        look = _LOOKERS.get(event)
+        if look is None:
+            return
+        attempt = look(self, arguments)
+        if attempt is None:
+            return
+        attempt = attempt[:_MAX_ATTEMPT_CHARS]
+        if attempt not in self.attempts and len(self.attempts) < _MAX_ATTEMPTS:
+            self.attempts.append(attempt)
+        if self._refuse:
+            capability, _, name = attempt.partition(":")
+            raise PermissionError(errno.EACCES, f"The profile does not hold the capability {capability!r}", name)
+
+    def _is_under(self, path: str, places: tuple[str, ...]) -> bool:
+        path = os.path.normpath(os.path.join(os.getcwd(), path))
+        return any(path == place or path.startswith(place + "/") for place in places)
+
+    def _file(self, path: object, *, change: bool) -> str | None:
+        if not isinstance(path, (str, bytes)) or not path:
+            return None  # a descriptor that is already open
+        name = os.fsdecode(path)
+        return None if self._is_under(name, self._writable if change else self._readable) else f"fs:{name}"
+
+    def _open(self, arguments: tuple[Any, ...]) -> str | None:
+        path, _, flags = arguments
+        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        return self._file(path, change=bool(writes))
+
+    def _look(self, arguments: tuple[Any, ...]) -> str | None:
+        return self._file(arguments[0], change=False)
+
+    def _change(self, arguments: tuple[Any, ...]) -> str | None:
+        return self._file(arguments[0], change=True)
+
+    def _name(self, arguments: tuple[Any, ...]) -> str | None:
+        return "net:" + ":".join(_text(part) for part in arguments[:2] if part)
+
+    def _address(self, arguments: tuple[Any, ...]) -> str | None:
+        address = arguments[1]
+        if isinstance(address, tuple):
+            return "net:" + ":".join(_text(part) for part in address[:2])
+        return self._file(address, change=False) if address else None
+
+    def _socket(self, arguments: tuple[Any, ...]) -> str | None:
+        return None if arguments[1] in (_AF_UNIX, -1) else f"net:socket family {int(arguments[1])}"
+
+    def _signal(self, arguments: tuple[Any, ...]) -> str | None:
+        target = arguments[0]
+        others = target != os.getpid() if self._refuse else target in (1, -1)  # behind walls, own children may be ended
+        return f"proc:signal to {target}" if others else None
+
+    def _program(self, arguments: tuple[Any, ...]) -> str | None:
+        return "proc:" + _text(arguments[0])
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return os.fsdecode(value)
+    return str(value) if isinstance(value, int) else "?"
+
+
+_LOOKERS: dict[str, Callable[[Hints, tuple[Any, ...]], str | None]] = {
+    "open": Hints._open,
+    "socket.__new__": Hints._socket,
+    **dict.fromkeys(_CHANGES, Hints._change),
+    **dict.fromkeys(_LOOKS, Hints._look),
+    **dict.fromkeys(_NAMES, Hints._name),
+    **dict.fromkeys(_ADDRESSES, Hints._address),
+    **dict.fromkeys(_PROGRAMS, Hints._program),
+    **dict.fromkeys(_SIGNALS, Hints._signal),
+}

@@ -1,0 +1,48 @@
+"""How is a tool called where there is no box?
+
+The tool's process of the hub's fake sandbox: as :mod:`sandbox.call`, with a folder of its own, the kernel's limits for one
+process, and an audit hook that refuses, but without any wall that would hold against native code.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from sandbox import call, protocol, walls
+from sandbox.hints import READABLE, Hints
+
+_OWN_MEMORY = 256 * 1024 * 1024  # address space of the interpreter itself
+
+
+def serve(folder: str) -> NoReturn:
+    """Run the call that is on stdin, inside ``folder``; the report goes to the descriptor that the environment names."""
+    report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
+    try:
+        head, (package, arguments) = protocol.unpack(sys.stdin.buffer.read())
+        empty = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(empty, 0)
+        os.close(empty)
+        place, work = Path(folder, "p"), Path(folder, "w")
+        place.mkdir()
+        work.mkdir()
+        call.unpack_package(package, place)
+        sys.path.append(str(place))
+        os.chdir(work)
+        os.environ.update(HOME=str(work), TMPDIR=str(work))
+        limits = head["limits"] | {
+            "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0] - 1
+        }  # of the whole user here
+        walls.limit_resources(limits)
+        memory = limits["memory_bytes"] + _OWN_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(entry for entry in sys.path if entry)}
+        hints = Hints(readable=(*READABLE, str(place), *interpreter), writable=(str(work), "/dev/null"), refuse=True)
+        hints.watch()
+        report = call.answer(head, arguments, hints, loaded=lambda: call.write_all(report_fd, protocol.LOADED))
+        call.write_all(report_fd, report)
+    finally:
+        os._exit(0)
