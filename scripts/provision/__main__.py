@@ -22,14 +22,16 @@ def main(arguments: list[str]) -> int:
     commands.add_parser("venv", help="the Python packages").add_argument("--dev", action="store_true")
     commands.add_parser("engine", help="a Docker engine that answers")
     commands.add_parser("sandbox-image", help="the sandbox image; prints its name")
-    commands.add_parser("test", help="run pytest with its services").add_argument("rest", nargs=argparse.REMAINDER)
+    commands.add_parser("test", help="run pytest with its services; all that follows goes to pytest")
     testenv = commands.add_parser("testenv", help="the services of the tests: run COMMAND…, start, stop")
     testenv.add_argument("action", choices=("run", "start", "stop"))
-    testenv.add_argument("rest", nargs=argparse.REMAINDER)
     commands.add_parser("check", help="all static checks")
     commands.add_parser("fix", help="what the checks can repair themselves")
     commands.add_parser("clean", help="remove what was made here")
-    asked = parser.parse_args(arguments)
+    # What follows `test` and `testenv run` is another program's, options too: not argparse's to look at.
+    ours = {"test": 1, "testenv": 2}.get(arguments[0] if arguments else "", len(arguments))
+    rest = arguments[ours:]
+    asked = parser.parse_args(arguments[:ours])
     match asked.command:
         case "run":
             hub.serve()
@@ -40,9 +42,9 @@ def main(arguments: list[str]) -> int:
         case "sandbox-image":
             print(image.ensure())
         case "test":
-            return tests.run_tests(asked.rest)
+            return tests.run_tests(rest)
         case "testenv":
-            return _testenv(asked.action, asked.rest)
+            return _testenv(asked.action, rest)
         case "check":
             return check()
         case "fix":
