@@ -1,0 +1,67 @@
+"""As whom, and for which tenant, does a signed-in person act?
+
+``request.principal`` is a :class:`Principal` with the permissions that django-guardian holds for this person on the chosen
+tenant; ``None`` for people who are not signed in or belong to no tenant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from guardian.shortcuts import get_perms
+
+from access.models import Tenant
+from toolhub.kernel.ids import decode
+from toolhub.kernel.principal import ActorKind, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponseBase
+
+SESSION_TENANT = "tenant"
+API_PREFIX = "/api/"
+
+
+def user_wire_id(user: Any) -> str:
+    return f"usr_{user.pk}"
+
+
+def principal_of_user(user: Any, tenant: Tenant) -> Principal:
+    return Principal(
+        kind=ActorKind.USER,
+        id=user_wire_id(user),
+        name=user.get_full_name() or user.get_username(),
+        tenant_id=tenant.pk,
+        allowed=frozenset(get_perms(user, tenant)),
+    )
+
+
+def tenants_of(user: Any) -> list[Tenant]:
+    return list(Tenant.objects.filter(memberships__user=user).distinct().order_by("name"))
+
+
+def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
+        console = not request.path.startswith((API_PREFIX, "/static/", "/healthz", "/readyz"))
+        if console and request.user.is_authenticated:
+            tenants = tenants_of(request.user)
+            chosen = request.session.get(SESSION_TENANT, "")
+            tenant = next((each for each in tenants if each.wire_id == chosen), tenants[0] if tenants else None)
+            if tenant is not None:
+                request.principal = principal_of_user(request.user, tenant)  # type: ignore[attr-defined]
+            request.tenant, request.tenants = tenant, tenants  # type: ignore[attr-defined]
+        return get_response(request)
+
+    return middleware
+
+
+def choose_tenant(request: HttpRequest, tenant_id: str) -> None:
+    """Remember the tenant for this session; ``Tenant.DoesNotExist`` when the person does not belong to it."""
+    try:
+        pk = decode("ten", tenant_id)
+    except ValueError:
+        raise Tenant.DoesNotExist from None
+    tenant = Tenant.objects.filter(memberships__user=request.user).distinct().get(pk=pk)  # type: ignore[misc]
+    request.session[SESSION_TENANT] = tenant.wire_id

@@ -1,0 +1,23 @@
+"""Does the key carry what this endpoint needs?
+
+Every API view names its ``required_scope`` (a guard test refuses a view without one), or maps methods to scopes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.permissions import BasePermission
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+
+class HoldsRequiredScope(BasePermission):
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        scope: str | dict[str, str] = view.required_scope  # type: ignore[attr-defined]
+        needed = scope if isinstance(scope, str) else scope.get(request.method or "", "")
+        if needed:
+            request.user.check(needed)  # type: ignore[union-attr]
+        return True

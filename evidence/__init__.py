@@ -1,0 +1,1 @@
+"""What happened, and can anyone prove it?"""

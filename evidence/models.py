@@ -1,0 +1,138 @@
+"""What is kept as evidence?
+
+A :class:`Fact` is one statement about something that happened, written in the transaction that it bears witness to and
+never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns beside it are for queries. A
+:class:`Pending` row, written with it, is what the sealer takes up. A :class:`Snapshot` is the only place where argument
+and result values are stored, and they are encrypted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.db import models
+from django.db.models import Q
+
+from evidence.kinds import PAIR, Kind
+from toolhub.kernel.ids import encode, new_id
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+
+class AppendOnlyError(RuntimeError):
+    """Somebody tried to change evidence through the ORM."""
+
+
+class AppendOnlyQuerySet(models.QuerySet["Any"]):
+    def visible_to(self, principal: Principal) -> AppendOnlyQuerySet:
+        return self.filter(tenant_id=principal.tenant_id)
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError("Facts are not changed. Write another one.")
+
+    def delete(self) -> NoReturn:
+        raise AppendOnlyError("Facts are not deleted.")
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError("Facts are not changed. Write another one.")
+
+
+class Fact(models.Model):
+    """One statement about something that happened."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant_id = models.UUIDField()
+    kind = models.CharField(max_length=40, choices=Kind)
+    subject = models.CharField(max_length=200)  # what it is about: `soul:tool:…`, `inv_…`, `cns_…`
+    invocation_id = models.UUIDField(null=True)
+    occurred_at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=8)
+    actor_id = models.CharField(max_length=64)
+    tool = models.CharField(max_length=128, blank=True)
+    outcome = models.CharField(max_length=16, blank=True)
+    reason = models.CharField(max_length=64, blank=True)
+    trace_id = models.CharField(max_length=32, blank=True)
+    leaf = models.BinaryField()
+    leaf_hash = models.BinaryField(max_length=32)
+
+    objects = AppendOnlyQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["invocation_id", "kind"], condition=Q(kind__in=[str(kind) for kind in PAIR]), name="fact_one_begin_one_end"
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind__in=[str(kind) for kind in PAIR]) | Q(invocation_id__isnull=False),
+                name="fact_pair_names_its_invocation",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant_id", "-id"], name="fact_newest"),
+            models.Index(fields=["tenant_id", "actor_id", "-id"], name="fact_of_actor"),
+            models.Index(fields=["tenant_id", "tool", "-id"], name="fact_of_tool"),
+            models.Index(fields=["invocation_id", "id"], name="fact_of_invocation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("fct", self.id)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnlyError("Facts are not changed. Write another one.")
+        kwargs["force_insert"] = True
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError("Facts are not deleted.")
+
+
+class Pending(models.Model):
+    """A fact that no log holds yet. Written with the fact: ids are handed out before commit, so order alone would skip some."""
+
+    fact = models.OneToOneField(Fact, models.PROTECT, primary_key=True, related_name="pending")
+    tenant_id = models.UUIDField(db_index=True)
+
+    def __str__(self) -> str:
+        return str(self.fact_id)
+
+
+class SnapshotKind(models.TextChoices):
+    INPUT = "input"
+    OUTPUT = "output"
+    ERROR = "error"
+    LOGS = "logs"
+
+
+class Snapshot(models.Model):
+    """Values of a call, encrypted. ``commitment`` is SHA-256(salt ‖ bytes); the salt is inside the ciphertext."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant_id = models.UUIDField()
+    invocation_id = models.UUIDField()
+    kind = models.CharField(max_length=8, choices=SnapshotKind)
+    alg = models.CharField(max_length=16)
+    commitment = models.CharField(max_length=71)
+    size = models.PositiveIntegerField()  # bytes of the plaintext document
+    key_id = models.CharField(max_length=64)
+    wrapped_key = models.BinaryField()
+    nonce = models.BinaryField(max_length=12)
+    ciphertext = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["invocation_id", "kind"], name="snapshot_one_of_a_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.invocation_id}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("snp", self.id)

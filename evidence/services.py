@@ -1,0 +1,159 @@
+"""How is evidence written and read?
+
+:func:`record` writes one fact, and refuses to run outside the transaction that the fact is about. :func:`seal_values` and
+:func:`open_values` are the only way to and from stored values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.db import connection, transaction
+from django.utils import timezone
+
+from evidence.keystore import NONCE_BYTES, keystore
+from evidence.kinds import Kind
+from evidence.models import Fact, Pending, Snapshot, SnapshotKind
+from evidence.problems import KeyUnavailable, RevealReasonTooShort
+from toolhub.kernel.canonical import canonical, encoded
+from toolhub.kernel.ids import encode, new_id
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from toolhub.kernel.principal import Principal
+
+LEAF_VERSION = 1
+MAX_LEAF_BYTES = 16 * 1024
+SALT_BYTES = 32
+MIN_REASON = 10
+
+
+def record(
+    *,
+    kind: Kind,
+    subject: str,
+    actor: Principal,
+    data: dict[str, Any] | None = None,
+    invocation_id: UUID | None = None,
+    tool: str = "",
+    outcome: str = "",
+    reason: str = "",
+    trace_id: str = "",
+    at: datetime | None = None,
+) -> Fact:
+    """Write one fact in the current transaction, with its pending row for the sealer.
+
+    ``data`` becomes part of the leaf and is public to every verifier: digests, ids, names and codes, never values.
+    Raises ``RuntimeError`` outside a transaction: a fact that could commit without what it witnesses is no evidence.
+    """
+    if not connection.in_atomic_block:
+        raise RuntimeError("evidence.record() must run in the transaction that it bears witness to.")
+    id, at = new_id(), at or timezone.now()
+    leaf: dict[str, Any] = {
+        "v": LEAF_VERSION,
+        "id": encode("fct", id),
+        "kind": str(kind),
+        "at": at.isoformat(timespec="microseconds"),
+        "tenant": encode("ten", actor.tenant_id),
+        "subject": subject,
+        "actor": {"kind": str(actor.kind), "id": actor.id},
+    }
+    if actor.key_id:
+        leaf["actor"]["key"] = encode("key", actor.key_id)
+    if invocation_id:
+        leaf["invocation"] = encode("inv", invocation_id)
+    leaf |= {name: value for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items() if value}
+    if data:
+        leaf["data"] = data
+    raw = canonical(leaf)
+    if len(raw) > MAX_LEAF_BYTES:
+        raise ValueError(f"A leaf of {len(raw)} bytes is larger than {MAX_LEAF_BYTES}: facts hold digests, not values.")
+    fact = Fact(
+        id=id,
+        tenant_id=actor.tenant_id,
+        kind=kind,
+        subject=subject,
+        invocation_id=invocation_id,
+        occurred_at=at,
+        actor_kind=str(actor.kind),
+        actor_id=actor.id,
+        tool=tool,
+        outcome=outcome,
+        reason=reason,
+        trace_id=trace_id,
+        leaf=raw,
+        leaf_hash=hashlib.sha256(b"\x00" + raw).digest(),  # RFC 9162 leaf hash
+    )
+    fact.save()
+    Pending.objects.create(fact=fact, tenant_id=actor.tenant_id)
+    return fact
+
+
+def _context(tenant_id: UUID, invocation_id: UUID, kind: str) -> bytes:
+    return b"\0".join([tenant_id.bytes, invocation_id.bytes, kind.encode()])
+
+
+def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, value: Any) -> Snapshot:
+    """Store ``value`` encrypted under a key of its own, bound to this tenant, invocation and kind."""
+    alg, document = encoded(value)
+    salt, data_key, nonce = os.urandom(SALT_BYTES), AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
+    key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
+    context = _context(tenant_id, invocation_id, str(kind))
+    return Snapshot.objects.create(
+        tenant_id=tenant_id,
+        invocation_id=invocation_id,
+        kind=kind,
+        alg=alg,
+        commitment="sha256:" + hashlib.sha256(salt + document).hexdigest(),
+        size=len(document),
+        key_id=key_id,
+        wrapped_key=wrapped,
+        nonce=nonce,
+        ciphertext=AESGCM(data_key).encrypt(nonce, salt + document, context),
+        created_at=timezone.now(),
+    )
+
+
+def open_values(snapshot: Snapshot) -> Any:
+    """The stored value. Callers inside the hub that run or answer the call itself need no fact; people do (:func:`reveal`)."""
+    data_key = keystore().unwrap(snapshot.key_id, bytes(snapshot.wrapped_key), context=snapshot.tenant_id.bytes)
+    context = _context(snapshot.tenant_id, snapshot.invocation_id, snapshot.kind)
+    try:
+        plain = AESGCM(data_key).decrypt(bytes(snapshot.nonce), bytes(snapshot.ciphertext), context)
+    except InvalidTag as error:
+        raise KeyUnavailable("A snapshot does not belong to its row, or was changed.") from error
+    return json.loads(plain[SALT_BYTES:])
+
+
+@transaction.atomic
+def reveal(*, snapshot: Snapshot, reason: str, by: Principal) -> Any:
+    """Show stored values to a person or to the agent that owns the call. The access is a fact before the value is returned."""
+    if snapshot.tenant_id != by.tenant_id:
+        raise Snapshot.DoesNotExist
+    if len(reason.strip()) < MIN_REASON:
+        raise RevealReasonTooShort()
+    record(
+        kind=Kind.SNAPSHOT_READ,
+        subject=snapshot.wire_id,
+        actor=by,
+        invocation_id=snapshot.invocation_id,
+        data={"snapshot_kind": snapshot.kind, "commitment": snapshot.commitment, "reason": reason.strip()[:500]},
+    )
+    return open_values(snapshot)
+
+
+def fingerprint(value: bytes, *, tenant_id: UUID) -> str:
+    """A keyed hash of ``value`` within one tenant, for comparing what must not be stored."""
+    return keystore().fingerprint(value, context=tenant_id.bytes)
+
+
+def json_bytes(value: Any) -> bytes:
+    """The JSON text that a tool gets as its arguments: what was committed to, byte for byte."""
+    return encoded(value)[1]

@@ -1,0 +1,82 @@
+"""What does a caller get to see of a call?
+
+The SPEC-4 envelope around the tool's value, with the ``call`` object. Values come from the sealed snapshots; an answer that
+is read again is the answer that was given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evidence import services as evidence
+from evidence.models import Snapshot, SnapshotKind
+from invocations.endings import problem_of_row
+from invocations.models import Invocation, State
+from toolhub.kernel.envelopes import Evidence, ResponseEnvelope, Source
+from toolhub.kernel.telemetry import trace_id_of
+
+if TYPE_CHECKING:
+    from invocations.preflight import Preflight
+    from toolhub.kernel.problems import Problem
+
+STATUS = {State.SUCCEEDED: "ok", State.DENIED: "denied"}
+
+
+def call_of(invocation: Invocation, *, preflight: Preflight | None = None, plan: Any = None) -> dict[str, Any]:
+    """The ``call`` object of requirements §8."""
+    call: dict[str, Any] = {
+        "call_id": invocation.wire_id,
+        "status": STATUS.get(State(invocation.state), "error") if invocation.is_final else "pending",
+        "state": invocation.state,
+        "tool": invocation.tool,
+        "version": invocation.version.version if invocation.version else None,
+        "dry_run": invocation.dry_run,
+        "request_id": invocation.request_id,
+        "profile_hash": invocation.profile_hash or None,
+        "policy_version": invocation.policy_version or None,
+        "budget": invocation.budget or None,
+        "obligations": [],
+        "post_execution_plan": plan,
+        "trace_id": trace_id_of(invocation.trace) or None,
+        "created_at": invocation.created_at.isoformat(),
+        "finished_at": invocation.finished_at.isoformat() if invocation.finished_at else None,
+    }
+    if preflight is not None and preflight.refused_at:
+        call["refused_at"] = preflight.refused_at
+    return call
+
+
+def sources_of(invocation: Invocation) -> tuple[Source, ...]:
+    """First the tool with the hash of its data, then the rules and documents that it named."""
+    if not invocation.output_digest or invocation.version is None or invocation.finished_at is None:
+        return ()
+    at = invocation.finished_at.isoformat()
+    own = Source(type="tool", name=invocation.tool, version=invocation.version.version, hash=invocation.output_digest, ts=at)
+    return (own, *(Source(type=each["type"], name=each["name"], version=each["version"], hash=each["hash"], ts=at) for each in invocation.sources))
+
+
+def warnings_of(invocation: Invocation) -> tuple[str, ...]:
+    warnings = list(invocation.warnings)
+    tool = invocation.version.tool if invocation.version else None
+    if tool is not None and tool.state == "deprecated":
+        warnings.append(f"{tool.name} is deprecated and answers until {tool.sunset_on}. {tool.state_reason}")
+    return tuple(warnings)
+
+
+def answer_of(
+    invocation: Invocation, *, problem: Problem | None = None, preflight: Preflight | None = None
+) -> ResponseEnvelope:
+    """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed."""
+    sealed = {row.kind: row for row in Snapshot.objects.filter(invocation_id=invocation.pk)} if invocation.is_final else {}
+    output = sealed.get(SnapshotKind.OUTPUT)
+    value: dict[str, Any] = evidence.open_values(output) if output else {}
+    if problem is None and invocation.reason:
+        problem = problem_of_row(invocation, evidence.open_values(sealed[SnapshotKind.ERROR]) if SnapshotKind.ERROR in sealed else {})
+    return ResponseEnvelope(
+        data=value.get("data"),
+        warnings=warnings_of(invocation),
+        error=problem,
+        ttl_seconds=invocation.ttl_seconds,
+        evidence=Evidence(snapshot_id=output.wire_id if output else None, sources=sources_of(invocation)),
+        call=call_of(invocation, preflight=preflight, plan=value.get("post_execution_plan")),
+    )

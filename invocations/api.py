@@ -1,0 +1,156 @@
+"""How do agents preflight, make and read calls over REST?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse, JsonResponse
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evidence.models import Fact, Snapshot
+from evidence.services import reveal
+from invocations import services
+from invocations.answers import answer_of
+from invocations.models import Invocation
+from invocations.serializers import EnvelopeSerializer, InvokeSerializer
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.handlers import respond
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+READ_OWN_ANSWER = "The agent reads the answer of its own call."
+EXAMPLE = OpenApiExample(
+    "A quote",
+    value={
+        "request_id": "2f6f1c9e-quote-1",
+        "actor": {"type": "agent", "id": "shopping-assistant"},
+        "currency": "EUR",
+        "arguments": {"sku": "…", "quantity": 2},
+    },
+    request_only=True,
+)
+
+
+def read_call(request: Request, tool_id: str) -> services.Call:
+    """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
+    payload = InvokeSerializer(data=request.data)
+    payload.is_valid(raise_exception=True)
+    return services.Call(
+        tool=tool_id,
+        arguments=payload.validated_data["arguments"],
+        envelope=payload.envelope(header_key=request.headers.get("Idempotency-Key", "")),
+        respond_async="respond-async" in request.headers.get("Prefer", ""),
+    )
+
+
+def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnvelope) -> HttpResponse:
+    """200 with a value, 202 while it runs, the problem's status when there is one."""
+    location = f"/api/v1/invocations/{invocation.wire_id}"
+    response: HttpResponse
+    if envelope.error is not None:
+        response = respond(request._request, envelope.error, envelope=envelope)
+    else:
+        response = JsonResponse(envelope.to_json(), status=200 if invocation.is_final else 202)
+        if not invocation.is_final:
+            response.headers["Retry-After"] = "1"
+    response.headers["Location"] = location
+    response.headers["Cache-Control"] = "no-store" if envelope.ttl_seconds is None else f"private, max-age={envelope.ttl_seconds}"
+    return response
+
+
+class ToolPreflightView(APIView):
+    """Would this call be allowed, and within what? Nothing runs and nothing is counted."""
+
+    required_scope = "invocations:create"
+
+    @extend_schema(request=InvokeSerializer, responses={200: EnvelopeSerializer}, examples=[EXAMPLE], operation_id="preflight")
+    def post(self, request: Request, tool_id: str) -> HttpResponse:
+        call = read_call(request, tool_id)
+        tool, preflight, log = services.preflight_call(call, by=request.user)  # type: ignore[arg-type]
+        problem = preflight.problem
+        data: dict[str, Any] = {
+            "allow": problem is None,
+            "refused_at": preflight.refused_at or None,
+            "problem": problem.to_error() if problem else None,
+            "steps": [
+                {"name": step["name"].removeprefix("preflight."), "status": step["status"], "ms": round(step["end_ms"] - step["begin_ms"], 3)}
+                for step in log.steps
+            ],
+            "tool": tool.name,
+            "version": tool.current.version if tool.current else None,
+            "profile": preflight.profile.to_json() if preflight.profile else None,
+            "profile_hash": preflight.profile_hash or None,
+            "profile_explanation": preflight.explanation,
+            "policy": {"version": preflight.policy.version, "hash": preflight.policy.hash},
+            "budget_snapshot": preflight.budget or None,
+            "consent": preflight.consent.wire_id if preflight.consent else None,
+            "obligations": preflight.obligations,
+        }
+        return JsonResponse(ResponseEnvelope(data=data).to_json())
+
+
+class ToolInvokeView(APIView):
+    """Make a call and wait for its answer; with `Prefer: respond-async`, get its address at once."""
+
+    required_scope = "invocations:create"
+
+    @extend_schema(
+        request=InvokeSerializer,
+        responses={200: EnvelopeSerializer, 202: EnvelopeSerializer},
+        examples=[EXAMPLE],
+        operation_id="invoke",
+        parameters=[
+            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."),
+            OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="`respond-async` answers 202 at once."),
+        ],
+    )
+    def post(self, request: Request, tool_id: str) -> HttpResponse:
+        call = read_call(request, tool_id)
+        try:
+            answered = services.invoke(call, by=request.user)  # type: ignore[arg-type]
+        except services.Refused as refused:
+            envelope = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
+            return write_answer(request, refused.invocation, envelope)
+        response = write_answer(request, answered.invocation, answer_of(answered.invocation))
+        if answered.replayed:
+            response.headers["Idempotency-Replayed"] = "true"
+        return response
+
+
+class InvocationView(APIView):
+    """The state and the answer of one of the agent's own calls."""
+
+    required_scope = "invocations:read"
+
+    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_invocation")
+    def get(self, request: Request, invocation_id: UUID) -> HttpResponse:
+        rows = Invocation.objects.visible_to(request.user).select_related("version__tool")  # type: ignore[arg-type]
+        invocation = rows.get(pk=invocation_id)
+        for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
+            reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=request.user)  # type: ignore[arg-type]
+        envelope = answer_of(invocation)
+        response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)
+        if not invocation.is_final:
+            response.headers["Retry-After"] = "1"
+        return response
+
+
+class InvocationEvidenceView(APIView):
+    """The facts about one of the agent's own calls: leaves and their hashes, without values."""
+
+    required_scope = "invocations:read"
+
+    @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
+    def get(self, request: Request, invocation_id: UUID) -> Response:
+        invocation = Invocation.objects.visible_to(request.user).get(pk=invocation_id)  # type: ignore[arg-type]
+        facts = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk).order_by("id")
+        data = [
+            {"id": fact.wire_id, "kind": fact.kind, "leaf": bytes(fact.leaf).decode(), "leaf_hash": bytes(fact.leaf_hash).hex()}
+            for fact in facts
+        ]
+        return Response(ResponseEnvelope(data={"invocation": invocation.wire_id, "facts": data}).to_json())

@@ -1,0 +1,171 @@
+"""How does a call end, whoever ends it?
+
+:func:`finish` is the one place that writes a final state: the compare-and-set, the End fact, the sealed values and the
+attempt, in one transaction. Who loses the compare-and-set writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import SnapshotKind
+from invocations.models import Attempt, Invocation, Outbox, State
+from invocations.waker import waker
+from toolhub.kernel.canonical import digest
+from toolhub.kernel.ids import encode
+from toolhub.kernel.principal import ActorKind, Principal
+from toolhub.kernel.problems import Problem, by_reason
+from toolhub.kernel.telemetry import trace_id_of
+
+if TYPE_CHECKING:
+    from invocations.sandbox.base import Outcome
+
+NOTHING = object()
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a call ended. ``output`` is what the caller gets; NOTHING when there is none."""
+
+    state: State
+    problem: Problem | None = None
+    output: Any = NOTHING
+    post_execution_plan: Any = None
+    warnings: list[str] = field(default_factory=list)
+    ttl_seconds: int | None = None
+    sources: list[dict[str, str]] = field(default_factory=list)
+    outcome: Outcome | None = None
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+
+def principal_of_agent(invocation: Invocation) -> Principal:
+    """The agent that made the call, as the actor of its facts."""
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=encode("agt", invocation.agent_id),
+        name="",
+        tenant_id=invocation.tenant_id,
+        agent_id=invocation.agent_id,
+    )
+
+
+def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
+    """What the End fact says beside its columns."""
+    data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
+    if invocation.version is not None:
+        data["tool"] = {
+            "name": invocation.tool,
+            "version": invocation.version.version,
+            "manifest": invocation.version.manifest_digest,
+            "build": invocation.version.build_digest,
+        }
+    if invocation.profile_hash:
+        data["profile"] = invocation.profile_hash
+    if ending.sources:
+        data["sources"] = ending.sources
+    if ending.outcome is not None:
+        outcome = ending.outcome
+        data["run"] = {
+            "status": str(outcome.status),
+            "image": outcome.image,
+            "box": outcome.box,
+            "clean": outcome.clean,
+            "duration_ms": round(outcome.duration_ms),
+            "cpu_ms": None if outcome.cpu_ms is None else round(outcome.cpu_ms),
+            "max_rss_bytes": outcome.max_rss_bytes,
+            "result_bytes": outcome.result_bytes,
+        }
+        if outcome.blocked or outcome.attempts:
+            data["blocked"] = sorted({*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])})[:20]
+    return data
+
+
+def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
+    """Store the values of an ending; returns their commitments for the End fact."""
+    place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
+    said: dict[str, Any] = {}
+    if ending.output is not NOTHING:
+        value = {"data": ending.output, "post_execution_plan": ending.post_execution_plan}
+        snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
+        said["output"] = {"commit": snapshot.commitment, "alg": snapshot.alg, "bytes": snapshot.size, "snapshot": snapshot.wire_id}
+    if ending.problem is not None:
+        problem = ending.problem
+        value = {"detail": problem.detail, "details": problem.details, "remedy": problem.remedy, "retry_after": problem.retry_after}
+        evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value)
+    outcome = ending.outcome
+    if outcome is not None and (outcome.stdout or outcome.stderr or outcome.error_message):
+        logs = {"stdout": outcome.stdout, "stderr": outcome.stderr, "error_type": outcome.error_type, "error_message": outcome.error_message}
+        evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
+    return said
+
+
+def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
+    """The sealed values and the End fact, in the transaction of the caller."""
+    said = seal_ending(invocation, ending)
+    evidence.record(
+        kind=Kind.INVOCATION_ENDED,
+        subject=invocation.wire_id,
+        actor=actor,
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        outcome=str(ending.state),
+        reason=ending.problem.reason if ending.problem else "",
+        trace_id=trace_id_of(invocation.trace),
+        at=at,
+        data=end_data(invocation, ending) | said,
+    )
+
+
+def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int | None = None) -> bool:
+    """End a call that has begun. False when somebody else ended it first; then nothing is written.
+
+    ``attempt`` is the fencing token when a worker ends its own run.
+    """
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        won = Invocation.objects.move(
+            invocation.pk,
+            to=ending.state,
+            attempt=attempt,
+            finished_at=now,
+            lease_until=None,
+            reason=ending.problem.reason if ending.problem else "",
+            warnings=ending.warnings,
+            ttl_seconds=ending.ttl_seconds,
+            sources=ending.sources,
+            output_digest="" if ending.output is NOTHING else digest(ending.output),
+            steps=[*invocation.steps, *ending.steps],
+        )
+        if not won:
+            return False
+        Outbox.objects.filter(invocation_id=invocation.pk).delete()
+        outcome = ending.outcome
+        Attempt.objects.filter(invocation_id=invocation.pk, number=invocation.attempt, finished_at=None).update(
+            finished_at=now,
+            status=str(outcome.status) if outcome else str(ending.state),
+            box=outcome.box[:64] if outcome else "",
+            image=outcome.image[:80] if outcome else "",
+            cpu_ms=outcome.cpu_ms if outcome else None,
+            max_rss_bytes=outcome.max_rss_bytes if outcome else None,
+        )
+        write_end(invocation, ending, actor=actor, at=now)
+        transaction.on_commit(partial(waker().wake, invocation.pk))
+    return True
+
+
+def problem_of_row(invocation: Invocation, sealed: dict[str, Any]) -> Problem:
+    """The problem that ended a call, as it was answered the first time."""
+    cls = by_reason(invocation.reason)
+    return cls(
+        sealed.get("detail", ""),
+        details=sealed.get("details", {}),
+        remedy=sealed.get("remedy", ""),
+        retry_after_s=sealed.get("retry_after"),
+    )

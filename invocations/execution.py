@@ -1,0 +1,197 @@
+"""What does a worker do with a call?
+
+Claim it by compare-and-set, run the tool in the sandbox inside the recorded profile, check what came back, and end the
+call. No transaction and no connection is held while the tool runs; a heartbeat keeps the lease, and a worker that has lost
+its lease discards what it has.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F
+
+from evidence import services as evidence
+from evidence.models import Snapshot, SnapshotKind
+from invocations.endings import Ending, finish, principal_of_agent
+from invocations.models import Attempt, Invocation, State
+from invocations.outcomes import ending_of
+from invocations.problems import BuildChanged
+from invocations.sandbox.base import Limits, Profile, SandboxCall
+from invocations.sandbox.current import current_sandbox
+from invocations.steps import StepLog
+from toolhub.kernel import names
+from toolhub.kernel.problems import Internal, Problem
+from toolhub.kernel.telemetry import context_of, tracer
+from unitools.packages import PackageError, build_digest, build_zip, find_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from registry.models import ToolVersion
+
+log = logging.getLogger("toolhub.worker")
+WORKER = f"{socket.gethostname()}:{os.getpid()}"
+
+
+def claim(invocation_id: UUID) -> Invocation | None:
+    """Take a queued call. None when another worker has it, or it has ended: then there is nothing to do."""
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        won = Invocation.objects.filter(pk=invocation_id, state=State.QUEUED).update(
+            state=State.RUNNING,
+            attempt=F("attempt") + 1,
+            lease_until=now + timedelta(seconds=settings.TOOLHUB_LEASE_S),
+            started_at=now,
+        )
+        if not won:
+            return None
+        invocation = Invocation.objects.select_related("version__tool").get(pk=invocation_id)
+        Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=WORKER, started_at=now)
+    return invocation
+
+
+@contextmanager
+def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
+    """Renew the lease while the block runs; when it was lost, end the box, since somebody has closed the call."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(settings.TOOLHUB_LEASE_S / 3):
+            try:
+                kept = Invocation.objects.filter(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt).update(
+                    lease_until=datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+                )
+            except DatabaseError as error:
+                log.warning("A heartbeat was not written, trying again: %s", error)
+                continue
+            finally:
+                connection.close()
+            if not kept:
+                log.warning("The lease of %s was lost; its box is ended", invocation.wire_id)
+                current_sandbox().kill(box)
+                return
+
+    thread = threading.Thread(target=beat, name=f"heartbeat-{invocation.wire_id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def package_of(version: ToolVersion) -> bytes:
+    """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
+    try:
+        package = find_module(version.view.module, settings.TOOLHUB_TOOLS_PATH)
+        now = build_digest(package)
+    except PackageError as error:
+        raise BuildChanged(str(error), remedy="Restore the package on the worker, or submit a new version.") from error
+    if now != version.build_digest:
+        raise BuildChanged(
+            f"The code of {version.tool.name} {version.version} differs from what was reviewed.",
+            details={"reviewed": version.build_digest, "found": now},
+            remedy="Submit the changed code as a new version and have it reviewed.",
+        )
+    return build_zip(package)
+
+
+def profile_of(invocation: Invocation) -> Profile:
+    """The profile that preflight recorded; the worker adds nothing to it."""
+    stored: dict[str, Any] = dict(invocation.profile or {})
+    limits = Limits(**stored.pop("limits"))
+    return Profile(
+        limits=limits,
+        fs=tuple((path, action) for path, action in stored["fs"]),
+        net=tuple((scheme, host, port) for scheme, host, port in stored["net"]),
+        proc=tuple(stored["proc"]),
+        browser=bool(stored["browser"]),
+    )
+
+
+def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
+    assert invocation.version is not None
+    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
+    envelope = sealed["envelope"]
+    context = {
+        "call_id": invocation.wire_id,
+        "tool_id": invocation.tool,
+        "tool_version": invocation.version.version,
+        "locale": envelope["locale"],
+        "currency": envelope["currency"],
+        "timezone": envelope["timezone"],
+        "dry_run": invocation.dry_run,
+        "idempotency_key": invocation.idempotency_key or None,
+        "started_at": invocation.created_at.isoformat(),
+    }
+    return SandboxCall(
+        name=box_name(invocation),
+        package=package,
+        module=invocation.version.view.module,
+        entry=invocation.version.view.entry,
+        arguments=evidence.json_bytes(sealed["arguments"]),
+        context=context,
+        labels={"toolhub.tool": invocation.tool},
+    )
+
+
+def box_name(invocation: Invocation) -> str:
+    return f"{invocation.wire_id}-{invocation.attempt}"
+
+
+def execute(invocation: Invocation) -> Ending:
+    """Run the tool and judge the result. Every failure is an ending; nothing is raised for what a tool does."""
+    assert invocation.version is not None
+    steps = StepLog(invocation.created_at)
+    queued_from = max((step["end_ms"] for step in invocation.steps), default=0.0)
+    steps.add("queue.wait", "control", queued_from, steps.now_ms())
+    try:
+        with steps.step("sandbox.prepare"):
+            package = package_of(invocation.version)
+            call, profile = sandbox_call(invocation, package), profile_of(invocation)
+    except Problem as problem:
+        return Ending(state=State.FAILED, problem=problem, steps=steps.steps)
+    connection.close()  # nothing of the database is held while the tool runs
+    span_name = names.SPAN_TOOL_EXECUTION.format(tool_id=invocation.tool)
+    with tracer.start_as_current_span(span_name, context=context_of(invocation.trace)) as span:
+        span.set_attributes(
+            {
+                names.ATTR_OPERATION: "execute_tool",
+                names.ATTR_TOOL_NAME: invocation.tool,
+                names.ATTR_CALL_ID: invocation.wire_id,
+                names.ATTR_TENANT: str(invocation.tenant_id),
+            }
+        )
+        begin = steps.now_ms()
+        with heartbeat(invocation, call.name):
+            outcome = current_sandbox().run(profile, call)
+        steps.add("sandbox.execute", "tool", begin, steps.now_ms(), status="ok" if outcome.status == "ok" else "failed", note=str(outcome.status))
+        for name, begin_ms, end_ms in outcome.steps:
+            steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
+        span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
+    return ending_of(invocation.version, outcome, steps)
+
+
+def run_invocation(*, invocation_id: UUID) -> None:
+    """Claim, run, end. Called by the task; twice for one call does no harm."""
+    invocation = claim(invocation_id)
+    if invocation is None:
+        return
+    try:
+        ending = execute(invocation)
+    except Exception as error:
+        # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
+        log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
+        ending = Ending(state=State.FAILED, problem=Internal())
+    if not finish(invocation, ending, actor=principal_of_agent(invocation), attempt=invocation.attempt):
+        log.warning("%s was ended by somebody else; the result of attempt %s is discarded", invocation.wire_id, invocation.attempt)

@@ -1,0 +1,180 @@
+"""What becomes of a call, as rows?
+
+An :class:`Invocation` is the truth about one call; the queue is only a hint. It holds digests and codes, never values:
+those are in encrypted snapshots. An :class:`Attempt` is one run of it by one worker. An :class:`Outbox` row is a message
+that still has to be sent, written in the transaction that made it necessary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+
+from access.models import Agent, Consent, Grant, Tenant
+from registry.models import ToolVersion
+from toolhub.kernel.ids import encode, new_id
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+
+class State(models.TextChoices):
+    RECEIVED = "received"
+    DENIED = "denied"
+    HELD = "held"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+
+
+TRANSITIONS: dict[str, frozenset[str]] = {
+    State.RECEIVED: frozenset({State.DENIED, State.HELD, State.QUEUED}),
+    State.HELD: frozenset({State.QUEUED, State.DENIED, State.EXPIRED, State.CANCELLED}),
+    State.QUEUED: frozenset({State.RUNNING, State.CANCELLED, State.TIMED_OUT}),
+    State.RUNNING: frozenset(
+        {State.QUEUED, State.SUCCEEDED, State.FAILED, State.TIMED_OUT, State.CANCELLED, State.OUTCOME_UNKNOWN}
+    ),
+    State.DENIED: frozenset(),
+    State.SUCCEEDED: frozenset(),
+    State.FAILED: frozenset(),
+    State.TIMED_OUT: frozenset(),
+    State.CANCELLED: frozenset(),
+    State.EXPIRED: frozenset(),
+    State.OUTCOME_UNKNOWN: frozenset(),
+}
+FINAL = frozenset(state for state, following in TRANSITIONS.items() if not following)
+
+
+class Origin(models.TextChoices):
+    API = "api"
+    LLM = "llm"
+    SYSTEM = "system"
+
+
+class InvocationQuerySet(models.QuerySet["Invocation"]):
+    def visible_to(self, principal: Principal) -> InvocationQuerySet:
+        """People see their tenant's calls; an agent sees its own."""
+        mine = self.filter(tenant_id=principal.tenant_id)
+        return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
+
+    def move(self, invocation_id: object, *, to: State, attempt: int | None = None, **changes: object) -> bool:
+        """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of a worker."""
+        allowed = [state for state, following in TRANSITIONS.items() if to in following]
+        rows = self.filter(pk=invocation_id, state__in=allowed)
+        if attempt is not None:
+            rows = rows.filter(attempt=attempt)
+        return rows.update(state=to, **changes) == 1
+
+
+class Invocation(models.Model):
+    """One call of one tool by one agent."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="invocations")
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="invocations")
+    tool = models.CharField(max_length=128)
+    version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, related_name="invocations")
+    origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
+    state = models.CharField(max_length=16, choices=State)
+    dry_run = models.BooleanField(default=False)
+    request_id = models.CharField(max_length=64)
+    user_fingerprint = models.CharField(max_length=80, blank=True)
+    idempotency_key = models.CharField(max_length=255, blank=True)
+    arguments_fingerprint = models.CharField(max_length=80)
+    grant = models.ForeignKey(Grant, models.PROTECT, null=True, related_name="invocations")
+    consent = models.ForeignKey(Consent, models.PROTECT, null=True, related_name="invocations")
+    policy_version = models.CharField(max_length=64, blank=True)
+    profile = models.JSONField(null=True)
+    profile_hash = models.CharField(max_length=71, blank=True)
+    steps = models.JSONField(default=list)  # see invocations/steps.py
+    trace = models.JSONField(default=dict)
+    attempt = models.PositiveIntegerField(default=0)  # fencing token: counts claims
+    lease_until = models.DateTimeField(null=True)
+    queue_deadline_at = models.DateTimeField(null=True)
+    rung_at = models.DateTimeField(null=True)  # when a message for it was last put into the outbox
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    reason = models.CharField(max_length=64, blank=True)  # of the problem, when there is one
+    warnings = models.JSONField(default=list)
+    ttl_seconds = models.PositiveIntegerField(null=True)
+    sources = models.JSONField(default=list)
+    output_digest = models.CharField(max_length=71, blank=True)
+    budget = models.JSONField(default=dict)
+
+    objects = InvocationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "user_fingerprint", "tool", "idempotency_key"],
+                condition=~Q(idempotency_key=""),
+                name="invocation_idempotency_key_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=[str(state) for state in FINAL], finished_at__isnull=False)
+                | ~Q(state__in=[str(state) for state in FINAL]) & Q(finished_at=None),
+                name="invocation_finished_when_final",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="invocation_newest"),
+            models.Index(fields=["tenant", "tool", "-id"], name="invocation_of_tool"),
+            models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
+            models.Index(fields=["state", "lease_until"], name="invocation_by_lease", condition=Q(state__in=["queued", "running"])),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.wire_id} {self.tool} ({self.state})"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("inv", self.id)
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def duration_ms(self) -> float | None:
+        return (self.finished_at - self.created_at).total_seconds() * 1000 if self.finished_at else None
+
+
+class Attempt(models.Model):
+    """One run of an invocation by one worker."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    invocation = models.ForeignKey(Invocation, models.PROTECT, related_name="attempts")
+    number = models.PositiveIntegerField()
+    worker = models.CharField(max_length=120)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    status = models.CharField(max_length=24, blank=True)  # of the sandbox's outcome
+    box = models.CharField(max_length=64, blank=True)
+    image = models.CharField(max_length=80, blank=True)
+    cpu_ms = models.FloatField(null=True)
+    max_rss_bytes = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["invocation", "number"], name="attempt_number_once")]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.invocation_id}"
+
+
+class Outbox(models.Model):
+    """A message that must still be sent. The relay deletes the row in the transaction in which it sends."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    invocation = models.ForeignKey(Invocation, models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return str(self.invocation_id)

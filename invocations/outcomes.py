@@ -1,0 +1,112 @@
+"""What does the end of a run mean for the call?
+
+Maps what the sandbox reports to a state and a problem, and checks a result before anybody gets it: output schema, report,
+``post_execution_plan`` passed through untouched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from invocations import problems
+from invocations.endings import Ending
+from invocations.models import State
+from invocations.preflight import findings_of, validator_of
+from invocations.sandbox.base import Outcome, Status
+from toolhub.kernel.canonical import canonical
+
+if TYPE_CHECKING:
+    from invocations.steps import StepLog
+    from registry.models import ToolVersion
+    from toolhub.kernel.problems import Problem
+
+PLAN = "post_execution_plan"
+
+
+def _resource(outcome: Outcome, what: str) -> Problem:
+    return problems.ResourceExceeded(f"The tool was stopped: {what}.", details={"limit": str(outcome.status)})
+
+
+def _domain(outcome: Outcome) -> Problem:
+    cls = problems.DOMAIN_PROBLEMS.get(outcome.error_code)
+    if cls is None:  # SPEC-6: no codes of their own
+        return problems.ToolFailed("The tool answered with an error code that is not in the catalogue.", details={"code": outcome.error_code[:64]})
+    return cls(outcome.error_message, details=outcome.error_details)
+
+
+def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Problem]:
+    """For every status but OK."""
+    match outcome.status:
+        case Status.DOMAIN_ERROR:
+            return State.FAILED, _domain(outcome)
+        case Status.RAISED:
+            return State.FAILED, problems.ToolFailed(
+                "The tool raised an exception.",
+                details={"error_type": outcome.error_type[:100]},
+                remedy="The message is kept with the call's evidence; the tool's author can read it there.",
+            )
+        case Status.TIMED_OUT:
+            return State.TIMED_OUT, problems.ToolTimedOut(
+                f"The tool did not finish within {wall_ms} ms and was stopped.", details={"timeout_ms": wall_ms}
+            )
+        case Status.OUT_OF_MEMORY:
+            return State.FAILED, _resource(outcome, "it used more memory than it may")
+        case Status.LOG_FLOOD:
+            return State.FAILED, _resource(outcome, "it wrote more output than it may")
+        case Status.RESULT_TOO_LARGE:
+            return State.FAILED, _resource(outcome, "its result was larger than it may be")
+        case Status.BAD_RESULT:
+            return State.FAILED, problems.OutputInvalid(f"The tool returned something that is not JSON: {outcome.error_message[:200]}")
+        case Status.EXITED:
+            return State.FAILED, problems.ToolFailed("The tool's process ended without a result.")
+        case Status.CAPABILITY_BLOCKED:
+            return State.FAILED, problems.CapabilityBlocked(
+                f"The tool tried to use {outcome.blocked or 'something'}, which it was not granted, and was stopped.",
+                details={"capability": outcome.blocked, "attempts": list(outcome.attempts[:20])},
+                remedy="The tool's manifest must ask for this capability, and a grant and policy must allow it.",
+            )
+        case Status.START_FAILED:
+            return State.FAILED, problems.SandboxStartFailed(remedy="Try again later. Operators: `make doctor` says what is wrong.")
+        case Status.CANCELLED:
+            return State.CANCELLED, problems.ToolFailed("The run was cancelled.")
+        case _:
+            return State.OUTCOME_UNKNOWN, problems.OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+
+
+def sources_of(report: dict[str, Any]) -> list[dict[str, str]]:
+    """The rules and documents that the tool named, each with a hash over its canonical form."""
+    return [
+        source | {"hash": "sha256:" + hashlib.sha256(canonical(source)).hexdigest()} for source in report.get("sources", [])
+    ]
+
+
+def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
+    """The ending of a run that the sandbox has reported."""
+    if outcome.status is not Status.OK:
+        state, problem = problem_of_outcome(outcome, wall_ms=version.view.timeout_ms)
+        return Ending(state=state, problem=problem, outcome=outcome, steps=steps.steps, sources=sources_of(outcome.report))
+    value, plan = outcome.value, None
+    if isinstance(value, dict) and PLAN in value:
+        plan = value[PLAN]
+        value = {name: each for name, each in value.items() if name != PLAN}
+    with steps.step("output.validate") as told:
+        findings = findings_of(validator_of(version, "output_schema"), value)
+        if findings:
+            told["status"] = "failed"
+    if findings:
+        # Pointers only: a message of the validator would quote the value.
+        pointers = [finding["pointer"] for finding in findings]
+        problem = problems.OutputInvalid("The tool's result does not match its output schema.", details={"pointers": pointers})
+        return Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=steps.steps)
+    ttl = outcome.report.get("ttl_seconds")
+    return Ending(
+        state=State.SUCCEEDED,
+        output=value,
+        post_execution_plan=plan,
+        warnings=list(outcome.report.get("warnings", [])),
+        ttl_seconds=version.view.ttl_seconds if ttl is None else ttl,
+        sources=sources_of(outcome.report),
+        outcome=outcome,
+        steps=steps.steps,
+    )

@@ -1,0 +1,238 @@
+"""May this call be made, and within what?
+
+The steps of TOOLS-14 in order: input schema, grant, quota, consent, policy and profile, sandbox guard. They only read. The
+first that fails decides; its problem says what would allow the call. Nothing about authorization is cached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from access import consents
+from access.capabilities import Capabilities, explain
+from access.models import Grant, QuotaWindow
+from access.policy import Policy, check_policy_allows, current_policy
+from access.problems import NoGrant, QuotaExceeded
+from invocations.problems import CapabilityBlocked
+from invocations.sandbox.current import current_sandbox
+from invocations.sandbox.base import Limits, Profile
+from invocations.steps import SKIPPED, StepLog
+from registry.checks import compile_schema
+from toolhub.kernel.canonical import encoded
+from toolhub.kernel.problems import Problem, SchemaInvalid, TooLarge
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+    from access.models import Consent
+    from registry.models import ToolVersion
+    from toolhub.kernel.principal import Principal
+
+STEPS = ("input_schema", "grant", "quota", "consent", "profile", "sandbox_guard")
+MAX_FINDINGS = 20
+LEAST_TMP = 4096  # a tmpfs of size 0 would be one without a limit
+
+
+@dataclass(slots=True)
+class Preflight:
+    """What was decided. ``problem`` is None exactly when the call may be made."""
+
+    policy: Policy
+    problem: Problem | None = None
+    refused_at: str = ""
+    grant: Grant | None = None
+    consent: Consent | None = None
+    profile: Profile | None = None
+    explanation: list[dict[str, str]] = field(default_factory=list)
+    budget: dict[str, Any] = field(default_factory=dict)
+    obligations: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def profile_hash(self) -> str:
+        return self.profile.digest() if self.profile else ""
+
+
+_validators: dict[tuple[Any, str], jsonschema_rs.Validator] = {}
+MAX_VALIDATORS = 1024
+
+
+def validator_of(version: ToolVersion, which: str) -> jsonschema_rs.Validator:
+    """Compiled once for each immutable version. ``which``: ``input_schema`` or ``output_schema``."""
+    key = (version.pk, which)
+    if key not in _validators:
+        if len(_validators) >= MAX_VALIDATORS:
+            _validators.clear()
+        _validators[key] = compile_schema(version.manifest[which])
+    return _validators[key]
+
+
+def findings_of(validator: jsonschema_rs.Validator, value: Any) -> list[dict[str, str]]:
+    found = []
+    for error in validator.iter_errors(value):
+        pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in error.instance_path)
+        found.append({"pointer": pointer, "message": error.message[:300]})
+        if len(found) == MAX_FINDINGS:
+            break
+    return found
+
+
+def check_input(version: ToolVersion, arguments: Any) -> None:
+    limit = version.view.limit("max_bytes_in")
+    size = len(encoded(arguments)[1])
+    if size > limit:
+        raise TooLarge(f"The arguments are {size:,} bytes; this tool takes {limit:,}.", details={"max_bytes": limit})
+    findings = findings_of(validator_of(version, "input_schema"), arguments)
+    if findings:
+        first = findings[0]
+        raise SchemaInvalid(
+            f"The arguments do not match the tool's input schema: {first['message']} (at {first['pointer'] or '/'})",
+            details={"findings": findings},
+            remedy=f"Read the input schema at GET /api/v1/tools/{version.tool.name}.",
+        )
+
+
+def grants_for(*, agent_id: Any, tool_id: str, now: datetime) -> list[Grant]:
+    """The agent's grants that cover this tool, the most specific first."""
+    grants = [grant for grant in Grant.objects.in_force(now).filter(agent_id=agent_id) if grant.covers(tool_id)]
+    return sorted(grants, key=lambda grant: (-len(grant.tools), grant.created_at))
+
+
+def check_has_grant(*, agent_id: Any, agent_name: str, tool_id: str, now: datetime) -> list[Grant]:
+    grants = grants_for(agent_id=agent_id, tool_id=tool_id, now=now)
+    if not grants:
+        raise NoGrant(
+            f"{agent_name} has no grant for {tool_id}.",
+            remedy=f"Ask an operator to give {agent_name} a grant for {tool_id}.",
+            details={"smallest_grant": {"tools": tool_id}},
+        )
+    return grants
+
+
+def window_start(grant: Grant, now: datetime) -> datetime:
+    seconds = int(now.timestamp())
+    return datetime.fromtimestamp(seconds - seconds % grant.window_s, UTC)
+
+
+def budget_of(grant: Grant, now: datetime) -> dict[str, Any]:
+    """How many calls the grant still allows in the current window."""
+    if grant.calls_limit is None:
+        return {"grant": grant.wire_id, "dimension": "calls", "limit": None}
+    starts_at = window_start(grant, now)
+    used = QuotaWindow.objects.filter(grant=grant, starts_at=starts_at).values_list("used", flat=True).first() or 0
+    resets_at = datetime.fromtimestamp(starts_at.timestamp() + grant.window_s, UTC)
+    return {
+        "grant": grant.wire_id,
+        "dimension": "calls",
+        "limit": grant.calls_limit,
+        "used": used,
+        "remaining": max(0, grant.calls_limit - used),
+        "resets_at": resets_at.isoformat(),
+    }
+
+
+def check_quota(grants: list[Grant], now: datetime) -> tuple[Grant, dict[str, Any]]:
+    """The first grant with calls left."""
+    budget: dict[str, Any] = {}
+    for grant in grants:
+        budget = budget_of(grant, now)
+        if budget["limit"] is None or budget["remaining"] > 0:
+            return grant, budget
+    raise quota_exceeded(budget, now)
+
+
+def quota_exceeded(budget: dict[str, Any], now: datetime) -> QuotaExceeded:
+    wait = max(1, round((datetime.fromisoformat(budget["resets_at"]) - now).total_seconds()))
+    return QuotaExceeded(
+        f"All {budget['limit']} calls of this window are used.",
+        details={"budget": budget},
+        remedy=f"Wait until {budget['resets_at']}, or ask an operator for a larger grant.",
+        retry_after_s=wait,
+    )
+
+
+def effective_profile(version: ToolVersion, grant: Grant, policy: Policy, *, dry_run: bool) -> tuple[Profile, list[dict[str, str]]]:
+    """Grant ∩ Manifest ∩ Policy. A dry run is narrowed to what cannot change anything."""
+    manifest = version.view
+    asked = Capabilities.from_json(manifest.capabilities)
+    granted = None if grant.capabilities is None else Capabilities.from_json(grant.capabilities)
+    effective = asked & policy.capabilities if granted is None else asked & granted & policy.capabilities
+    explanation = explain(asked, grant=granted, policy=policy.capabilities)
+    if dry_run:
+        harmless = Capabilities(fs=frozenset(item for item in effective.fs if item[1] == "read"), tmp=effective.tmp)
+        explanation += explain(effective, dry_run=harmless)
+        effective = effective & harmless
+    limits = Limits(
+        wall_ms=min(manifest.timeout_ms, policy.limits["timeout_ms"]),
+        cpu_s=max(1, min(manifest.timeout_ms, policy.limits["timeout_ms"]) // 1000 + 1),
+        memory_bytes=min(manifest.limit("memory_bytes"), policy.limits["memory_bytes"]),
+        tmp_bytes=max(LEAST_TMP, effective.tmp),
+        result_bytes=min(manifest.limit("max_bytes_out"), policy.limits["max_bytes_out"]),
+        result_depth=manifest.limit("depth"),
+    )
+    profile = Profile(
+        limits=limits,
+        fs=tuple(sorted(effective.fs)),
+        net=tuple(sorted(effective.net)),
+        proc=tuple(sorted(effective.proc)),
+        browser=effective.browser,
+    )
+    return profile, explanation
+
+
+def check_sandbox_guard(version: ToolVersion, profile: Profile, explanation: list[dict[str, str]], *, dry_run: bool) -> None:
+    """A call that could only fail for want of a capability is refused before it starts."""
+    dropped = [entry for entry in explanation if entry["dropped_by"] in ("grant", "policy") and not entry["capability"].startswith("tmp")]
+    if dropped and not dry_run:
+        first = dropped[0]
+        raise CapabilityBlocked(
+            f"{version.tool.name} needs {first['capability']}, which the {first['dropped_by']} does not allow.",
+            details={"missing": [entry["capability"] for entry in dropped], "dropped": dropped},
+            remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
+        )
+    missing = current_sandbox().missing(profile)
+    if missing:
+        raise CapabilityBlocked(
+            f"This hub's sandbox cannot provide: {', '.join(missing)}.",
+            details={"missing": list(missing)},
+            remedy="Use a tool that does without, or a hub whose sandbox provides it.",
+        )
+
+
+def run_preflight(version: ToolVersion, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog) -> Preflight:
+    """Go through all steps until one refuses; ``log`` gets each of them, also those that were skipped."""
+    result = Preflight(policy=current_policy())
+    tool_id, manifest = version.tool.name, version.view
+    current = ""
+    try:
+        current = "input_schema"
+        with log.step(f"preflight.{current}"):
+            check_input(version, arguments)
+        current = "grant"
+        with log.step(f"preflight.{current}") as told:
+            grants = check_has_grant(agent_id=by.agent_id, agent_name=by.name, tool_id=tool_id, now=now)
+            result.grant = grants[0]
+            told["note"] = grants[0].tools
+        current = "quota"
+        with log.step(f"preflight.{current}"):
+            result.grant, result.budget = check_quota(grants, now)
+        current = "consent"
+        with log.step(f"preflight.{current}") as told:
+            if manifest.needs_consent and not dry_run:
+                result.consent = consents.check_has_consent(agent_id=by.agent_id, tool=tool_id, tool_major=manifest.major)  # type: ignore[arg-type]
+                told["note"] = result.consent.wire_id
+            else:
+                told["note"] = "dry run" if manifest.needs_consent else "not needed"
+        current = "profile"
+        with log.step(f"preflight.{current}"):
+            check_policy_allows(result.policy, tool_id=tool_id)
+            result.profile, result.explanation = effective_profile(version, result.grant, result.policy, dry_run=dry_run)
+        current = "sandbox_guard"
+        with log.step(f"preflight.{current}"):
+            check_sandbox_guard(version, result.profile, result.explanation, dry_run=dry_run)
+    except Problem as problem:
+        result.problem, result.refused_at = problem, current
+        for name in STEPS[STEPS.index(current) + 1 :]:
+            log.add(f"preflight.{name}", "control", log.now_ms(), log.now_ms(), status=SKIPPED)
+    return result

@@ -1,0 +1,104 @@
+"""What do callers send about calls, and what is refused by name?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rest_framework import serializers
+
+from toolhub.kernel.envelopes import RequestEnvelope
+from toolhub.kernel.serializers import StrictSerializer
+
+
+class ActorSerializer(StrictSerializer):
+    type = serializers.ChoiceField(choices=["user", "agent", "system"], help_text="Who triggered the call.")
+    id = serializers.CharField(max_length=128)
+
+
+class ClientSerializer(StrictSerializer):
+    app = serializers.CharField(max_length=40)
+    version = serializers.CharField(max_length=40, required=False, default="")
+
+
+class TraceSerializer(StrictSerializer):
+    span_id = serializers.RegexField(r"^[0-9a-f]{16}$")
+    parent_span_id = serializers.RegexField(r"^[0-9a-f]{16}$", required=False)
+
+
+class InvokeSerializer(StrictSerializer):
+    """The SPEC-1 envelope around ``arguments``."""
+
+    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
+    request_id = serializers.RegexField(r"^[A-Za-z0-9._:-]{8,64}$", help_text="Unique for this call; found again in evidence.")
+    actor = ActorSerializer()
+    user_id = serializers.CharField(max_length=128, required=False, default="", allow_blank=True)
+    session_id = serializers.CharField(max_length=128, required=False, default="", allow_blank=True)
+    locale = serializers.RegexField(r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$", required=False, default="en-US")
+    currency = serializers.RegexField(r"^[A-Z]{3}$", required=False, default="USD")
+    timezone = serializers.CharField(max_length=64, required=False, default="UTC")
+    client = ClientSerializer(required=False)
+    dry_run = serializers.BooleanField(required=False, default=False)
+    idempotency_key = serializers.CharField(max_length=255, required=False, default="", allow_blank=True)
+    trace = TraceSerializer(required=False)
+
+    def validate_arguments(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("Arguments are an object.")
+        return value
+
+    def validate_timezone(self, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise serializers.ValidationError("This is not a time zone name such as Asia/Shanghai.") from None
+        return value
+
+    def envelope(self, *, header_key: str = "") -> RequestEnvelope:
+        """The typed envelope; the Idempotency-Key header and the field must not contradict each other."""
+        data = self.validated_data
+        key = data["idempotency_key"]
+        if header_key and key and header_key != key:
+            raise serializers.ValidationError({"idempotency_key": "It differs from the Idempotency-Key header."})
+        key = header_key or key
+        if key and not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
+            raise serializers.ValidationError({"idempotency_key": "Use 1 to 255 printable ASCII characters without spaces."})
+        return RequestEnvelope(
+            request_id=data["request_id"],
+            actor=dict(data["actor"]),
+            user_id=data["user_id"],
+            session_id=data["session_id"],
+            locale=data["locale"],
+            currency=data["currency"],
+            timezone=data["timezone"],
+            client=dict(data.get("client", {})),
+            dry_run=data["dry_run"],
+            idempotency_key=key,
+            trace=dict(data.get("trace", {})),
+        )
+
+
+class SourceSerializer(serializers.Serializer[Any]):
+    type = serializers.CharField()
+    name = serializers.CharField()
+    hash = serializers.CharField()
+    ts = serializers.DateTimeField()
+    version = serializers.CharField(required=False)
+
+
+class EvidenceSerializer(serializers.Serializer[Any]):
+    snapshot_id = serializers.CharField(allow_null=True)
+    sources = SourceSerializer(many=True)
+
+
+class EnvelopeSerializer(serializers.Serializer[Any]):
+    """SPEC-4, as documented; answers are written by ``ResponseEnvelope``."""
+
+    ok = serializers.BooleanField()
+    data = serializers.JSONField(allow_null=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+    error = serializers.JSONField(allow_null=True)
+    ttl_seconds = serializers.IntegerField(allow_null=True)
+    evidence = EvidenceSerializer()
+    call = serializers.JSONField(required=False)

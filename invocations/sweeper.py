@@ -1,0 +1,109 @@
+"""What repairs what a crash has left?
+
+Messages that were never sent, calls that nobody picked up, leases that ran out. Every pass may run in any number of
+processes at once: each repair is a compare-and-set, so one wins and the others write nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db.models import Exists, OuterRef, Q
+
+from access.consents import expire_consents
+from invocations import queue
+from invocations.endings import Ending, finish
+from invocations.models import Invocation, Outbox, State
+from invocations.problems import OutcomeUnknown, QueueTimeout
+from invocations.sandbox.current import current_sandbox
+from toolhub.kernel.principal import Principal
+from toolhub.kernel.problems import Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+log = logging.getLogger("toolhub.sweeper")
+LOST_MESSAGE_AFTER = timedelta(seconds=5)
+BOXES_EVERY_S = 30
+BATCH = 100
+
+
+def is_overdue(row: Invocation, now: datetime) -> bool:
+    if row.state == State.QUEUED:
+        return row.queue_deadline_at is not None and row.queue_deadline_at <= now
+    return row.state == State.RUNNING and row.lease_until is not None and row.lease_until <= now
+
+
+def close_one(invocation_id: UUID) -> bool:
+    """End one overdue call: not started means timed out, started means that its outcome is unknown."""
+    invocation = Invocation.objects.select_related("version__tool").get(pk=invocation_id)
+    if not is_overdue(invocation, datetime.now(UTC)):
+        return False
+    if invocation.state == State.QUEUED:
+        ending = Ending(state=State.TIMED_OUT, problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers."))
+    else:
+        current_sandbox().kill(f"{invocation.wire_id}-{invocation.attempt}")
+        ending = Ending(
+            state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+        )
+    actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
+    won = finish(invocation, ending, actor=actor, attempt=invocation.attempt)
+    if won:
+        log.warning("%s was closed as %s", invocation.wire_id, ending.state)
+    return won
+
+
+def close_overdue() -> int:
+    now = datetime.now(UTC)
+    overdue = Invocation.objects.filter(
+        Q(state=State.QUEUED, queue_deadline_at__lte=now) | Q(state=State.RUNNING, lease_until__lte=now)
+    ).values_list("pk", flat=True)[:BATCH]
+    return sum(close_one(pk) for pk in list(overdue))
+
+
+def resend_lost() -> int:
+    """A call that still waits some time after its message was sent gets another: the broker may have forgotten the first."""
+    now = datetime.now(UTC)
+    with transaction.atomic():
+        waiting = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
+            ~Exists(Outbox.objects.filter(invocation=OuterRef("pk"))), state=State.QUEUED, rung_at__lte=now - LOST_MESSAGE_AFTER
+        )[:BATCH]
+        lost = [row.pk for row in waiting]
+        Invocation.objects.filter(pk__in=lost).update(rung_at=now)
+        for pk in lost:
+            queue.put_in_outbox(pk)
+    return len(lost)
+
+
+def sweep() -> dict[str, int]:
+    """One pass; what was done, by name."""
+    done = {"closed": close_overdue(), "resent": resend_lost(), "consents_expired": expire_consents(limit=BATCH)}
+    queue.relay(limit=BATCH)
+    return done
+
+
+def run(stop: threading.Event) -> None:
+    """Sweep until told to stop. What goes wrong is logged and tried again with the next pass."""
+    boxes_at = 0.0
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            sweep()
+            if time.monotonic() >= boxes_at:
+                boxes_at = time.monotonic() + BOXES_EVERY_S
+                removed = current_sandbox().kill_overdue()
+                if removed:
+                    log.warning("%s boxes that nobody owned were removed", removed)
+        except (DatabaseError, Problem) as error:
+            log.warning("A pass was not finished and is tried again: %s", error)
+        except Exception:
+            log.exception("A pass failed and is tried again")
+        finally:
+            connection.close()
+        stop.wait(settings.TOOLHUB_SWEEP_INTERVAL_S)

@@ -1,0 +1,153 @@
+"""How do people browse calls and their timelines in the console?"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from access.forms import ReasonForm
+from access.models import Agent
+from evidence.kinds import Kind
+from evidence.models import Fact, Snapshot
+from evidence.services import reveal
+from invocations.models import Invocation, State
+from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.forms import add_problem
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.problems import Problem, SchemaInvalid, by_reason
+from toolhub.kernel.waterfall import Step, lay_out
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpResponse
+
+    from invocations.models import InvocationQuerySet
+
+FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
+WAITING_STEPS = ("queue.wait",)
+
+
+def _day(text: str) -> Any:
+    try:
+        day = parse_date(text)
+    except ValueError:
+        day = None
+    if day is None:
+        raise SchemaInvalid(gettext("Write the day as YYYY-MM-DD."))
+    return timezone.make_aware(timezone.datetime(day.year, day.month, day.day))  # type: ignore[attr-defined]
+
+
+def filtered(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQuerySet:
+    if filters["state"]:
+        if filters["state"] not in State.values:
+            raise SchemaInvalid(gettext("There is no such state to filter by."))
+        rows = rows.filter(state=filters["state"])
+    if filters["tool"]:
+        rows = rows.filter(tool=filters["tool"])
+    if filters["agent"]:
+        rows = rows.filter(agent__name=filters["agent"])
+    if filters["reason"]:
+        rows = rows.filter(reason=filters["reason"])
+    if filters["q"]:
+        rows = rows.filter(request_id=filters["q"]) | rows.filter(idempotency_key=filters["q"]) | rows.filter(tool__icontains=filters["q"])
+    if filters["from"]:
+        rows = rows.filter(created_at__gte=_day(filters["from"]))
+    if filters["to"]:
+        rows = rows.filter(created_at__lt=_day(filters["to"]) + timedelta(days=1))
+    return rows
+
+
+@require_GET
+@needs("invocations.view")
+def invocations(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of Invocation with .agent, .version), filters, states, agents."""
+    filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
+    rows = filtered(Invocation.objects.visible_to(request.principal).select_related("agent", "version"), filters)
+    context = {
+        "section": "invocations",
+        "page": page_of(rows, prefix="inv", after=request.GET.get("after", "")),
+        "filters": filters,
+        "states": State.choices,
+        "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
+    }
+    return render_page(request, "invocations/invocation_list.html", context, partial="rows")
+
+
+def steps_of(invocation: Invocation) -> list[Step]:
+    return [
+        Step(
+            name=step["name"],
+            start_ms=step["begin_ms"],
+            end_ms=step["end_ms"],
+            kind=step["kind"],
+            status="" if step["status"] == "ok" else step["status"],
+            note=step["note"],
+            depth=1 if step["name"].startswith("sandbox.") and step["name"] not in ("sandbox.execute", "sandbox.prepare") else 0,
+            waiting=step["name"] in WAITING_STEPS,
+        )
+        for step in invocation.steps
+    ]
+
+
+def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
+    """Begin and End with their leaves as data."""
+    by_kind = {fact.kind: {"fact": fact, "leaf": json.loads(bytes(fact.leaf)), "hash": bytes(fact.leaf_hash).hex()} for fact in facts}
+    return {"begin": by_kind.get(Kind.INVOCATION_BEGAN), "end": by_kind.get(Kind.INVOCATION_ENDED)}
+
+
+def _page(request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: dict[str, Any] | None = None) -> HttpResponse:
+    facts = list(Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id"))
+    context = {
+        "section": "invocations",
+        "invocation": invocation,
+        "chart": lay_out(steps_of(invocation)) if invocation.steps else None,
+        "facts": facts,
+        "pair": _pair(facts),
+        "attempts": invocation.attempts.order_by("number"),
+        "problem": by_reason(invocation.reason) if invocation.reason else None,
+        "snapshots": Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by("id"),
+        "may_reveal": request.principal.may("evidence.reveal"),
+        "form": form,
+        "revealed": revealed,
+    }
+    return render_page(request, "invocations/invocation_detail.html", context, partial="values", status=422 if form.errors else 200)
+
+
+def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
+    rows = Invocation.objects.visible_to(request.principal).select_related("agent", "version__tool", "grant", "consent")
+    return rows.get(pk=invocation_id)
+
+
+@require_GET
+@needs("invocations.view")
+def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
+    None or {fact, leaf, hash}), attempts, problem (class with .title, .code, .reason or None), snapshots, may_reveal, form
+    (ReasonForm), revealed (None, or {kind: value}: shown once, after a POST).
+    """
+    return _page(request, _invocation(request, invocation_id), ReasonForm())
+
+
+@require_POST
+@needs("evidence.reveal")
+def values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """Show the sealed values of a call, once. The access is a fact before anything is shown."""
+    found = _invocation(request, invocation_id)
+    form = ReasonForm(request.POST)
+    revealed: dict[str, Any] | None = None
+    if form.is_valid():
+        snapshots = Snapshot.objects.filter(invocation_id=found.pk, tenant_id=found.tenant_id).order_by("id")
+        try:
+            revealed = {
+                snapshot.kind: reveal(snapshot=snapshot, reason=form.cleaned_data["reason"], by=request.principal) for snapshot in snapshots
+            }
+        except Problem as problem:
+            add_problem(form, problem)
+    return _page(request, found, form, revealed)

@@ -1,0 +1,62 @@
+"""How does an agent ask for consent to use a tool?
+
+Lives here because asking needs the tool: its major version and how long its manifest lets a consent last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.api import consent_json
+from access.consents import request_consent
+from access.models import Consent
+from access.problems import ConsentNotNeeded
+from registry.selectors import check_callable, get_tool
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import StrictSerializer
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class ConsentRequestSerializer(StrictSerializer):
+    tool = serializers.CharField(max_length=128)
+    purpose = serializers.CharField(max_length=500, help_text="What for. The person who decides reads it.")
+
+
+class ConsentListView(APIView):
+    """The agent's own consents; asking for one."""
+
+    required_scope = "consents:request"
+
+    @extend_schema(operation_id="list_consents", parameters=[OpenApiParameter("after", str)], responses={200: serializers.JSONField()})
+    def get(self, request: Request) -> Response:
+        mine = Consent.objects.visible_to(request.user).filter(agent_id=request.user.agent_id)  # type: ignore[arg-type,union-attr]
+        page = page_of(mine, prefix="cns", after=request.query_params.get("after", ""))
+        data = {"consents": [consent_json(consent) for consent in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+    @extend_schema(operation_id="request_consent", request=ConsentRequestSerializer, responses={201: serializers.JSONField()})
+    def post(self, request: Request) -> Response:
+        payload = ConsentRequestSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        tool = get_tool(payload.validated_data["tool"], tenant_id=request.user.tenant_id)  # type: ignore[union-attr]
+        manifest = check_callable(tool).view
+        if not manifest.needs_consent:
+            raise ConsentNotNeeded(f"{tool.name} needs no consent; a grant is enough.")
+        consent = request_consent(
+            tool=tool.name,
+            tool_major=manifest.major,
+            purpose=payload.validated_data["purpose"],
+            validity_s=manifest.consent_validity_s,
+            by=request.user,  # type: ignore[arg-type]
+        )
+        return Response(
+            ResponseEnvelope(data=consent_json(consent)).to_json(), status=201, headers={"Location": f"/api/v1/consents/{consent.wire_id}"}
+        )

@@ -1,0 +1,55 @@
+"""What can go wrong with the catalogue?"""
+
+from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+
+
+class ManifestInvalid(Problem):
+    """The manifest cannot be registered as it is."""
+
+    reason, code, status = "MANIFEST.INVALID", PlatformCode.INVALID_ARGUMENT, 422
+
+
+class VersionExists(Problem):
+    """This version exists already and never changes."""
+
+    reason, code, status = "TOOL.VERSION_EXISTS", PlatformCode.CONFLICT, 409
+
+
+class UnknownTool(Problem):
+    """There is no tool with this id here."""
+
+    reason, code, status = "TOOL.UNKNOWN", PlatformCode.NOT_FOUND, 404
+
+
+class ToolNotEnabled(Problem):
+    """This tool has not been enabled yet."""
+
+    reason, code, status = "TOOL.NOT_ENABLED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class ToolPaused(Problem):
+    """This tool is paused."""
+
+    reason, code, status = "TOOL.PAUSED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class ToolRetired(Problem):
+    """This tool is withdrawn."""
+
+    reason, code, status = "TOOL.RETIRED", PlatformCode.NOT_FOUND, 410
+
+
+class OwnSubmission(Problem):
+    """Nobody reviews their own submission."""
+
+    reason, code, status = "REVIEW.OWN_SUBMISSION", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+
+
+class NotReviewed(Problem):
+    """This version has not been approved."""
+
+    reason, code, status = "REVIEW.NOT_APPROVED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION

@@ -1,0 +1,54 @@
+"""Which Celery application do workers and senders share?
+
+``celery -A toolhub worker`` runs the workers of the production shape. A worker also sweeps: with one alive, nothing that a
+crash left stays open.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from celery import Celery
+from celery.signals import worker_init, worker_ready, worker_shutdown
+from django.conf import settings
+
+from toolhub.kernel import telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
+
+app = Celery("toolhub")
+app.conf.update(settings.CELERY)
+app.set_default()
+app.autodiscover_tasks(["invocations"])
+
+_stop_sweeping = threading.Event()
+
+
+def sweeper_loop() -> Callable[[threading.Event], None]:
+    from invocations.sweeper import run  # noqa: PLC0415  models load only after Django is set up
+
+    return run
+
+
+@worker_init.connect
+def _trace(**_: Any) -> None:
+    telemetry.setup("worker")
+
+
+@worker_ready.connect
+def _start_sweeping(**_: Any) -> None:
+    _stop_sweeping.clear()
+    threading.Thread(target=sweeper_loop(), args=(_stop_sweeping,), name="sweeper", daemon=True).start()
+
+
+@worker_shutdown.connect
+def _stop(**_: Any) -> None:
+    from invocations.sandbox.current import current_sandbox  # noqa: PLC0415  as above
+
+    _stop_sweeping.set()
+    current_sandbox().close()

@@ -1,0 +1,193 @@
+"""What surrounds every page, and what is on the first one?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db.models import Count, Q
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext, gettext_lazy
+from django.views.decorators.http import require_GET, require_POST
+from drf_spectacular.generators import SchemaGenerator
+
+from access.models import Agent, Consent, ConsentState, Grant
+from access.roles import Role
+from invocations.models import Invocation, State
+from registry.models import Tool, ToolState, ToolVersion, VersionState
+from toolhub.kernel.console import ConsoleRequest, needs, public, render_page
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+THEMES = ("auto", "light", "dark")
+YEAR_S = 365 * 24 * 60 * 60
+
+# (group, [(key, label, icon, URL name, permission)])
+NAV = [
+    ("", [("overview", gettext_lazy("Overview"), "layout-dashboard", "overview", "invocations.view")]),
+    (
+        gettext_lazy("Operate"),
+        [
+            ("invocations", gettext_lazy("Invocations"), "list-tree", "invocations", "invocations.view"),
+            ("consents", gettext_lazy("Consents"), "user-check", "consents", "consents.view"),
+        ],
+    ),
+    (
+        gettext_lazy("Tools"),
+        [
+            ("tools", gettext_lazy("Catalogue"), "package", "tools", "tools.view"),
+            ("reviews", gettext_lazy("Review queue"), "git-compare", "reviews", "tools.review"),
+            ("submit", gettext_lazy("Submit a version"), "file-json-2", "tool_submit", "tools.submit"),
+        ],
+    ),
+    (gettext_lazy("Evidence"), [("evidence", gettext_lazy("Facts"), "scroll-text", "facts", "evidence.view")]),
+    (gettext_lazy("Govern"), [("grants", gettext_lazy("Grants"), "handshake", "grants", "grants.view")]),
+]
+
+
+def waiting(request: ConsoleRequest) -> dict[str, int]:
+    """How many things wait for a person, by navigation key."""
+    by = request.principal
+    return {
+        "consents": Consent.objects.visible_to(by).filter(state=ConsentState.REQUESTED, expires_at__gt=timezone.now()).count(),
+        "reviews": ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED).count(),
+    }
+
+
+def shell(request: ConsoleRequest) -> dict[str, Any]:
+    """Context of the frame. What a person may not see is left out, not greyed out."""
+    principal = getattr(request, "principal", None)
+    theme = request.COOKIES.get("theme", "auto")
+    context: dict[str, Any] = {
+        "theme": theme if theme in THEMES else "auto",
+        "environment": settings.TOOLHUB_ENVIRONMENT,
+        "timezone_label": settings.TIME_ZONE,
+        "nav": [],
+        "roles": [],
+    }
+    if principal is None:
+        return context
+    counts = waiting(request)
+    for label, links in NAV:
+        items = [
+            {"key": key, "label": text, "icon": icon, "url": reverse(name), "count": counts.get(key, 0)}
+            for key, text, icon, name, permission in links
+            if principal.may(permission)
+        ]
+        if items:
+            context["nav"].append({"label": label, "items": items})
+    tenant = request.tenant  # type: ignore[attr-defined]
+    context["tenants"] = [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants]  # type: ignore[attr-defined]
+    context["roles"] = [Role(role).label for role in request.user.memberships.filter(tenant=tenant).values_list("role", flat=True)]  # type: ignore[union-attr]
+    return context
+
+
+def checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
+    """The way to the first governed call, with what is done already."""
+    by = request.principal
+    done = {
+        "tool": Tool.objects.visible_to(by).exists(),
+        "enabled": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).exists(),
+        "grant": Grant.objects.visible_to(by).exists(),
+        "call": Invocation.objects.visible_to(by).exists(),
+    }
+    return [
+        {"done": done["tool"], "label": gettext("Submit a tool version"), "url": reverse("tool_submit")},
+        {"done": done["enabled"], "label": gettext("Have it reviewed, then enable it"), "url": reverse("reviews")},
+        {"done": done["grant"], "label": gettext("Give an agent a grant for it"), "url": reverse("grants")},
+        {"done": done["call"], "label": gettext("Make the first call"), "url": reverse("api_reference")},
+    ]
+
+
+@require_GET
+@needs("invocations.view")
+def overview(request: ConsoleRequest) -> HttpResponse:
+    """Context: needs (list of {label, url, count, icon}), figures ({calls, succeeded, denied, failed, agents, tools}), checklist
+    (list of {done, label, url}, shown until all are done), onboarding (bool), latest (list of Invocation), open_calls (int:
+    Begin without End).
+    """
+    by = request.principal
+    since = timezone.now() - timedelta(days=1)
+    mine = Invocation.objects.visible_to(by)
+    figures = mine.filter(created_at__gte=since).aggregate(
+        calls=Count("pk"),
+        succeeded=Count("pk", filter=Q(state=State.SUCCEEDED)),
+        denied=Count("pk", filter=Q(state=State.DENIED)),
+        failed=Count("pk", filter=Q(state__in=[State.FAILED, State.TIMED_OUT, State.OUTCOME_UNKNOWN, State.CANCELLED])),
+    )
+    figures |= {
+        "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).count(),
+        "tools": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).count(),
+    }
+    counts = waiting(request)
+    candidates = [
+        ("consents", "consents.view", gettext("Consents to decide"), reverse("consents") + "?state=requested", "user-check"),
+        ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
+    ]
+    todo = [
+        {"label": label, "url": url, "count": counts[key], "icon": icon}
+        for key, permission, label, url, icon in candidates
+        if by.may(permission) and counts[key]
+    ]
+    steps = checklist(request)
+    context = {
+        "section": "overview",
+        "needs": todo,
+        "figures": figures,
+        "checklist": steps,
+        "onboarding": not all(step["done"] for step in steps),
+        "latest": list(mine.select_related("agent", "version").order_by("-pk")[:8]),
+        "open_calls": mine.filter(state__in=[State.QUEUED, State.RUNNING]).count(),
+    }
+    return render_page(request, "overview.html", context, partial="overview-body")
+
+
+def _back(request: HttpRequest) -> str:
+    to = request.POST.get("next", "/")
+    return to if url_has_allowed_host_and_scheme(to, {request.get_host()}, require_https=request.is_secure()) else "/"
+
+
+@require_POST
+@public
+def theme(request: HttpRequest) -> HttpResponse:
+    response = HttpResponseRedirect(_back(request))
+    chosen = request.POST.get("theme", "auto")
+    response.set_cookie("theme", chosen if chosen in THEMES else "auto", max_age=YEAR_S, samesite="Lax", httponly=True)
+    return response
+
+
+@require_POST
+@public
+def language(request: HttpRequest) -> HttpResponse:
+    response = HttpResponseRedirect(_back(request))
+    chosen = request.POST.get("language", "")
+    if translation.check_for_language(chosen) and chosen in dict(settings.LANGUAGES):
+        response.set_cookie(settings.LANGUAGE_COOKIE_NAME, chosen, max_age=YEAR_S, samesite="Lax", httponly=True)
+    return response
+
+
+@require_GET
+@public
+def api_reference(request: HttpRequest) -> HttpResponse:
+    """The OpenAPI document for people. Context: info, operations (list of {method, path, summary, description, parameters,
+    scopes, id}).
+    """
+    document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    operations = [
+        {
+            "method": method.upper(),
+            "path": path,
+            "id": operation.get("operationId", ""),
+            "description": operation.get("description", ""),
+            "parameters": [each for each in operation.get("parameters", []) if each["in"] != "path"],
+            "responses": sorted(operation.get("responses", {})),
+        }
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    ]
+    return render_page(request, "api_reference.html", {"section": "api", "info": document["info"], "operations": operations})

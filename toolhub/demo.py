@@ -1,0 +1,120 @@
+"""What does a new hub hold, so that its first minute shows something real?
+
+A demonstration tenant with the commerce tools: six reviewed, enabled and granted; ``create_draft_order`` enabled but
+waiting for a person's consent. Everything goes through the services, as if people had done it; doing it again changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+
+from access import services as access
+from access.middleware import principal_of_user
+from access.models import Agent, ApiKey, Grant, Tenant
+from access.roles import AGENT_SCOPES, Role
+from registry import services as registry
+from registry.models import Decision, Tool, ToolState, VersionState
+from toolhub.kernel.principal import Principal
+from toolhub.kernel.secrets import write_once
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TENANT = ("demo", "Northwind Trading")
+OTHER_TENANT = ("other", "Contoso Labs")
+PEOPLE = {
+    "olivia": ("Olivia", "Operator", Role.OPERATOR),
+    "aaron": ("Aaron", "Auditor", Role.AUDITOR),
+    "dana": ("Dana", "Developer", Role.DEVELOPER),
+}
+AGENT = "shopping-assistant"
+CREDENTIALS = "demo-credentials.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the person at the terminal needs. Kept in a file that only the owner can read; the database has hashes."""
+
+    passwords: dict[str, str]
+    api_key: str
+
+    def curl(self) -> str:
+        sku = first_example("commerce.pricing.get_realtime_quote")
+        body = {"request_id": "my-first-call", "actor": {"type": "agent", "id": AGENT}, "arguments": sku}
+        return (
+            f"curl -sS {settings.TOOLHUB_PUBLIC_URL}/api/v1/tools/commerce.pricing.get_realtime_quote/invoke \\\n"
+            f"  -H 'Authorization: Bearer {self.api_key}' -H 'Content-Type: application/json' \\\n"
+            f"  -d '{json.dumps(body)}'"
+        )
+
+
+def first_example(tool_id: str) -> dict[str, Any]:
+    """Arguments that the tool answers with a value."""
+    for root in settings.TOOLHUB_TOOLS_PATH:
+        path = root / "commerce" / "examples.json"
+        if path.exists():
+            examples: list[dict[str, Any]] = json.loads(path.read_text())[tool_id]
+            return next(example["arguments"] for example in examples if example["expect"] == "ok")
+    raise FileNotFoundError("No tools root holds commerce/examples.json.")
+
+
+def manifests() -> list[Path]:
+    return sorted(path for root in settings.TOOLHUB_TOOLS_PATH for path in root.glob("*/manifests/*.json"))
+
+
+def _people(tenant: Tenant, wanted: dict[str, str]) -> dict[str, Principal]:
+    """The people of the demonstration, with the passwords of the credentials file."""
+    setup, found = Principal.system("setup", tenant_id=tenant.pk), {}
+    for username, (first, last, role) in PEOPLE.items():
+        user, created = get_user_model().objects.get_or_create(username=username, defaults={"first_name": first, "last_name": last})
+        if created or not user.check_password(wanted[username]):
+            user.set_password(wanted[username])
+            user.save(update_fields=["password"])
+        access.give_membership(tenant=tenant, user=user, role=role, by=setup)
+        found[username] = principal_of_user(get_user_model().objects.get(pk=user.pk), tenant)
+    return found
+
+
+def _tools(people: dict[str, Principal]) -> None:
+    """Submitted by the developer, reviewed and enabled by the operator."""
+    for path in manifests():
+        version = registry.submit_version(document=json.loads(path.read_text()), by=people["dana"])
+        if version.review_state == VersionState.SUBMITTED and not version.reviews.filter(decided_by=people["olivia"].id).exists():
+            registry.review_version(
+                version_id=version.pk, decision=Decision.APPROVE, note="Part of the demonstration pack.", by=people["olivia"]
+            )
+            version.refresh_from_db()
+        tool = Tool.objects.get(pk=version.tool_id)
+        if tool.state == ToolState.REGISTERED and version.review_state == VersionState.APPROVED:
+            registry.enable_tool(name=tool.name, version_id=version.pk, reason="Part of the demonstration pack.", by=people["olivia"])
+
+
+def _key_works(agent: Agent, text: str) -> bool:
+    return bool(text) and ApiKey.objects.filter(agent=agent, lookup=text.split("_")[2], revoked_at=None).exists()
+
+
+def seed() -> Credentials:
+    """Make the demonstration, or find it made; returns how to sign in."""
+    path = settings.TOOLHUB_DATA_DIR / CREDENTIALS
+    fresh = {"passwords": {name: f"{name}-{secrets.token_hex(4)}" for name in PEOPLE}, "api_key": ""}
+    kept = json.loads(write_once(path, json.dumps(fresh, indent=2)))
+    tenant = Tenant.objects.filter(slug=TENANT[0]).first() or access.create_tenant(slug=TENANT[0], name=TENANT[1])
+    if not Tenant.objects.filter(slug=OTHER_TENANT[0]).exists():
+        access.create_tenant(slug=OTHER_TENANT[0], name=OTHER_TENANT[1])
+    people = _people(tenant, kept["passwords"])
+    operator = people["olivia"]
+    _tools(people)
+    agent = Agent.objects.filter(tenant=tenant, name=AGENT).first() or access.create_agent(name=AGENT, by=operator)
+    if not Grant.objects.filter(agent=agent, tools="commerce.*").exists():
+        access.give_grant(agent_id=agent.pk, tools="commerce.*", reason="The demonstration agent sells goods.", calls_limit=10_000, by=operator)
+    if not _key_works(agent, kept["api_key"]):
+        _, kept["api_key"] = access.create_key(agent=agent, scopes=AGENT_SCOPES, by=operator)
+        path.write_text(json.dumps(kept, indent=2))
+    return Credentials(passwords=kept["passwords"], api_key=kept["api_key"])

@@ -1,0 +1,66 @@
+"""How does one process do the work of all?
+
+The embedded default: the web server, a Celery worker on the in-memory broker and the sweeper as threads of one process,
+over one SQLite file. The code is the production shape's; only who runs it differs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from invocations import sweeper
+from invocations.sandbox.current import current_sandbox
+from toolhub.celery import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+log = logging.getLogger("toolhub.embedded")
+READY_WITHIN_S = 30
+
+
+@contextmanager
+def worker_thread() -> Iterator[None]:
+    """A Celery worker that runs while the block does; leaves it only when its tasks have ended."""
+    controller = app.WorkController(
+        pool="threads",
+        concurrency=settings.TOOLHUB_WORKER_CONCURRENCY,
+        without_heartbeat=True,
+        without_gossip=True,
+        without_mingle=True,
+        quiet=True,
+    )
+    thread = threading.Thread(target=controller.start, name="worker", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        controller.stop(in_sighandler=False)
+        thread.join(timeout=READY_WITHIN_S)
+
+
+@contextmanager
+def sweeper_thread() -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=sweeper.run, args=(stop,), name="sweeper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=READY_WITHIN_S)
+
+
+@contextmanager
+def all_parts() -> Iterator[None]:
+    """Worker and sweeper; at the end the boxes go first, so that running calls end instead of being waited for."""
+    with sweeper_thread(), worker_thread():
+        try:
+            yield
+        finally:
+            current_sandbox().close()

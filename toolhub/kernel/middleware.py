@@ -1,0 +1,43 @@
+"""What happens around every request?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolhub.kernel.handlers import problem_of, respond
+from toolhub.kernel.ids import new_id
+from toolhub.kernel.names import HEADER_REQUEST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponseBase
+
+_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+def request_id(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Give the request an id (the caller's if it is harmless) and answer with it, so that a person can quote it."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get(HEADER_REQUEST_ID, "")
+        request.request_id = given if _SAFE_ID.fullmatch(given) else str(new_id())  # type: ignore[attr-defined]
+        response = get_response(request)
+        response.headers[HEADER_REQUEST_ID] = request.request_id  # type: ignore[attr-defined]
+        return response
+
+    return middleware
+
+
+class Problems:
+    """Turn what a console view raises into a page or a fragment. The API has the same in its exception handler."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase:
+        return respond(request, problem_of(exception, request))

@@ -1,0 +1,53 @@
+"""Who is acting?
+
+A :class:`Principal` is what services get as ``by``: who it is, for which tenant, and what the credential (scopes) or the
+person's roles (permissions) allow. It is built once a request and never stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from toolhub.kernel.problems import Forbidden
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+class ActorKind(StrEnum):
+    USER = "user"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """``id`` is the wire id (``usr_…``, ``agt_…``) or ``system:<part>``."""
+
+    kind: ActorKind
+    id: str
+    name: str
+    tenant_id: UUID
+    allowed: frozenset[str] = frozenset()
+    agent_id: UUID | None = None
+    key_id: UUID | None = None
+
+    def may(self, permission: str) -> bool:
+        return permission in self.allowed
+
+    def check(self, permission: str) -> None:
+        """Raise :class:`Forbidden` unless this principal holds ``permission`` (a role's) or scope (a key's)."""
+        if permission not in self.allowed:
+            what = "scope" if self.kind is ActorKind.AGENT else "permission"
+            raise Forbidden(
+                f"{self.name} does not hold the {what} {permission}.",
+                remedy=f"Ask an owner of the tenant for the {what} {permission}.",
+                details={"missing": permission},
+            )
+
+    @classmethod
+    def system(cls, part: str, *, tenant_id: UUID) -> Principal:
+        """The hub itself, acting on behalf of nobody: the sweeper, the seed."""
+        return cls(kind=ActorKind.SYSTEM, id=f"system:{part}", name=part, tenant_id=tenant_id)

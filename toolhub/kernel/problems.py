@@ -1,0 +1,191 @@
+"""What can go wrong, and what does each wrong mean to the caller?
+
+Every refusal and failure is one class of the tree under :class:`Problem`. A class has three vocabularies (requirements
+§8): ``code`` is the closed platform set of SPEC-6, ``reason`` is the dotted code, and ``error_type`` is derived from the
+reason for callers of the older tool service. The title is the docstring. Packages add their own classes in their
+``problems.py``; :func:`catalogue` lists them all, and the reference page is generated from it::
+
+    Problem
+     ├── Unauthenticated, Forbidden, NotFound, Conflict
+     ├── Malformed, TooLarge, SchemaInvalid, MethodNotAllowed, UnsupportedMediaType
+     ├── DatabaseUnavailable
+     └── Internal
+"""
+
+from __future__ import annotations
+
+import inspect
+from enum import StrEnum
+from typing import Any, ClassVar
+
+
+class PlatformCode(StrEnum):
+    """The closed set of SPEC-6, and INTERNAL (RFC 0001 in docs/rfc)."""
+
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    FORBIDDEN = "FORBIDDEN"
+    NOT_FOUND = "NOT_FOUND"
+    CONFLICT = "CONFLICT"
+    RATE_LIMITED = "RATE_LIMITED"
+    TIMEOUT = "TIMEOUT"
+    UPSTREAM_ERROR = "UPSTREAM_ERROR"
+    NEEDS_USER_CONFIRMATION = "NEEDS_USER_CONFIRMATION"
+    COMPLIANCE_BLOCKED = "COMPLIANCE_BLOCKED"
+    PRICE_CHANGED = "PRICE_CHANGED"
+    OUT_OF_STOCK = "OUT_OF_STOCK"
+    ADDRESS_INVALID = "ADDRESS_INVALID"
+    INTERNAL = "INTERNAL"
+
+
+class Retryable(StrEnum):
+    """Whether sending the same call again can help."""
+
+    NO = "no"
+    YES = "yes"
+    SAME_KEY = "same_key"  # only with the same Idempotency-Key
+    AFTER_ACTION = "after_action"  # once somebody has done what ``remedy`` says
+
+
+class Problem(Exception):
+    """Base of the tree. ``detail`` is one sentence that a person can act on; ``details`` is for programs."""
+
+    reason: ClassVar[str] = ""
+    code: ClassVar[PlatformCode]
+    status: ClassVar[int]
+    retryable: ClassVar[Retryable] = Retryable.NO
+    retry_after_s: ClassVar[int | None] = None
+
+    def __init__(
+        self, detail: str = "", *, details: dict[str, Any] | None = None, remedy: str = "", retry_after_s: int | None = None
+    ) -> None:
+        self.detail = detail or self.title()
+        self.details = details or {}
+        self.remedy = remedy
+        self.retry_after = retry_after_s if retry_after_s is not None else self.retry_after_s
+        super().__init__(self.detail)
+
+    @classmethod
+    def title(cls) -> str:
+        return inspect.cleandoc(cls.__doc__ or "").splitlines()[0]
+
+    @classmethod
+    def error_type(cls) -> str:
+        """The word of SVC-4 and SVC-7 for this reason; empty where the older service had none."""
+        if cls.code is PlatformCode.TIMEOUT:
+            return "TOOL_TIMEOUT_ERROR"
+        if cls.reason.startswith(("TOOL.", "SANDBOX.", "DOMAIN.", "PROVIDER.", "UNKNOWN.", "SCHEMA.OUTPUT")):
+            return "TOOL_EXECUTION_ERROR"
+        return ""
+
+    def to_error(self) -> dict[str, Any]:
+        """The ``error`` member of a SPEC-4 envelope."""
+        error: dict[str, Any] = {
+            "code": str(self.code),
+            "reason": self.reason,
+            "message": self.detail,
+            "details": self.details,
+            "retryable": str(self.retryable),
+        }
+        if self.remedy:
+            error["remedy"] = self.remedy
+        if self.error_type():
+            error["error_type"] = self.error_type()
+        if self.retry_after is not None:
+            error["retry_after_s"] = self.retry_after
+        return error
+
+
+class Unauthenticated(Problem):
+    """Credentials are missing or not valid."""
+
+    reason, code, status = "AUTH.UNAUTHENTICATED", PlatformCode.UNAUTHORIZED, 401
+    retryable = Retryable.AFTER_ACTION
+
+
+class Forbidden(Problem):
+    """This principal may not do that."""
+
+    reason, code, status = "AUTH.FORBIDDEN", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+
+
+class NotFound(Problem):
+    """There is no such thing here."""
+
+    reason, code, status = "RESOURCE.NOT_FOUND", PlatformCode.NOT_FOUND, 404
+
+
+class Conflict(Problem):
+    """The object is not in a state in which this can be done."""
+
+    reason, code, status = "STATE.CONFLICT", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class Malformed(Problem):
+    """The request could not be read."""
+
+    reason, code, status = "REQUEST.MALFORMED", PlatformCode.INVALID_ARGUMENT, 400
+
+
+class MethodNotAllowed(Problem):
+    """This address does not take that method."""
+
+    reason, code, status = "REQUEST.METHOD_NOT_ALLOWED", PlatformCode.INVALID_ARGUMENT, 405
+
+
+class UnsupportedMediaType(Problem):
+    """The request's content type is not one that this address reads."""
+
+    reason, code, status = "REQUEST.UNSUPPORTED_MEDIA_TYPE", PlatformCode.INVALID_ARGUMENT, 415
+
+
+class NotAcceptable(Problem):
+    """This address cannot answer in any of the asked media types."""
+
+    reason, code, status = "REQUEST.NOT_ACCEPTABLE", PlatformCode.INVALID_ARGUMENT, 406
+
+
+class TooLarge(Problem):
+    """The request is too large."""
+
+    reason, code, status = "REQUEST.TOO_LARGE", PlatformCode.INVALID_ARGUMENT, 413
+
+
+class SchemaInvalid(Problem):
+    """The input does not match its schema."""
+
+    reason, code, status = "SCHEMA.VALIDATION_FAILED", PlatformCode.INVALID_ARGUMENT, 422
+
+
+class DatabaseUnavailable(Problem):
+    """The database does not answer, so nothing can be decided or recorded; nothing was changed."""
+
+    reason, code, status = "EVIDENCE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.YES, 5
+
+
+class Internal(Problem):
+    """Something went wrong on our side."""
+
+    reason, code, status = "UNKNOWN.INTERNAL", PlatformCode.INTERNAL, 500
+    retryable = Retryable.SAME_KEY
+
+
+def catalogue() -> list[type[Problem]]:
+    """Every problem that has been imported, by reason. Two classes with one reason are a mistake."""
+    found: dict[str, type[Problem]] = {}
+    pending = list(Problem.__subclasses__())
+    while pending:
+        cls = pending.pop()
+        pending.extend(cls.__subclasses__())
+        if not cls.reason:
+            continue
+        if found.setdefault(cls.reason, cls) is not cls:
+            raise RuntimeError(f"{cls.__name__} and {found[cls.reason].__name__} share the reason {cls.reason}.")
+    return [found[reason] for reason in sorted(found)]
+
+
+def by_reason(reason: str) -> type[Problem]:
+    return next((cls for cls in catalogue() if cls.reason == reason), Internal)

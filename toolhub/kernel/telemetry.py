@@ -1,0 +1,50 @@
+"""How does a call stay one trace, from the caller through the queue to the tool?"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.instrumentation.django import DjangoInstrumentor
+from opentelemetry.propagate import extract, inject
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.context import Context
+
+tracer = trace.get_tracer("toolhub")
+
+
+def setup(service: str) -> None:
+    """Start tracing for this process; spans leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
+
+    Must run before Django builds its middleware chain.
+    """
+    provider = TracerProvider(resource=Resource.create({"service.name": f"toolhub-{service}"}))
+    if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    DjangoInstrumentor().instrument()
+
+
+def current_trace() -> dict[str, str]:
+    """W3C ``traceparent`` of the current span, to be stored with an invocation; empty when there is none."""
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return carrier
+
+
+def trace_id_of(carrier: Mapping[str, str]) -> str:
+    """The 32 hex digits in a ``traceparent``; empty when there is none."""
+    parts = carrier.get("traceparent", "").split("-")
+    return parts[1] if len(parts) == 4 else ""
+
+
+def context_of(carrier: Mapping[str, str]) -> Context:
+    return extract(carrier)

@@ -1,0 +1,72 @@
+"""What is wrong here, line by line?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import redis
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from evidence.keystore import keystore
+from invocations.sandbox.current import current_sandbox
+from invocations.sandbox.docker import SandboxUnavailable
+from toolhub.kernel.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def database() -> str:
+    executor = MigrationExecutor(connection)
+    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if missing:
+        raise LookupError(f"{len(missing)} migrations are not applied; type `.venv/bin/python manage.py migrate`.")
+    return f"{connection.vendor} answers, all migrations applied"
+
+
+def broker() -> str:
+    if not settings.TOOLHUB_REDIS_URL:
+        return "in memory (embedded default)"
+    redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2).ping()
+    return "Redis answers"
+
+
+def keys() -> str:
+    key_id, wrapped = keystore().wrap(b"0" * 32, context=b"doctor")
+    keystore().unwrap(key_id, wrapped, context=b"doctor")
+    return f"key {key_id} in {settings.TOOLHUB_KEY_FILE} works"
+
+
+def sandbox() -> str:
+    return current_sandbox().check()
+
+
+def tools() -> str:
+    missing = [str(root) for root in settings.TOOLHUB_TOOLS_PATH if not root.is_dir()]
+    if missing:
+        raise LookupError(f"TOOLHUB_TOOLS_PATH names {missing[0]}, which is not a folder.")
+    return ", ".join(str(root) for root in settings.TOOLHUB_TOOLS_PATH)
+
+
+CHECKS: tuple[Callable[[], str], ...] = (database, broker, keys, tools, sandbox)
+
+
+class Command(BaseCommand):
+    help = "Say line by line what works and what does not. Exits with 2 when something does not."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        good = True
+        for check in CHECKS:
+            try:
+                said, mark = check(), "ok"
+            except (DatabaseError, redis.RedisError, Problem, SandboxUnavailable, LookupError, OSError) as error:
+                said, mark, good = str(error).strip(), "WRONG", False
+            self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
+        if settings.TOOLHUB_EMBEDDED:
+            self.stdout.write("note   embedded default: one process, SQLite. Row-level security and several hosts need PostgreSQL and Redis.")
+        if not good:
+            sys.exit(2)

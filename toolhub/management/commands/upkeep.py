@@ -1,0 +1,28 @@
+"""Repair what crashes leave, until told to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from invocations import sweeper
+
+
+class Command(BaseCommand):
+    help = "Run the sweeper: unsent messages, calls nobody picked up, leases that ran out, boxes nobody owns."
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--once", action="store_true", help="one pass, then print what was done")
+
+    def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
+        if once:
+            for name, count in sweeper.sweep().items():
+                self.stdout.write(f"{name}: {count}")
+            return
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        sweeper.run(stop)

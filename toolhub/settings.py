@@ -1,0 +1,274 @@
+"""How is this hub configured?
+
+Everything comes from environment variables named ``TOOLHUB_…`` (see ``dotenv-sample``). With none set, the embedded default
+applies: SQLite, an in-memory broker and one process.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from toolhub.kernel.names import QUEUE_INVOCATIONS
+from toolhub.kernel.secrets import read_or_make_secret
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def env(name: str, default: str = "") -> str:
+    return os.environ.get(name, default)
+
+
+def env_int(name: str, default: int) -> int:
+    text = env(name, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.") from None
+
+
+TOOLHUB_DATA_DIR = Path(env("TOOLHUB_DATA_DIR", str(BASE_DIR / "var")))
+TOOLHUB_DATABASE_URL = env("TOOLHUB_DATABASE_URL")
+TOOLHUB_REDIS_URL = env("TOOLHUB_REDIS_URL")
+TOOLHUB_EMBEDDED = not TOOLHUB_DATABASE_URL
+TOOLHUB_BIND = env("TOOLHUB_BIND", "127.0.0.1:8000")
+TOOLHUB_PUBLIC_URL = env("TOOLHUB_PUBLIC_URL", f"http://{TOOLHUB_BIND}")
+TOOLHUB_ENVIRONMENT = env("TOOLHUB_ENVIRONMENT", "Demonstration" if TOOLHUB_EMBEDDED else "Production")
+TOOLHUB_KEY_FILE = Path(env("TOOLHUB_KEY_FILE", str(TOOLHUB_DATA_DIR / "keys.json")))
+TOOLHUB_TOOLS_PATH = [
+    Path(part) for part in env("TOOLHUB_TOOLS_PATH", str(BASE_DIR / "tools")).split(os.pathsep) if part
+]
+
+if bool(TOOLHUB_DATABASE_URL) != bool(TOOLHUB_REDIS_URL):
+    raise ImproperlyConfigured(
+        "Set both TOOLHUB_DATABASE_URL and TOOLHUB_REDIS_URL (production shape), or neither (embedded default)."
+    )
+
+SECRET_KEY = env("TOOLHUB_SECRET_KEY") or read_or_make_secret(TOOLHUB_DATA_DIR / "secret-key")
+DEBUG = False
+ALLOWED_HOSTS = env("TOOLHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
+CSRF_TRUSTED_ORIGINS = [origin for origin in env("TOOLHUB_TRUSTED_ORIGINS").split(",") if origin]
+
+# How long things may take, and how big they may be.
+TOOLHUB_LEASE_S = env_int("TOOLHUB_LEASE_S", 15)  # a worker that has not renewed its lease for so long is lost
+TOOLHUB_QUEUE_WAIT_S = env_int("TOOLHUB_QUEUE_WAIT_S", 20)  # a call that nobody started after so long is timed out
+TOOLHUB_SYNC_WAIT_S = env_int("TOOLHUB_SYNC_WAIT_S", 50)  # longest wait of a caller; common clients give up at 60 s
+TOOLHUB_SWEEP_INTERVAL_S = env_int("TOOLHUB_SWEEP_INTERVAL_S", 1)
+TOOLHUB_WORKER_CONCURRENCY = env_int("TOOLHUB_WORKER_CONCURRENCY", 4)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+# The sandbox. `docker` runs tools in containers; `fake` is for tests without an engine and runs them in plain processes.
+TOOLHUB_SANDBOX = env("TOOLHUB_SANDBOX", "docker")
+TOOLHUB_SANDBOX_IMAGE = env("TOOLHUB_SANDBOX_IMAGE")  # empty: the tag of this source tree's own image
+TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
+TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
+
+# The policy of this first version: one ceiling for every tenant. Versioned documents come with their own work.
+TOOLHUB_POLICY: dict[str, Any] = {
+    "version": "default-1",
+    "capabilities": {"tmp": 32 * 1024 * 1024, "fs": [], "net": [], "proc": [], "browser": False},
+    "limits": {"timeout_ms": 30_000, "memory_bytes": 512 * 1024 * 1024, "max_bytes_in": 1_048_576, "max_bytes_out": 1_048_576},
+    "denied_tools": [],
+}
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "template_partials",
+    "csp",
+    "guardian",
+    "rest_framework",
+    "drf_spectacular",
+    "toolhub.kernel",
+    "evidence",
+    "access",
+    "registry",
+    "invocations",
+    "toolhub",
+]
+
+MIDDLEWARE = [
+    "toolhub.kernel.middleware.request_id",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "access.middleware.principal",
+    "toolhub.kernel.middleware.Problems",
+]
+
+ROOT_URLCONF = "toolhub.urls"
+ASGI_APPLICATION = "toolhub.asgi.application"
+APPEND_SLASH = False
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "overview"
+CSRF_FAILURE_VIEW = "toolhub.kernel.handlers.csrf_failure"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.messages.context_processors.messages",
+                "toolhub.console.shell",
+            ],
+            "builtins": [
+                "toolhub.kernel.templatetags.ui",
+                "django.templatetags.i18n",
+                "django.templatetags.static",
+                "django_htmx.templatetags.django_htmx",
+            ],
+        },
+    }
+]
+
+if TOOLHUB_DATABASE_URL:
+    DATABASES: dict[str, Any] = {"default": dj_database_url.parse(TOOLHUB_DATABASE_URL)}
+    DATABASES["default"].setdefault("OPTIONS", {})
+    DATABASES["default"]["OPTIONS"] |= {
+        "pool": {"min_size": 1, "max_size": env_int("TOOLHUB_DATABASE_POOL", 20), "timeout": 5},
+        "connect_timeout": 5,
+    }
+else:
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": TOOLHUB_DATA_DIR / "toolhub.sqlite3",
+            "OPTIONS": {
+                # IMMEDIATE: two transactions that read before they write would otherwise fail with "database is locked".
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            },
+        }
+    }
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "guardian.backends.ObjectPermissionBackend",
+]
+ANONYMOUS_USER_NAME = None  # guardian: nobody is a person here without signing in
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 60 * 60
+CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TOOLHUB_PUBLIC_URL.startswith("https://")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = env("TOOLHUB_TIME_ZONE", "UTC")
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = TOOLHUB_DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+WHITENOISE_MAX_AGE = 3600
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["toolhub.kernel.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "toolhub.kernel.handlers.api_exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "toolhub",
+    "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/api/v1/errors`.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "ENUM_NAME_OVERRIDES": {},
+}
+
+# Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
+CELERY: dict[str, Any] = {
+    "broker_url": TOOLHUB_REDIS_URL or "memory://toolhub",
+    "task_serializer": "json",
+    "accept_content": ["json"],
+    "task_ignore_result": True,
+    "task_acks_late": True,
+    "task_reject_on_worker_lost": True,
+    "task_acks_on_failure_or_timeout": True,
+    "worker_prefetch_multiplier": 1,
+    "worker_concurrency": TOOLHUB_WORKER_CONCURRENCY,
+    "worker_pool": "threads",
+    "worker_hijack_root_logger": False,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "broker_connection_retry_on_startup": True,
+    "task_default_queue": QUEUE_INVOCATIONS,
+    "task_publish_retry": False,
+    "broker_transport_options": (
+        {
+            "visibility_timeout": 600,
+            "unacked_restore_interval": 5,
+            "unacked_restore_throttle": 1,
+            "socket_connect_timeout": 2,
+            "socket_timeout": 5,
+        }
+        if TOOLHUB_REDIS_URL
+        else {"polling_interval": 0.01}
+    ),
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env("TOOLHUB_LOG_LEVEL", "WARNING")},
+    "loggers": {"toolhub": {"level": env("TOOLHUB_LOG_LEVEL", "INFO")}, "celery.redirected": {"level": "ERROR"}},
+}

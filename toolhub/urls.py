@@ -1,0 +1,52 @@
+"""Which address leads where?"""
+
+from __future__ import annotations
+
+from django.urls import include, path, register_converter
+from drf_spectacular.views import SpectacularAPIView
+
+from access import api as access_api
+from invocations import api as invocations_api
+from registry import api as registry_api
+from registry import consents_api
+from toolhub import catalogue, console, health
+from toolhub.kernel.ids import converters
+
+for _name, _converter in converters().items():
+    register_converter(_converter, _name)
+
+handler400 = "toolhub.kernel.handlers.bad_request"
+handler403 = "toolhub.kernel.handlers.forbidden"
+handler404 = "toolhub.kernel.handlers.not_found"
+handler500 = "toolhub.kernel.handlers.server_error"
+
+api = [
+    path("tools", registry_api.ToolListView.as_view(), name="api_tools"),
+    path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
+    path("tools/<str:tool_id>/preflight", invocations_api.ToolPreflightView.as_view(), name="api_preflight"),
+    path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
+    path("invocations/<inv:invocation_id>", invocations_api.InvocationView.as_view(), name="api_invocation"),
+    path("evidence/invocations/<inv:invocation_id>", invocations_api.InvocationEvidenceView.as_view(), name="api_evidence"),
+    path("consents", consents_api.ConsentListView.as_view(), name="api_consents"),
+    path("consents/<cns:consent_id>", access_api.ConsentView.as_view(), name="api_consent"),
+    path("grants", access_api.GrantListView.as_view(), name="api_grants"),
+    path("grants/<grt:grant_id>/revoke", access_api.GrantRevokeView.as_view(), name="api_grant_revoke"),
+    path("manifest-schema", registry_api.manifest_schema_view, name="api_manifest_schema"),
+    path("errors", catalogue.errors, name="api_errors"),
+    path("errors/<str:reason>", catalogue.error, name="api_error"),
+    path("openapi.json", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_openapi"),
+]
+
+urlpatterns = [
+    path("", include("access.urls")),
+    path("", include("registry.urls")),
+    path("", include("invocations.urls")),
+    path("", include("evidence.urls")),
+    path("", console.overview, name="overview"),
+    path("theme", console.theme, name="theme"),
+    path("language", console.language, name="set_language"),
+    path("docs/api", console.api_reference, name="api_reference"),
+    path("healthz", health.alive, name="healthz"),
+    path("readyz", health.ready, name="readyz"),
+    path("api/v1/", include(api)),
+]
