@@ -32,7 +32,7 @@ def marks(source: str) -> list[tuple[str, int]]:
                     for name in names
                     if isinstance(name, ast.Constant) and isinstance(name.value, str)
                 ]
-    return found
+    return sorted(found, key=lambda mark: mark[1])
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ def _dotenv() -> dict[str, str]:
     return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
 
 
-def _claim(data: Path) -> None:
+def _claim(data: Path) -> int:
     """One hub for a data directory. The lock is inherited by the hub and ends with it, however it ends."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(data / "hub.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -56,6 +56,7 @@ def _claim(data: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         says = os.read(handle, 200).decode()
+        os.close(handle)
         raise Trouble(
             f"A hub already runs on the data in {data} ({says.strip()}).",
             "End it with Ctrl-C in its own window, or start a second one on other data:\n"
@@ -63,6 +64,7 @@ def _claim(data: Path) -> None:
         ) from None
     os.ftruncate(handle, 0)
     os.write(handle, f"process {os.getpid()}\n".encode())
+    return handle
 
 
 def _bind(wanted: str) -> str:

@@ -124,6 +124,7 @@ def _start(folder: Path, *, chromium: str) -> dict[str, str]:
         "TOOLHUB_TEST_REDIS_URL": f"redis://default:{password}@127.0.0.1:{redis_port}/0",
         "TOOLHUB_TEST_REDIS_SERVER": shutil.which("redis-server") or "redis-server",
         "TOOLHUB_TEST_CHROMIUM": chromium,
+        "TOOLHUB_DATA_DIR": str(folder / "data"),  # never the data of a hub that runs
     }
     _write(folder, "env", env)
     return env

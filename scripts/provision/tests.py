@@ -28,7 +28,16 @@ def run_with_services(command: Sequence[str]) -> int:
     """Run a command with the services' addresses in its environment; its exit status is ours."""
     name = image.ensure()
     with services.running() as env:
-        return _foreground(command, os.environ | env | {"TOOLHUB_SANDBOX_IMAGE": name})
+        return _foreground(command, _outer() | env | {"TOOLHUB_SANDBOX_IMAGE": name})
+
+
+def _outer() -> dict[str, str]:
+    """The environment without settings of a real hub that a shell may carry."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("TOOLHUB_") or key.startswith("TOOLHUB_TEST_")
+    }
 
 
 def start() -> None:

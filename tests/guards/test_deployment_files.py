@@ -1,0 +1,110 @@
+"""Do the files that describe a deployment agree with the code and with the promises made about them?"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sandbox.image import build_context
+from scripts.provision import venv
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRETS = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "TOOLHUB_SECRET_KEY", "DOCKER_GID")
+ENGINE_SOCKET = "/var/run/docker.sock"
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    found: dict[str, Any] = document["services"]
+    return found
+
+
+def compose(*arguments: str, without: str = "") -> subprocess.CompletedProcess[str]:
+    program = shutil.which("docker-compose")
+    assert program, "docker-compose is not installed: `make test` installs it (apt-get install docker-compose)."
+    env = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    env |= {name: "1234" for name in SECRETS if name != without}
+    with tempfile.NamedTemporaryFile() as nothing:  # instead of the .env that a person may have here
+        command = [program, "--env-file", nothing.name, *arguments]
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def test_compose_accepts_its_file() -> None:
+    done = compose("config", "--quiet")
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_compose_refuses_to_start_without_a_secret(name: str) -> None:
+    done = compose("config", "--quiet", without=name)
+
+    assert done.returncode != 0
+    assert name in done.stderr
+
+
+def test_only_the_processes_that_run_tools_hold_the_engines_socket(services: dict[str, Any]) -> None:
+    holders = {
+        name for name, service in services.items() if any(ENGINE_SOCKET in v for v in service.get("volumes", []))
+    }
+
+    assert holders == {"worker", "upkeep"}
+
+
+def test_those_processes_cannot_be_reached_from_outside(services: dict[str, Any]) -> None:
+    for name in ("worker", "upkeep"):
+        assert services[name]["networks"] == ["inside"]
+        assert "ports" not in services[name]
+
+
+def test_the_hubs_processes_can_write_nothing_but_their_data_and_gain_no_rights(services: dict[str, Any]) -> None:
+    for name in ("web", "worker", "upkeep", "migrate"):
+        service = services[name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_every_service_says_how_its_health_is_known(services: dict[str, Any]) -> None:
+    assert [name for name, service in services.items() if "healthcheck" not in service] == []
+
+
+def test_every_setting_is_in_the_sample_and_every_line_of_the_sample_is_a_setting() -> None:
+    read = set(re.findall(r'\benv(?:_int)?\(\s*"(TOOLHUB_\w+)"', (ROOT / "toolhub" / "settings.py").read_text()))
+    sample = set(re.findall(r"^#?([A-Z_]+)=", (ROOT / "dotenv-sample").read_text(), re.MULTILINE))
+
+    assert sample == read | set(SECRETS)
+
+
+def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
+    run, dev = venv.pins(venv.RUN_LOCK), venv.pins(venv.DEV_LOCK)
+
+    assert len(run) > 50
+    assert {name: dev.get(name) for name in run} == run
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "scripts/provision/bootstrap.lock"])
+def test_every_package_of_a_lock_is_named_with_its_hashes(lock: str) -> None:
+    entries = re.split(r"^(?=[a-zA-Z0-9])", (ROOT / lock).read_text(), flags=re.MULTILINE)[1:]
+
+    assert entries
+    assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+def test_the_images_build_context_holds_what_its_dockerfile_copies() -> None:
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "sandbox/image/Dockerfile").read_text(), re.MULTILINE)
+    context = build_context()
+
+    for pattern in " ".join(copied).split():
+        wanted = {path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern)}
+        assert wanted
+        assert wanted <= context.keys()
