@@ -25,8 +25,9 @@ def serve() -> NoReturn:
     begun = time.monotonic()
     env = os.environ | _dotenv() | os.environ
     data = Path(env.setdefault("TOOLHUB_DATA_DIR", str(ROOT / "var"))).absolute()
-    _claim(data)
+    lock = _claim(data)
     env["TOOLHUB_BIND"] = _bind(env.get("TOOLHUB_BIND", ""))
+    os.write(lock, f", http://{env['TOOLHUB_BIND']}".encode())
     python = venv.ensure()
     if not env.get("TOOLHUB_SANDBOX_IMAGE"):
         env["TOOLHUB_SANDBOX_IMAGE"] = image.ensure()
@@ -58,12 +59,12 @@ def _claim(data: Path) -> int:
         says = os.read(handle, 200).decode()
         os.close(handle)
         raise Trouble(
-            f"A hub already runs on the data in {data} ({says.strip()}).",
+            f"A hub already runs on the data in {data} ({says}).",
             "End it with Ctrl-C in its own window, or start a second one on other data:\n"
             "    TOOLHUB_DATA_DIR=/tmp/second-hub make run",
         ) from None
     os.ftruncate(handle, 0)
-    os.write(handle, f"process {os.getpid()}\n".encode())
+    os.write(handle, f"process {os.getpid()}".encode())
     return handle
 
 
