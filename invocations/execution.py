@@ -25,7 +25,7 @@ from invocations.endings import Ending, finish, principal_of_agent
 from invocations.models import Attempt, Invocation, State
 from invocations.outcomes import ending_of
 from invocations.problems import BuildChanged
-from invocations.sandbox.base import Limits, Profile, SandboxCall
+from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import StepLog
 from toolhub.kernel import names
@@ -179,6 +179,8 @@ def execute(invocation: Invocation) -> Ending:
         for name, begin_ms, end_ms in outcome.steps:
             steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
         span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
+    if outcome.status is Status.START_FAILED:
+        log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
     return ending_of(invocation.version, outcome, steps)
 
 

@@ -20,7 +20,7 @@ from access.middleware import principal_of_user
 from access.models import Agent, ApiKey, Grant, Tenant
 from access.roles import AGENT_SCOPES, Role
 from registry import services as registry
-from registry.models import Decision, Tool, ToolState, VersionState
+from registry.models import Decision, Tool, ToolState, ToolVersion, VersionState
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.secrets import write_once
 
@@ -82,17 +82,34 @@ def _people(tenant: Tenant, wanted: dict[str, str]) -> dict[str, Principal]:
     return found
 
 
+def in_step(document: dict[str, Any], by: Principal) -> dict[str, Any]:
+    """The manifest with the version number under which this content is, or will be, in the catalogue.
+
+    A newer checkout brings other code under the same number, and versions never change: it becomes the next patch version.
+    """
+    newest = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, tool__name=document["id"]).order_by("-pk").first()
+    if newest is None:
+        return document
+    same = document | {"version": newest.version}
+    if newest.manifest == same and newest.build_digest == registry.examine(same)[1]:
+        return same
+    major, minor, patch = newest.version.split(".")
+    return document | {"version": f"{major}.{minor}.{int(patch) + 1}"}
+
+
 def _tools(people: dict[str, Principal]) -> None:
     """Submitted by the developer, reviewed and enabled by the operator."""
     for path in manifests():
-        version = registry.submit_version(document=json.loads(path.read_text()), by=people["dana"])
+        document = in_step(json.loads(path.read_text()), people["dana"])
+        version = registry.submit_version(document=document, by=people["dana"])
         if version.review_state == VersionState.SUBMITTED and not version.reviews.filter(decided_by=people["olivia"].id).exists():
             registry.review_version(
                 version_id=version.pk, decision=Decision.APPROVE, note="Part of the demonstration pack.", by=people["olivia"]
             )
             version.refresh_from_db()
         tool = Tool.objects.get(pk=version.tool_id)
-        if tool.state == ToolState.REGISTERED and version.review_state == VersionState.APPROVED:
+        fresh = tool.state == ToolState.REGISTERED or (tool.state == ToolState.ENABLED and tool.current_id != version.pk)
+        if fresh and version.review_state == VersionState.APPROVED:
             registry.enable_tool(name=tool.name, version_id=version.pk, reason="Part of the demonstration pack.", by=people["olivia"])
 
 

@@ -205,15 +205,12 @@ USE_TZ = True
 TIME_ZONE = env("TOOLHUB_TIME_ZONE", "UTC")
 
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = TOOLHUB_DATA_DIR / "static"
+STATIC_ROOT = BASE_DIR / "static"  # built assets are committed, so there is nothing to collect
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = False
-WHITENOISE_MAX_AGE = 3600
+WHITENOISE_MAX_AGE = 300  # seconds; names carry no hash, so a browser asks again soon after an upgrade
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.ApiKeyAuthentication"],
@@ -270,5 +267,5 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env("TOOLHUB_LOG_LEVEL", "WARNING")},
-    "loggers": {"toolhub": {"level": env("TOOLHUB_LOG_LEVEL", "INFO")}, "celery.redirected": {"level": "ERROR"}},
+    "loggers": {"toolhub": {"level": env("TOOLHUB_LOG_LEVEL", "INFO")}, "django.request": {"level": "ERROR"}},
 }

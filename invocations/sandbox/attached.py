@@ -1,8 +1,8 @@
 """How do bytes go through the engine to a box and back?
 
-The engine's attach connection is one socket: what is written goes to the box's stdin; what comes back is its stdout and
-stderr, in pieces with a header of eight bytes each. It works with every engine that can be reached, local or not, and
-needs nothing from the host's file system.
+The engine's attach connection is one socket: what is written goes to the box's stdin; what comes back is its stdout
+and stderr, in pieces with a header of eight bytes each. It works with every engine that can be reached, local or not,
+and needs nothing from the host's file system.
 """
 
 from __future__ import annotations

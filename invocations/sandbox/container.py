@@ -1,8 +1,8 @@
 """How closed is the container of one call?
 
-Every wall that the engine can put up, as the body of its "create a container" request. ``docs`` of the flags and what each
-was measured to do: the sandbox chapter of the threat model. Nothing of the host is mounted: the tool arrives through the
-channel.
+Every wall that the engine can put up, as the body of its "create a container" request. ``docs`` of the flags and what
+each was measured to do: the sandbox chapter of the threat model. Nothing of the host is mounted: the tool arrives
+through the channel.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def container_config(
 ) -> dict[str, Any]:
     """The request body for one box. The image brings its own command."""
     memory = limits.memory_bytes + _RUNNER_BYTES + _PACKAGE_COPIES * package_bytes
-    owner = f"uid={uid},gid={uid}"
+    private = f"uid={uid},gid={uid},{_NOTHING_RUNS}"
     # A size of 0 would mean "no limit": a tool without scratch space gets one page that it may not write to.
     scratch_mode = "0700" if limits.tmp_bytes else "0500"
     host: dict[str, Any] = {
@@ -61,8 +61,8 @@ def container_config(
         "OomScoreAdj": 900,
         "Ulimits": [{"Name": "nofile", "Soft": 256, "Hard": 256}, {"Name": "core", "Soft": 0, "Hard": 0}],
         "Tmpfs": {
-            "/w": f"size={max(limits.tmp_bytes, _PAGE)},nr_inodes={_SCRATCH_FILES},mode={scratch_mode},{owner},{_NOTHING_RUNS}",
-            "/p": f"size={48 * _MIB},nr_inodes=8192,mode=0700,{owner},{_NOTHING_RUNS}",
+            "/w": f"size={max(limits.tmp_bytes, _PAGE)},nr_inodes={_SCRATCH_FILES},mode={scratch_mode},{private}",
+            "/p": f"size={48 * _MIB},nr_inodes=8192,mode=0700,{private}",
             # Even a read-only container has a message queue file system that everybody may write to.
             "/dev/mqueue": f"ro,size=4k,mode=0000,{_NOTHING_RUNS}",
         },

@@ -1,8 +1,8 @@
 """How is a tool run in a container of its own?
 
-One fresh container for each call (isolation level ``cold``). The engine is asked to create, attach and start it; then the
-hub and the box's runner speak :mod:`sandbox.protocol` over the attach connection. When that connection ends, for whatever
-reason, the runner ends, and the engine removes the container.
+One fresh container for each call (isolation level ``cold``). The engine is asked to create, attach and start it; then
+the hub and the box's runner speak :mod:`sandbox.protocol` over the attach connection. When that connection ends, for
+whatever reason, the runner ends, and the engine removes the container.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class DockerSandbox:
                 runtime=self._runtime,
             )
             try:
-                # The kernel keeps some quotas by user, so live boxes must not share one. The engine refuses a name that is
-                # taken: that makes it the one place where all hubs on it agree.
+                # The kernel keeps some quotas by user, so live boxes must not share one. The engine refuses a name that
+                # is taken: that makes it the one place where all hubs on it agree.
                 return self._engine.create(config, f"toolhub-box-{uid}")
             except NameTaken:
                 continue
@@ -143,7 +143,7 @@ class DockerSandbox:
             raise EngineError(self._no_image()) from None
 
     def _no_image(self) -> str:
-        return f"The sandbox image {self.image} is not on the engine at {self._engine.url}. `make sandbox-image` builds it."
+        return f"The engine at {self._engine.url} has no sandbox image {self.image}. `make sandbox-image` builds it."
 
     def _start(self, box: str) -> tuple[AttachedStream, protocol.Channel]:
         stream = self._engine.attach(box)

@@ -1,7 +1,7 @@
 """How does this process reach the Docker engine?
 
-The one module that knows the client library: a client for each thread, short waits when nobody answers, and every way in
-which the engine can fail as one exception whose message says what to do.
+The one module that knows the client library: a client for each thread, short waits when nobody answers, and every way
+in which the engine can fail as one exception whose message says what to do.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import docker
 import docker.errors
 import docker.utils
 import requests
 
+import docker
 from invocations.sandbox.attached import AttachedStream
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Engine:
             ) from error
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             raise EngineError(
-                f"The Docker engine does not answer at {self.url}. Start it (`make run` does), or set DOCKER_HOST. ({error})"
+                f"No Docker engine answers at {self.url}. Start it (`make engine` does), or set DOCKER_HOST. ({error})"
             ) from error
 
     def version(self) -> str:

@@ -1,8 +1,8 @@
 """How can the hub be tested without an engine?
 
-A sandbox without walls that keeps the contract otherwise: a process of its own for each call, killed at its limits, read
-as strictly as the real one, with what the profile lacks refused by the audit hook. Good for tests and for writing tools;
-never for code that is not trusted.
+A sandbox without walls that keeps the contract otherwise: a process of its own for each call, killed at its limits,
+read as strictly as the real one, with what the profile lacks refused by the audit hook. Good for tests and for
+writing tools; never for code that is not trusted.
 """
 
 from __future__ import annotations

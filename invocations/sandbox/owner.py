@@ -1,7 +1,7 @@
 """Is the process that started a box still alive?
 
-A box carries its owner's name as a label. A process number alone would not do: it is reused, it means something else after
-a restart of the machine, and something else again in another container.
+A box carries its owner's name as a label. A process number alone would not do: it is reused, it means something else
+after a restart of the machine, and something else again in another container.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What exactly is shipped of a tool?
 
-A tool's package is one folder of plain files below a tools root. It is shipped as a zip and named by a digest over its
-files, so the version that was reviewed can be told from anything else.
+A tool's package is one folder of plain files below a tools root. It is shipped as a zip and named by a digest over
+its files, so the version that was reviewed can be told from anything else.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _files(package: Path) -> list[tuple[str, bytes]]:
             total += path.stat().st_size
             if total > MAX_PACKAGE_BYTES or len(found) >= MAX_PACKAGE_FILES:
                 raise PackageTooLarge(
-                    f"The package {package.name!r} has more than {MAX_PACKAGE_BYTES} bytes or {MAX_PACKAGE_FILES} files."
+                    f"The package {package.name!r} has over {MAX_PACKAGE_BYTES} bytes or {MAX_PACKAGE_FILES} files."
                 )
             found.append((name, path.read_bytes()))
     return sorted(found)

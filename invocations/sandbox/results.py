@@ -1,8 +1,8 @@
 """What may be believed of what a tool's process said?
 
-Its value and its report come as bytes from code that may be hostile. They are parsed strictly, in an order in which no step
-can be made expensive: size, depth, UTF-8, then JSON without any of its grey areas (NaN, huge numbers, duplicate keys, lone
-surrogates, NUL, which PostgreSQL refuses).
+Its value and its report come as bytes from code that may be hostile. They are parsed strictly, in an order in which
+no step can be made expensive: size, depth, UTF-8, then JSON without any of its grey areas (NaN, huge numbers,
+duplicate keys, lone surrogates, NUL, which PostgreSQL refuses).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _is_short_text(value: Any) -> bool:
 
 
 def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dict[str, Any]:
-    """The fields of an :class:`Outcome` from what the runner reports; ``head`` is the runner's word, ``parts`` the tool's."""
+    """The fields of an :class:`Outcome`: ``head`` is the runner's word, ``parts`` are the tool's."""
     said, stdout, stderr = parts
     fields: dict[str, Any] = {
         "stdout": _text(stdout),
@@ -164,16 +164,14 @@ def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
         case watch.RESULT_TOO_LARGE:
             return _error(Status.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
     if not head["started"]:
-        return _error(
-            Status.START_FAILED, f"The box could not be closed around the tool, so nothing ran. {head['why_not']}"
-        )
+        return _error(Status.START_FAILED, f"The box could not be closed, so nothing ran. {head['why_not']}")
     return {}
 
 
 def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The process ended without a report: the kernel says how."""
     number = head["exit"].get("signal")
-    if number in (_SIGKILL, _SIGXCPU) and head["cpu_ms"] >= limits.cpu_s * 1000:
+    if number == _SIGXCPU or (number == _SIGKILL and head["cpu_ms"] >= limits.cpu_s * 1000):
         return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
     if number == _SIGKILL and head["out_of_memory"]:
         return _error(Status.OUT_OF_MEMORY, f"The tool needed more than {limits.memory_bytes} bytes of memory.")

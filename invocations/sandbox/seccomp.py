@@ -1,7 +1,7 @@
 """Which system calls may a sandbox container make at all?
 
-The first of two seccomp tiers: an allow-list for the whole container, given to the engine. ``seccomp.json`` beside this
-file is what this module writes; a test compares them::
+The first of two seccomp tiers: an allow-list for the whole container, given to the engine. ``seccomp.json`` beside
+this file is what this module writes; a test compares them::
 
     python -m invocations.sandbox.seccomp > invocations/sandbox/seccomp.json
 """
@@ -17,35 +17,36 @@ PROFILE_FILE = Path(__file__).with_name("seccomp.json")
 
 _ALLOWED = {
     "files": """
-        read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 creat close close_range lseek
-        fstat stat lstat newfstatat statx access faccessat faccessat2 ioctl fcntl flock fsync fdatasync ftruncate truncate
-        fallocate fadvise64 sync_file_range copy_file_range sendfile splice tee getdents getdents64 getcwd chdir fchdir mkdir
-        mkdirat rmdir rename renameat renameat2 link linkat unlink unlinkat symlink symlinkat readlink readlinkat chmod fchmod
-        fchmodat chown fchown lchown fchownat umask utimensat utime utimes futimesat statfs fstatfs getxattr lgetxattr fgetxattr
-        listxattr llistxattr flistxattr pipe pipe2 dup dup2 dup3 memfd_create
-        inotify_init inotify_init1 inotify_add_watch inotify_rm_watch""",
+        read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 creat close
+        close_range lseek fstat stat lstat newfstatat statx access faccessat faccessat2 ioctl fcntl flock fsync
+        fdatasync ftruncate truncate fallocate fadvise64 sync_file_range copy_file_range sendfile splice tee
+        getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir rename renameat renameat2 link linkat unlink
+        unlinkat symlink symlinkat readlink readlinkat chmod fchmod fchmodat chown fchown lchown fchownat umask
+        utimensat utime utimes futimesat statfs fstatfs getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
+        pipe pipe2 dup dup2 dup3 memfd_create inotify_init inotify_init1 inotify_add_watch inotify_rm_watch""",
     "memory": "mmap mprotect munmap mremap brk madvise mincore msync mlock munlock membarrier",
     "waiting": """
-        select pselect6 poll ppoll epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
-        signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime futex futex_waitv""",
+        select pselect6 poll ppoll epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd
+        eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime futex futex_waitv""",
     "signals": """
-        rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack restart_syscall pause
-        alarm kill tgkill""",
+        rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack
+        restart_syscall pause alarm kill tgkill""",
     "time": """
-        nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time times getitimer setitimer timer_create
-        timer_settime timer_gettime timer_getoverrun timer_delete""",
+        nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time times getitimer setitimer
+        timer_create timer_settime timer_gettime timer_getoverrun timer_delete""",
     "processes": """
-        exit exit_group fork vfork execve execveat wait4 waitid set_robust_list get_robust_list set_tid_address rseq arch_prctl
-        getpid getppid gettid getpgrp getpgid setpgid getsid setsid getpriority setpriority sysinfo uname getrusage getrlimit
-        setrlimit prlimit64 getcpu sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max
-        sched_get_priority_min sched_rr_get_interval sched_getattr getrandom""",
+        exit exit_group fork vfork execve execveat wait4 waitid set_robust_list get_robust_list set_tid_address rseq
+        arch_prctl getpid getppid gettid getpgrp getpgid setpgid getsid setsid getpriority setpriority sysinfo uname
+        getrusage getrlimit setrlimit prlimit64 getcpu sched_yield sched_getaffinity sched_getparam
+        sched_getscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_getattr
+        getrandom""",
     "users": """
-        getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setgroups
-        setfsuid setfsgid capget capset""",
+        getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid
+        setresgid setgroups setfsuid setfsgid capget capset""",
     "walls": "prctl seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self",
     "sockets": """
-        socketpair connect accept accept4 bind listen getsockname getpeername setsockopt getsockopt shutdown sendto recvfrom
-        sendmsg recvmsg sendmmsg recvmmsg""",
+        socketpair connect accept accept4 bind listen getsockname getpeername setsockopt getsockopt shutdown sendto
+        recvfrom sendmsg recvmsg sendmmsg recvmmsg""",
 }
 
 _UNIX, _INET, _INET6 = 1, 2, 10

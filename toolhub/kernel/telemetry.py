@@ -22,10 +22,12 @@ tracer = trace.get_tracer("toolhub")
 
 
 def setup(service: str) -> None:
-    """Start tracing for this process; spans leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
+    """Start tracing for this process, once; spans leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
 
-    Must run before Django builds its middleware chain.
+    Must run before Django builds its middleware chain. In the embedded default the first part that asks names the service.
     """
+    if isinstance(trace.get_tracer_provider(), TracerProvider):
+        return
     provider = TracerProvider(resource=Resource.create({"service.name": f"toolhub-{service}"}))
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

@@ -34,6 +34,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "enabled": ("ok", "circle-check", gettext_lazy("Enabled")),
     "paused": ("hold", "circle-pause", gettext_lazy("Paused")),
     "deprecated": ("hold", "archive", gettext_lazy("Deprecated")),
+    "submitted": ("warn", "clock", gettext_lazy("Needs review")),
     "requested": ("warn", "hourglass", gettext_lazy("Requested")),
     "approved": ("ok", "stamp", gettext_lazy("Approved")),
     "refused": ("bad", "ban", gettext_lazy("Refused")),
@@ -47,6 +48,32 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "warn": ("warn", "triangle-alert", gettext_lazy("Warning")),
     "bad": ("bad", "x", gettext_lazy("Failed")),
     "skipped": ("quiet", "minus", gettext_lazy("Not reached")),
+}
+# kind of fact -> (tone, icon, label)
+FACT: dict[str, tuple[str, str, Text]] = {
+    "invocation.began": ("info", "play", gettext_lazy("Call began")),
+    "invocation.ended": ("quiet", "circle-stop", gettext_lazy("Call ended")),
+    "invocation.claimed": ("quiet", "cpu", gettext_lazy("Call taken by a worker")),
+    "invocation.preflighted": ("quiet", "shield-check", gettext_lazy("Call checked, not made")),
+    "invocation.replayed": ("quiet", "repeat", gettext_lazy("Answer given again")),
+    "tool.registered": ("info", "upload", gettext_lazy("Version submitted")),
+    "tool.reviewed": ("info", "stamp", gettext_lazy("Version reviewed")),
+    "tool.enabled": ("ok", "circle-check", gettext_lazy("Tool enabled")),
+    "tool.paused": ("hold", "circle-pause", gettext_lazy("Tool paused")),
+    "tool.deprecated": ("hold", "archive", gettext_lazy("Tool deprecated")),
+    "grant.given": ("ok", "handshake", gettext_lazy("Grant given")),
+    "grant.revoked": ("bad", "ban", gettext_lazy("Grant revoked")),
+    "consent.requested": ("warn", "hourglass", gettext_lazy("Consent requested")),
+    "consent.approved": ("ok", "stamp", gettext_lazy("Consent approved")),
+    "consent.denied": ("bad", "ban", gettext_lazy("Consent denied")),
+    "consent.revoked": ("bad", "ban", gettext_lazy("Consent revoked")),
+    "consent.expired": ("hold", "calendar-clock", gettext_lazy("Consent expired")),
+    "tenant.created": ("info", "building-2", gettext_lazy("Tenant created")),
+    "membership.given": ("info", "user", gettext_lazy("Role given")),
+    "agent.created": ("info", "bot", gettext_lazy("Agent created")),
+    "key.created": ("info", "key-round", gettext_lazy("Key created")),
+    "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
+    "snapshot.read": ("warn", "eye", gettext_lazy("Stored values revealed")),
 }
 RISK: dict[str, tuple[str, int, Text]] = {
     "high": ("bad", 3, gettext_lazy("High risk")),
@@ -95,6 +122,18 @@ def dur(ms: float | None) -> str:
         return _("%(h)d h %(m)d m") % {"h": seconds // 3600, "m": seconds % 3600 // 60}
     days = round(seconds / 86_400)
     return ngettext("%(d)d day", "%(d)d days", days) % {"d": days}
+
+
+def span(seconds: float) -> str:
+    """A length of time that a person chose: a day, 90 minutes."""
+    for unit, text in (
+        (86_400, lambda n: ngettext("%(d)d day", "%(d)d days", n) % {"d": n}),
+        (3600, lambda n: ngettext("%(n)d hour", "%(n)d hours", n) % {"n": n}),
+        (60, lambda n: ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}),
+    ):
+        if seconds and seconds % unit == 0:
+            return text(int(seconds // unit))
+    return dur(seconds * 1000)
 
 
 def zone_label(local: datetime) -> str:

@@ -18,15 +18,16 @@ from django.utils.translation import gettext as _
 
 from toolhub.kernel import drawing, wording
 from toolhub.kernel.diffing import visible as draw_invisible
+from toolhub.kernel.waterfall import lay_out, steps_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from django.forms import BaseForm, BoundField
     from django.template.context import Context
 
     from toolhub.kernel.diffing import Diff
-    from toolhub.kernel.waterfall import Waterfall
 
 register = template.Library()
 EMPTY = SafeString("")
@@ -47,6 +48,12 @@ def badge(status: str, label: str = "") -> SafeString:
     """The state ``status``; ``label`` replaces its word. A word that is not known here is shown as it is."""
     tone, name, text = wording.STATUS.get(status, ("quiet", "circle-dot", status))
     return format_html('<span class="badge" data-tone="{}">{}{}</span>', tone, icon(name), label or text)
+
+
+@register.simple_tag
+def state_word(status: str) -> str:
+    """The word of a state alone, for the options of a filter."""
+    return str(wording.STATUS[status][2]) if status in wording.STATUS else status
 
 
 @register.simple_tag
@@ -90,7 +97,11 @@ def ident(value: object, form: str = "", link: str = "") -> SafeString:
     text = str(value)
     head, _sep, tail = text.partition("_")
     shown = f"{head}_…{tail[-8:]}" if form == "short" and len(tail) > 10 else text
-    inner = format_html('<a class="hit" data-row href="{}">{}</a>', link, shown) if link else format_html("<span>{}</span>", shown)
+    inner = (
+        format_html('<a class="hit" data-row href="{}">{}</a>', link, shown)
+        if link
+        else format_html("<span>{}</span>", shown)
+    )
     label = _("Copy %(id)s") % {"id": text}
     return format_html('<span class="id" title="{}">{}{}</span>', text, inner, copy(text, label))
 
@@ -117,6 +128,7 @@ def digest(value: str, length: int = 8) -> SafeString:
 register.simple_tag(wording.number)
 register.simple_tag(wording.size)
 register.simple_tag(wording.dur)
+register.simple_tag(wording.span)
 
 
 @register.simple_tag
@@ -143,13 +155,41 @@ register.simple_tag(drawing.bars)
 
 
 @register.inclusion_tag("components/waterfall.html")
-def waterfall(chart: Waterfall) -> dict[str, Any]:
-    return {"chart": chart}
+def waterfall(records: Sequence[Mapping[str, Any]], *, fold: bool = True) -> dict[str, Any]:
+    """The stored steps of an invocation on one axis; ``fold=False`` is the real scale."""
+    return {"chart": lay_out(steps_of(records), fold=fold)}
 
 
 @register.inclusion_tag("components/diff.html")
 def diff(result: Diff, raw_url: str = "") -> dict[str, Any]:
     return {"diff": result, "raw_url": raw_url}
+
+
+@register.inclusion_tag("components/facts.html")
+def facts(rows: Iterable[Any]) -> dict[str, Any]:
+    """Facts as a timeline: what happened, who did it, the reason that was given, and the hash of the leaf."""
+    return {
+        "rows": [{"fact": row, "said": _said(row), "hash": bytes(row.leaf_hash).hex(), **_look(row)} for row in rows]
+    }
+
+
+@register.simple_tag
+def fact_kind(kind: str) -> SafeString:
+    tone, name, text = wording.FACT.get(kind, ("quiet", "circle-dot", kind))
+    return format_html('<span class="fk" data-tone="{}">{}{}</span>', tone, icon(name), text)
+
+
+def _look(fact: Any) -> dict[str, Any]:
+    tone, name, text = wording.FACT.get(fact.kind, ("quiet", "circle-dot", fact.kind))
+    if fact.kind == "invocation.ended" and fact.outcome in wording.STATUS:
+        tone, name, _text = wording.STATUS[fact.outcome]
+    return {"tone": tone, "icon": name, "label": text}
+
+
+def _said(fact: Any) -> dict[str, Any]:
+    """What the leaf says beside its columns."""
+    said = json.loads(bytes(fact.leaf)).get("data", {})
+    return said if isinstance(said, dict) else {}
 
 
 # ---- forms and lists ------------------------------------------------------------------------------------------------
