@@ -7,7 +7,7 @@ PROVISION = @exec $(PYTHON) -m scripts.provision
 VENV = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check fix demo bench doctor requirements clean venv engine sandbox-image python
+.PHONY: help run test test-all check fix demo bench doctor requirements clean venv lock engine sandbox-image python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -48,6 +48,9 @@ engine: python ## see that a Docker engine answers
 
 venv: python ## install the Python packages, those for development too
 	$(PROVISION) venv --dev
+
+lock: python ## resolve pyproject.toml into the locks (ARGS=--upgrade for newer versions)
+	$(PROVISION) lock $(ARGS)
 
 clean: python ## remove all that `make run` and `make test` made, the hub's data too (the Docker engine stays)
 	$(PROVISION) clean

@@ -20,6 +20,7 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run", help="set everything up and serve the hub")
     commands.add_parser("venv", help="the Python packages").add_argument("--dev", action="store_true")
+    commands.add_parser("lock", help="resolve pyproject.toml; all that follows goes to uv")
     commands.add_parser("engine", help="a Docker engine that answers")
     commands.add_parser("sandbox-image", help="the sandbox image; prints its name")
     commands.add_parser("test", help="run pytest with its services; all that follows goes to pytest")
@@ -28,8 +29,8 @@ def main(arguments: list[str]) -> int:
     commands.add_parser("check", help="all static checks")
     commands.add_parser("fix", help="what the checks can repair themselves")
     commands.add_parser("clean", help="remove what was made here")
-    # What follows `test` and `testenv run` is another program's, options too: not argparse's to look at.
-    ours = {"test": 1, "testenv": 2}.get(arguments[0] if arguments else "", len(arguments))
+    # What follows `test`, `lock` and `testenv run` is another program's, options too: not argparse's to look at.
+    ours = {"test": 1, "lock": 1, "testenv": 2}.get(arguments[0] if arguments else "", len(arguments))
     rest = arguments[ours:]
     asked = parser.parse_args(arguments[:ours])
     match asked.command:
@@ -37,6 +38,8 @@ def main(arguments: list[str]) -> int:
             hub.serve()
         case "venv":
             venv.ensure(dev=asked.dev)
+        case "lock":
+            venv.resolve(*rest)
         case "engine":
             engine.ensure()
         case "sandbox-image":

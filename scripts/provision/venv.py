@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-UV_LOCK = Path(__file__).with_name("bootstrap.lock")
+BOOTSTRAP_LOCK = Path(__file__).with_name("bootstrap.lock")
+UV = str(VENV / "bin" / "uv")
 RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
 
 
@@ -44,6 +45,19 @@ def ensure(*, dev: bool = False) -> Path:
                 stamp[RUN_LOCK] = _digest(RUN_LOCK)
             _stamp_file().write_text(json.dumps(stamp))
     return PYTHON
+
+
+def resolve(*arguments: str) -> None:
+    """Resolve pyproject.toml anew (``--upgrade``: to the newest versions) for every system and Python that we support.
+
+    Resolved for one Python only, a lock fails on a machine whose Python is a few patches older and needs a backport.
+    """
+    ensure(dev=True)
+    compile_lock = [UV, "pip", "compile", "--system-certs", "--universal", "--python-version", "3.11"]
+    compile_lock += ["--generate-hashes", "--no-header", "--no-emit-index-url", "--no-emit-find-links", *arguments]
+    with step("resolving the Python packages", f"{RUN_LOCK} and {DEV_LOCK} written"):
+        run([*compile_lock, "pyproject.toml", "--output-file", RUN_LOCK])
+        run([*compile_lock, "pyproject.toml", "--group", "dev", "--output-file", DEV_LOCK])
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -89,19 +103,9 @@ def _create() -> None:
 def _install(lock: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
     try:
-        run([*pip, "install", "--require-hashes", "-r", str(UV_LOCK)])
-        run(
-            [
-                str(VENV / "bin" / "uv"),
-                "pip",
-                "install",
-                "--python",
-                str(PYTHON),
-                "--require-hashes",
-                "-r",
-                str(ROOT / lock),
-            ]
-        )
+        run([*pip, "install", "--require-hashes", "-r", str(BOOTSTRAP_LOCK)])
+        into = ["--python", str(PYTHON), "--system-certs"]
+        run([UV, "pip", "install", *into, "--require-hashes", "-r", str(ROOT / lock)])
     except Trouble:
         say("           uv could not; trying with pip")
         run(
