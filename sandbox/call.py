@@ -1,7 +1,8 @@
 """How is one tool called?
 
-This is the tool's own process, from the fork to its last byte. Until the walls are up it runs trusted code only; from the
-import of the tool on, everything in this process belongs to the tool, and what it says is taken as the tool's word.
+This is the tool's own process, from the fork to its last byte. Until the walls are up it runs trusted code only; from
+the import of the tool on, everything in this process belongs to the tool, and what it says is taken as the tool's
+word.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import platform
 import socket
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,7 +33,7 @@ _NICE = 10  # inside the container the supervisor gets the processor first
 
 
 def serve_one(end: socket.socket) -> NoReturn:
-    """Wait for the call, then be it. ``end`` brings one message with the work and the pipes, and takes one: "up" or why not."""
+    """Wait for the call, then be it. ``end`` brings the work and the pipes, and takes one message: "up", or why not."""
     try:
         _, descriptors, _, _ = socket.recv_fds(end, 16, 4)
         work, *pipes = descriptors
@@ -81,8 +83,6 @@ def _keep_only(pipes: list[int], end: socket.socket) -> socket.socket:
     for place, fd in enumerate(kept):
         os.dup2(fd, place)
     os.closerange(len(kept), 1 << 20)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     return socket.socket(fileno=len(kept) - 1)
 
 
@@ -118,6 +118,8 @@ def write_all(fd: int, data: bytes) -> None:
 def answer(head: dict[str, Any], arguments: bytes, hints: Hints, *, loaded: Callable[[], None]) -> bytes:
     """Load the tool, call it, and put what came of it into the bytes of a report."""
     streams = (sys.stdout, sys.stderr)
+    for stream in streams:
+        stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     said: runtime.Report | None = None
     value = b""
     error: dict[str, Any] = {}
@@ -193,24 +195,22 @@ def _log_traceback(raised: BaseException) -> None:
 
 
 def _quietly(action: Callable[[], object]) -> None:
-    try:
+    with suppress(BaseException):  # the tool's own streams and exceptions; it is ending anyway
         action()
-    except BaseException:  # noqa: S110 - the tool's own streams and exceptions; it is ending anyway
-        pass
 
 
 def _report(kind: int, value: bytes, error: dict[str, Any], said: runtime.Report | None, hints: Hints) -> bytes:
     try:
-        rest = json.dumps(
-            {"report": said.to_json() if said else {}, "attempts": hints.attempts, "error": error}
-        ).encode()
-        if len(rest) > protocol.MAX_REPORT_BYTES:
-            raise ValueError(
-                f"What the tool reported beside its result has {len(rest)} bytes, {protocol.MAX_REPORT_BYTES} are allowed."
-            )
+        rest = _rest(said.to_json() if said else {}, hints, error)
     except BaseException as failed:
         kind, value = protocol.BAD_RESULT, b""
-        rest = json.dumps(
-            {"report": {}, "attempts": hints.attempts, "error": {"type": _name(failed), "message": _message(failed)}}
-        ).encode()
+        rest = _rest({}, hints, {"type": _name(failed), "message": _message(failed)})
+    if len(rest) > protocol.MAX_REPORT_BYTES:
+        kind, value = protocol.BAD_RESULT, b""
+        message = f"The report beside the result has {len(rest)} bytes, {protocol.MAX_REPORT_BYTES} are allowed."
+        rest = _rest({}, hints, {"type": "", "message": message})
     return protocol.REPORT.pack(kind, len(value), len(rest)) + value + rest
+
+
+def _rest(said: dict[str, Any], hints: Hints, error: dict[str, Any]) -> bytes:
+    return json.dumps({"report": said, "attempts": hints.attempts, "error": error}).encode()

@@ -1,9 +1,9 @@
 """What did the tool reach for that it may not have?
 
-The kernel refuses; this module only gives the refusal a name, so that evidence can say "it tried to open a connection to
-example.org" instead of "PermissionError". An audit hook writes down what Python code tries, whether or not the tool hides
-the error. It is a hint, not a wall: native code can avoid it. In a process without walls (the hub's fake sandbox) the hook
-may refuse as well.
+The kernel refuses; this module only gives the refusal a name, so that evidence can say "it tried to open a connection
+to example.org" instead of "PermissionError". An audit hook writes down what Python code tries, whether or not the
+tool hides the error. It is a hint, not a wall: native code can avoid it. In a process without walls (the hub's fake
+sandbox) the hook may refuse as well.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What every tool may read: its interpreter, its package, and system tables that libraries look up. It may write to WORK.
+# What every tool may read: its interpreter, its package, system tables that libraries look up. It may write to WORK.
 WORK, PACKAGE = "/w", "/p"
 READABLE = (
     "/usr", "/lib", "/lib64", "/opt/toolhub", PACKAGE,
-    "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/ssl", "/proc/self", "/proc/cpuinfo", "/sys/devices/system/cpu",
+    "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/ssl",
+    "/proc/self", "/proc/cpuinfo", "/sys/devices/system/cpu",
     "/dev/zero", "/dev/random", "/dev/urandom", "/dev/full",
 )  # fmt: skip
 WRITABLE = (WORK, "/dev/null")
@@ -50,7 +51,7 @@ _PROGRAMS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.s
 
 
 class Hints:
-    """The attempts of one call, as ``fs:/etc/shadow``, ``net:example.org:443``, ``proc:/bin/sh``; each once, in order."""
+    """The attempts of one call: ``fs:/etc/shadow``, ``net:example.org:443``, ``proc:/bin/sh``; each once, in order."""
 
     def __init__(
         self, *, readable: tuple[str, ...] = READABLE, writable: tuple[str, ...] = WRITABLE, refuse: bool = False

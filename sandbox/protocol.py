@@ -4,9 +4,10 @@ One stream each way, frames on it::
 
     "TB"  version  kind  sequence:u32  length:u32  mac:16  body
 
-The MAC is BLAKE2s over header and body, with one key for each direction. The hub makes both keys and sends them in the
-first frame (``HELLO``); the process that will run the tool is forked before that frame is read, so no tool ever has a key
-in its memory. A frame that is out of order, too long or wrongly signed ends the conversation: there is no resynchronising.
+The MAC is BLAKE2s over header and body, with one key for each direction. The hub makes both keys and sends them in
+the first frame (``HELLO``); the process that will run the tool is forked before that frame is read, so no tool ever
+has a key in its memory. A frame that is out of order, too long or wrongly signed ends the conversation: there is no
+resynchronising.
 
 A body is made of parts (:func:`pack`): a small JSON head, then byte strings that nobody here looks into.
 """

@@ -1,8 +1,9 @@
 """Who watches a call? The first process of a box: it takes one call, has it run by a child, and reports.
 
-Order matters. The child is forked before the keys of the channel arrive, so the process that will run the tool has never
-had them in memory. This process cannot be traced or opened through /proc, never runs or parses what a tool made, and ends
-when the hub goes away: a box does not outlive the process that asked for it, because the engine removes it then.
+Order matters. The child is forked before the keys of the channel arrive, so the process that will run the tool has
+never had them in memory. This process cannot be traced or opened through /proc, never runs or parses what a tool
+made, and ends when the hub goes away: a box does not outlive the process that asked for it, because the engine
+removes it then.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any, NoReturn
 
 if __name__ == "__main__":  # Python was started isolated and does not know this folder
@@ -84,10 +86,8 @@ class Signals:
         self.cancelled = True
 
     def clear(self) -> None:
-        try:
+        with suppress(BlockingIOError):
             os.read(self.fd, 512)
-        except BlockingIOError:
-            pass
 
 
 def _read_from_hub(size: int) -> bytes:

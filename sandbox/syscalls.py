@@ -1,9 +1,10 @@
 """Which system calls may a tool's process make?
 
-The second of two seccomp tiers. The first is the container's allow-list (``invocations/sandbox/seccomp.py``); this one is
-put on by the tool's own process just before it loads the tool, so it can refuse what the runner itself still needed and
-what depends on the profile. It names what it refuses and allows the rest, because the first tier has already removed
-everything that is unknown. Numbers are given for x86-64 and arm64; ``None`` where the architecture has no such call.
+The second of two seccomp tiers. The first is the container's allow-list (``invocations/sandbox/seccomp.py``); this
+one is put on by the tool's own process just before it loads the tool, so it can refuse what the runner itself still
+needed and what depends on the profile. It names what it refuses and allows the rest, because the first tier has
+already removed everything that is unknown. Numbers are given for x86-64 and arm64; ``None`` where the architecture
+has no such call.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ _REFUSED_ALWAYS: dict[str, dict[str, tuple[int | None, int | None]]] = {
     },
     "asynchronous input and output": {
         "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-        "io_setup": (206, 0), "io_destroy": (207, 1), "io_getevents": (208, 4), "io_submit": (209, 2), "io_cancel": (210, 3),
+        "io_setup": (206, 0), "io_destroy": (207, 1), "io_getevents": (208, 4), "io_submit": (209, 2),
+        "io_cancel": (210, 3),
     },
     "namespaces and mounts": {
         "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
-        "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
-        "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+        "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+        "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
     },
     "the kernel itself": {
         "perf_event_open": (298, 241), "bpf": (321, 280), "userfaultfd": (323, 282), "migrate_pages": (256, 238),

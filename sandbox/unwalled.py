@@ -1,7 +1,7 @@
 """How is a tool called where there is no box?
 
-The tool's process of the hub's fake sandbox: as :mod:`sandbox.call`, with a folder of its own, the kernel's limits for one
-process, and an audit hook that refuses, but without any wall that would hold against native code.
+The tool's process of the hub's fake sandbox: as :mod:`sandbox.call`, with a folder of its own, the kernel's limits
+for one process, and an audit hook that refuses, but without any wall that would hold against native code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OWN_MEMORY = 256 * 1024 * 1024  # address space of the interpreter itself
 
 
 def serve(folder: str) -> NoReturn:
-    """Run the call that is on stdin, inside ``folder``; the report goes to the descriptor that the environment names."""
+    """Run the call that is on stdin, inside ``folder``; the environment names the descriptor for the report."""
     report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
     try:
         head, (package, arguments) = protocol.unpack(sys.stdin.buffer.read())

@@ -1,7 +1,7 @@
 """What may a process in the box still do to the rest of it?
 
-Each function puts up one wall around the calling process, and none can be taken down again. The container is the first
-wall; these stand inside it, around the process that runs a tool.
+Each function puts up one wall around the calling process, and none can be taken down again. The container is the
+first wall; these stand inside it, around the process that runs a tool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _failed(what: str) -> OSError:
 
 
 def set_dumpable(dumpable: bool) -> None:
-    """A process that is not dumpable cannot be traced, and its /proc entries are closed, for others of the same user."""
+    """Others of the same user can neither trace a process that is not dumpable, nor open its /proc entries."""
     if _libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0):
         raise _failed("prctl(PR_SET_DUMPABLE)")
 

@@ -60,7 +60,7 @@ class Watch:
         self._pipes = {pipe.fd: pipe for pipe in (self._report, *self._logs)}
 
     def wait(self, deadline: float, others: dict[int, Callable[[], str]]) -> str:
-        """Block until something ends the run. ``others``: functions to call when a descriptor has news; a word ends it."""
+        """Block until something ends the run. ``others``: what to call when a descriptor has news; a word ends it."""
         poll = select.poll()
         for fd in (*self._pipes, *others):
             poll.register(fd, select.POLLIN if fd in self._pipes or fd != 0 else 0)

@@ -6,6 +6,7 @@ in which the engine can fail as one exception whose message says what to do.
 
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ import docker
 from invocations.sandbox.attached import AttachedStream
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterator
 
 _CONNECT_S = 2
@@ -82,7 +82,15 @@ class Engine:
         self._clients: list[docker.APIClient] = []
         self._lock = threading.Lock()
 
+    def _check_socket(self) -> None:
+        """See that a local engine listens. The client library forgets to close its socket when nobody does."""
+        if self.url.startswith("unix://"):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(_CONNECT_S)
+                probe.connect(self.url.removeprefix("unix://"))
+
     def _client(self) -> docker.APIClient:
+        self._check_socket()
         client: docker.APIClient | None = getattr(self._local, "client", None)
         if client is None:
             client = docker.APIClient(**self._options, version=self._version or "auto", timeout=_CONNECT_S)

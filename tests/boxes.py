@@ -1,0 +1,60 @@
+"""How does a test get a sandbox, and a tool to put into it?"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, SandboxCall, SandboxUnavailable
+from invocations.sandbox.docker import DockerSandbox
+from invocations.sandbox.packages import build_zip
+from sandbox.image import image_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTEXT = {"call_id": "inv_test", "tool_id": "test.tool.one", "started_at": "2026-11-22T10:00:00+00:00"}
+HOW = "Type `make test`: it starts the engine and builds the image."
+
+
+def docker_sandbox(**options: Any) -> DockerSandbox:
+    """A sandbox on the engine, which must be there; a name of its own keeps runs of the tests apart."""
+    image = os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
+    sandbox = DockerSandbox(image, f"test-{uuid.uuid4().hex[:12]}", **options)
+    try:
+        sandbox.check()
+    except SandboxUnavailable as error:
+        raise AssertionError(f"{error} {HOW}") from error
+    return sandbox
+
+
+def package_of(folder: Path, **sources: str) -> bytes:
+    """A tool's package ``tool`` with these modules, as it is shipped."""
+    package = folder / f"package-{uuid.uuid4().hex[:8]}" / "tool"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    for name, source in sources.items():
+        (package / f"{name}.py").write_text(source)
+    return build_zip(package)
+
+
+def call_of(
+    package: bytes, *, module: str = "tool.main", entry: str = "run", name: str = "", **arguments: object
+) -> SandboxCall:
+    return SandboxCall(
+        name=name or f"inv-{uuid.uuid4().hex}",
+        package=package,
+        module=module,
+        entry=entry,
+        arguments=json.dumps(arguments).encode(),
+        context=CONTEXT,
+    )
+
+
+def run_source(
+    sandbox: Sandbox, folder: Path, source: str, *, limits: Limits | None = None, **arguments: object
+) -> Outcome:
+    """Run the function ``run`` of this source."""
+    return sandbox.run(Profile(limits or Limits()), call_of(package_of(folder, main=source), **arguments))

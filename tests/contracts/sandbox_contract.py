@@ -1,0 +1,364 @@
+"""What must every sandbox do? Run on the fake and on the real one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, Status
+from tests.boxes import call_of, package_of, run_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHORT = Limits(wall_ms=1_500)
+MIB = 1024 * 1024
+
+NOT_STRICT = {
+    "not a number": "return float('nan')",
+    "infinity": "return [1e308 * 10]",
+    "a set": "return {1, 2}",
+    "bytes": "return b'x'",
+    "a large integer": "return 10 ** 30",
+    "half a surrogate pair": "return '\\ud800'",
+    "NUL": "return {'a': ['b\\0']}",
+    "a key twice": "return {1: 'a', '1': 'b'}",
+    "too deep": "return [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+    "itself": "a = []; a.append(a); return a",
+}
+
+
+class SandboxContract:
+    """Subclasses give the fixture ``sandbox``."""
+
+    @pytest.fixture
+    def sandbox(self) -> Sandbox:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def run(self, sandbox: Sandbox, tmp_path: Path) -> Any:
+        def run(source: str, limits: Limits | None = None, **arguments: object) -> Outcome:
+            return run_source(sandbox, tmp_path, source, limits=limits, **arguments)
+
+        return run
+
+    # -- what a tool says
+
+    @pytest.mark.req("SVC-6", "CARD-5")
+    def test_a_tool_gets_its_arguments_and_its_value_and_report_come_back(self, run: Any) -> None:
+        outcome = run(
+            """
+from unitools import runtime
+def run(sku, quantity):
+    runtime.used_source("price_list", name="prices", version="7")
+    runtime.warn("Old price.")
+    runtime.set_ttl(60)
+    return {"sku": sku, "total": quantity * 2.5, "text": "\u4e2d\u6587 \\U0001f600"}
+""",
+            sku="A-1",
+            quantity=3,
+        )
+
+        assert outcome.status is Status.OK, outcome
+        assert outcome.value == {"sku": "A-1", "total": 7.5, "text": "中文 😀"}
+        assert outcome.report == {
+            "sources": [{"type": "price_list", "name": "prices", "version": "7"}],
+            "warnings": ["Old price."],
+            "ttl_seconds": 60,
+        }
+        assert outcome.clean
+        assert outcome.attempts == ()
+        assert outcome.box
+        assert outcome.image
+
+    def test_the_call_is_known_to_the_tool(self, run: Any) -> None:
+        outcome = run(
+            "from unitools.runtime import current_call\n"
+            "def run(): call = current_call(); return [call.call_id, call.tool_id, call.started_at.isoformat()]"
+        )
+
+        assert outcome.value == ["inv_test", "test.tool.one", "2026-11-22T10:00:00+00:00"]
+
+    def test_an_async_function_is_awaited(self, run: Any) -> None:
+        outcome = run("import asyncio\nasync def run():\n    await asyncio.sleep(0.01)\n    return 5")
+
+        assert outcome.value == 5
+
+    def test_a_package_finds_its_own_files(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        package = package_of(
+            tmp_path,
+            main="from pathlib import Path\nfrom importlib import resources\nfrom tool.other import TWO\n"
+            "def run():\n"
+            "    here = Path(__file__).with_name('other.py').read_text()\n"
+            "    return [TWO, here, resources.files('tool').joinpath('other.py').read_text()]",
+            other="TWO = 2",
+        )
+
+        outcome = sandbox.run(Profile(), call_of(package))
+
+        assert outcome.value == [2, "TWO = 2", "TWO = 2"], outcome
+
+    def test_output_is_kept_apart_and_is_not_the_result(self, run: Any) -> None:
+        outcome = run(
+            'import sys\ndef run():\n    print(\'{"status": "ok", "value": 9}\')\n'
+            "    print('careful', file=sys.stderr)\n    sys.stdout.buffer.write(b'\\xff\\0')\n    return 1"
+        )
+
+        assert (outcome.status, outcome.value) == (Status.OK, 1)
+        assert outcome.stdout == '{"status": "ok", "value": 9}\n\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'
+        assert outcome.stderr == "careful\n"
+
+    def test_a_domain_error_keeps_its_code_and_details(self, run: Any) -> None:
+        outcome = run(
+            "from unitools.runtime import OutOfStock\ndef run(): raise OutOfStock('Only 3 left.', sku='A', available=3)"
+        )
+
+        assert outcome.status is Status.DOMAIN_ERROR
+        assert outcome.error_code == "OUT_OF_STOCK"
+        assert outcome.error_message == "Only 3 left."
+        assert outcome.error_details == {"sku": "A", "available": 3}
+
+    def test_an_exception_is_named_and_its_message_is_bounded(self, run: Any) -> None:
+        outcome = run("def run(): raise ValueError('x' * 100_000)")
+
+        assert (outcome.status, outcome.error_type) == (Status.RAISED, "ValueError")
+        assert outcome.error_message == "x" * 2000
+        assert "Traceback" in outcome.stderr
+
+    def test_an_exception_that_cannot_be_shown_is_survived(self, run: Any) -> None:
+        outcome = run(
+            "class Bad(Exception):\n    def __str__(self): raise RuntimeError(self)\n    __repr__ = __str__\n"
+            "def run(): raise Bad"
+        )
+
+        assert (outcome.status, outcome.error_type) == (Status.RAISED, "Bad")
+
+    @pytest.mark.parametrize(
+        ("source", "error"),
+        [
+            ("def run(:", "SyntaxError"),
+            ("import no_such_module", "ModuleNotFoundError"),
+            ("", "AttributeError"),
+            ("run = 5", "TypeError"),
+            ("def run(missing): return 1", "TypeError"),
+        ],
+    )
+    def test_a_tool_that_cannot_be_called_has_raised(self, run: Any, source: str, error: str) -> None:
+        outcome = run(source)
+
+        assert (outcome.status, outcome.error_type) == (Status.RAISED, error)
+
+    @pytest.mark.parametrize("body", NOT_STRICT.values(), ids=NOT_STRICT.keys())
+    def test_what_is_not_strict_json_is_a_bad_result(self, run: Any, body: str) -> None:
+        outcome = run(f"def run(): {body}")
+
+        assert outcome.status is Status.BAD_RESULT, outcome
+        assert outcome.error_message
+
+    def test_a_report_of_the_wrong_shape_is_a_bad_result(self, run: Any) -> None:
+        outcome = run("from unitools import runtime\ndef run(): runtime.warn(5); return 1")
+
+        assert outcome.status is Status.BAD_RESULT
+
+    # -- what is done to a tool
+
+    @pytest.mark.req("SVC-7")
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "import time\ndef run(): time.sleep(60)",
+            "import signal, time\ndef run():\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    while True: pass",
+            "import time\ntime.sleep(60)",
+        ],
+        ids=["sleeps", "spins", "hangs while it is imported"],
+    )
+    def test_a_tool_that_runs_too_long_is_stopped(self, run: Any, source: str) -> None:
+        begun = time.monotonic()
+        outcome = run(source, SHORT)
+
+        assert outcome.status is Status.TIMED_OUT
+        assert not outcome.clean
+        assert 1_400 < outcome.duration_ms < 2_000
+        assert time.monotonic() - begun < 8
+
+    def test_processor_time_is_limited_too(self, run: Any) -> None:
+        outcome = run("def run():\n    while True: pass", Limits(cpu_s=1, wall_ms=8_000))
+
+        assert outcome.status is Status.TIMED_OUT
+        assert "processor" in outcome.error_message
+
+    @pytest.mark.parametrize(
+        ("source", "how"),
+        [
+            ("import os\ndef run(): os._exit(3)", "exit code 3"),
+            ("import os\ndef run(): os.abort()", "signal 6"),
+            ("import sys\ndef run(): sys.exit(0)", "sys.exit"),
+        ],
+    )
+    def test_a_process_that_ends_without_a_result_has_exited(self, run: Any, source: str, how: str) -> None:
+        outcome = run(source)
+
+        assert outcome.status is Status.EXITED
+        assert how in outcome.error_message
+
+    def test_memory_is_limited(self, run: Any) -> None:
+        outcome = run("def run(): return len(bytearray(2 * 10**9))", Limits(memory_bytes=64 * MIB))
+
+        assert outcome.status is Status.OUT_OF_MEMORY, outcome
+
+    def test_a_large_result_is_refused(self, run: Any) -> None:
+        outcome = run("def run(): return 'x' * 5000", Limits(result_bytes=4000))
+
+        assert outcome.status is Status.RESULT_TOO_LARGE
+        assert outcome.value is None
+
+    def test_of_a_log_the_beginning_is_kept(self, run: Any) -> None:
+        outcome = run("def run():\n    print('ab' * 5000)\n    return 1", Limits(log_bytes=100))
+
+        assert (outcome.status, outcome.value) == (Status.OK, 1)
+        assert outcome.stdout == "ab" * 50
+
+    def test_a_flood_of_output_ends_the_run(self, run: Any) -> None:
+        outcome = run("def run():\n    while True: print('x' * 10000)", Limits(log_flood_bytes=MIB))
+
+        assert outcome.status is Status.LOG_FLOOD
+        assert len(outcome.stdout) == Limits().log_bytes
+
+    def test_scratch_space_is_there_and_limited(self, run: Any) -> None:
+        source = (
+            "import os, tempfile\ndef run(size):\n    with tempfile.TemporaryFile() as file:\n"
+            "        file.write(bytes(size)); file.flush(); return os.fstat(file.fileno()).st_size"
+        )
+
+        assert run(source, Limits(tmp_bytes=MIB), size=1000).value == 1000
+        assert run(source, Limits(tmp_bytes=MIB), size=2 * MIB).status is Status.RAISED
+
+    # -- what a tool may not reach
+
+    @pytest.mark.req("SVC-10", "TOOLS-16", "TOOLS-17")
+    @pytest.mark.parametrize(
+        ("body", "capability", "attempt"),
+        [
+            ("open('/etc/passwd').read()", "fs", "fs:/etc/passwd"),
+            ("open('/root/.ssh/id_rsa').read()", "fs", "fs:/root/.ssh/id_rsa"),
+            ("os.listdir('/root')", "fs", "fs:/root"),
+            ("open('/opt/x', 'w')", "fs", "fs:/opt/x"),
+            ("open('/proc/1/environ').read()", "fs", "fs:/proc/1/environ"),
+            ("socket.create_connection(('192.0.2.1', 80), 1)", "net", "net:192.0.2.1:80"),
+            ("urllib.request.urlopen('https://example.org')", "net", "net:example.org:443"),
+            ("subprocess.run(['/bin/true'])", "proc", "proc:/bin/true"),
+            ("os.execv('/bin/true', ['true'])", "proc", "proc:/bin/true"),
+        ],
+    )
+    def test_what_the_profile_lacks_is_blocked_and_named(
+        self, run: Any, body: str, capability: str, attempt: str
+    ) -> None:
+        outcome = run(f"import os, socket, subprocess, urllib.request\ndef run(): {body}")
+
+        assert outcome.status is Status.CAPABILITY_BLOCKED, outcome
+        assert outcome.blocked == capability
+        assert attempt in outcome.attempts
+
+    @pytest.mark.req("SVC-10")
+    def test_an_attempt_is_witnessed_even_when_the_tool_hides_it(self, run: Any) -> None:
+        outcome = run(
+            "def run():\n    try: open('/etc/shadow')\n    except OSError: pass\n    return 'nothing happened'"
+        )
+
+        assert (outcome.status, outcome.value) == (Status.OK, "nothing happened")
+        assert outcome.attempts == ("fs:/etc/shadow",)
+
+    def test_an_error_of_the_tools_own_making_is_not_a_block(self, run: Any) -> None:
+        outcome = run("def run(): raise PermissionError('You may not see this order.')")
+
+        assert outcome.status is Status.RAISED
+
+    @pytest.mark.req("SVC-10")
+    def test_the_environment_of_the_hub_stays_outside(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOOLHUB_SECRET_KEY", "do-not-tell")
+
+        outcome = run(
+            "import os\ndef run(): return [sorted(os.environ), open('/proc/self/environ').read().split('\\0')]"
+        )
+
+        assert outcome.status is Status.OK, outcome
+        assert "do-not-tell" not in str(outcome.value)
+        assert {name for name in outcome.value[0] if "TOOLHUB" in name} == set()
+
+    @pytest.mark.req("SVC-10")
+    def test_a_call_finds_nothing_of_the_call_before(self, run: Any) -> None:
+        source = "import os\ndef run():\n    seen = os.listdir('.')\n    open('left', 'w').write('x')\n    return seen"
+
+        assert run(source).value == []
+        assert run(source).value == []
+
+    @pytest.mark.parametrize(
+        ("profile", "names"),
+        [
+            (Profile(), ()),
+            (Profile(fs=(("/data", "read"),)), ("fs",)),
+            (Profile(net=(("https", "example.org", 443),), proc=("/bin/ls",)), ("net", "proc")),
+            (Profile(browser=True), ("browser",)),
+        ],
+    )
+    def test_what_it_cannot_give_it_says(
+        self, sandbox: Sandbox, tmp_path: Path, profile: Profile, names: tuple[str, ...]
+    ) -> None:
+        assert sandbox.missing(profile) == names
+        if names:
+            outcome = sandbox.run(profile, call_of(package_of(tmp_path, main="def run(): return 1")))
+            assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, names[0])
+
+    # -- living with it
+
+    def test_a_run_can_be_killed_by_its_name(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        call = call_of(package_of(tmp_path, main="import time\ndef run(): time.sleep(60)"), name="inv-to-be-killed")
+        killer = threading.Timer(1.0, sandbox.kill, [call.name])
+        killer.start()
+        begun = time.monotonic()
+
+        outcome = sandbox.run(Profile(), call)
+
+        killer.join()
+        assert outcome.status is Status.CANCELLED
+        assert time.monotonic() - begun < 4
+
+    def test_killing_a_run_that_is_gone_is_no_error(self, sandbox: Sandbox) -> None:
+        sandbox.kill("inv-nobody")
+
+        assert sandbox.kill_overdue() == 0
+
+    def test_closing_ends_what_runs(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        call = call_of(package_of(tmp_path, main="import time\ndef run(): time.sleep(60)"))
+        closer = threading.Timer(1.0, sandbox.close)
+        closer.start()
+
+        outcome = sandbox.run(Profile(), call)
+
+        closer.join()
+        assert outcome.status is Status.CANCELLED
+
+    def test_the_steps_of_a_run_follow_each_other(self, run: Any) -> None:
+        outcome = run("import time\ntime.sleep(0.2)\ndef run():\n    time.sleep(0.1)\n    return 1")
+
+        names = [name for name, _, _ in outcome.steps]
+        took = {name: end - begin for name, begin, end in outcome.steps}
+        assert names == ["create", "start", "load", "run", "collect"]
+        assert [begin for _, begin, _ in outcome.steps] == sorted(begin for _, begin, _ in outcome.steps)
+        assert took["load"] >= 190
+        assert took["run"] >= 90
+        assert outcome.cpu_ms > 0
+        assert outcome.max_rss_bytes > MIB
+
+    def test_many_threads_may_use_it_at_once(self, run: Any) -> None:
+        with ThreadPoolExecutor(3) as pool:
+            outcomes = list(pool.map(lambda number: run("def run(number): return number", number=number), range(6)))
+
+        assert [outcome.value for outcome in outcomes] == list(range(6))
+
+    def test_it_says_what_it_is(self, sandbox: Sandbox) -> None:
+        assert sandbox.check()

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from invocations.sandbox.base import Limits, Outcome, Status
+from invocations.sandbox.results import NotStrictJson, check_report, outcome_of, parse_strict
+from sandbox import protocol, watch
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), inner),
+    max_leaves=30,
+)  # fmt: skip
+
+
+def parse(data: bytes, *, max_bytes: int = 100_000, max_depth: int = 64) -> Any:
+    return parse_strict(data, max_bytes=max_bytes, max_depth=max_depth)
+
+
+@given(JSON, st.booleans())
+def test_all_ordinary_json_comes_back_as_it_was(value: Any, ascii_only: bool) -> None:
+    assert parse(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"nothing",
+        b"1 2",
+        b"NaN",
+        b"[Infinity]",
+        b"-Infinity",
+        b"1e999",
+        b"1" * 21,
+        b"0." + b"1" * 70,
+        b'{"a":1,"a":2}',
+        b'"\\ud800"',
+        b'{"\\udfff":1}',
+        b'"a\\u0000b"',
+        b'{"\\u0000":1}',
+        b'"a\0b"',
+        b'"\xff"',
+        b'"\xed\xa0\x80"',
+        "\ufeff1".encode(),
+        b"[" * 65 + b"]" * 65,
+        b'{"a":' * 65 + b"1" + b"}" * 65,
+        b"'a'",
+        b"[1,]",
+    ],
+)
+def test_what_is_not_strict_is_refused(data: bytes) -> None:
+    with pytest.raises(NotStrictJson):
+        parse(data)
+
+
+@pytest.mark.parametrize("text", ['"[[[["', '"\\\\"', '"\\"[{"', '"\\\\u0000"', '"\\ud83d\\ude00"', '"]"'])
+def test_brackets_and_escapes_inside_strings_are_harmless(text: str) -> None:
+    assert parse(text.encode(), max_depth=1) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "data", [b'"' * 10**6, b'"\\' * 500_000, b"[" * 10**6, b'["\\"' * 250_000, b"{" * 10**6, b'"' + b"\\" * 10**6]
+)
+def test_a_hostile_megabyte_is_refused_in_no_time(data: bytes) -> None:
+    begun = time.perf_counter()
+
+    with pytest.raises(NotStrictJson):
+        parse(data, max_bytes=2 * 10**6)
+
+    assert time.perf_counter() - begun < 1
+
+
+def test_the_size_is_checked_first() -> None:
+    with pytest.raises(NotStrictJson, match="bytes"):
+        parse(b"[" * 11, max_bytes=10)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        [],
+        {"more": 1},
+        {"sources": {}},
+        {"sources": [{"type": "a", "name": "b"}]},
+        {"sources": [{"type": "a", "name": "b", "version": 1}]},
+        {"sources": [{"type": "a", "name": "b", "version": "x" * 501}]},
+        {"warnings": ["x"] * 101},
+        {"warnings": [None]},
+        {"ttl_seconds": -1},
+        {"ttl_seconds": True},
+        {"ttl_seconds": "5"},
+    ],
+)
+def test_a_report_of_another_shape_is_refused(report: Any) -> None:
+    with pytest.raises(NotStrictJson):
+        check_report(report)
+
+
+def test_an_empty_report_is_filled_up() -> None:
+    assert check_report({}) == {"sources": [], "warnings": [], "ttl_seconds": None}
+
+
+def outcome(said: bytes, limits: Limits | None = None, **more: Any) -> Outcome:
+    head = {
+        "ended": watch.EXITED, "started": True, "why_not": "", "exit": {"code": 0}, "out_of_memory": False, "clean": True,
+        "run_ms": 1.0, "cpu_ms": 1.0, "max_rss_bytes": 1,
+    }  # fmt: skip
+    return outcome_of(head | more, [said, b"", b""], limits or Limits())
+
+
+def report(kind: int, value: bytes = b"", **rest: Any) -> bytes:
+    about = json.dumps({"report": {}, "attempts": [], "error": {"type": "T", "message": "M"}} | rest).encode()
+    return protocol.LOADED + protocol.REPORT.pack(kind, len(value), len(about)) + value + about
+
+
+@pytest.mark.parametrize("ended", [watch.TIMED_OUT, watch.CANCELLED, watch.LOG_FLOOD, watch.RESULT_TOO_LARGE])
+def test_a_tool_that_was_stopped_has_no_say(ended: str) -> None:
+    stopped = outcome(report(protocol.RETURNED, b"1"), ended=ended)
+
+    assert stopped.status == ended
+    assert stopped.value is None
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"exit": {"signal": 9}, "out_of_memory": True}, Status.OUT_OF_MEMORY),
+        ({"exit": {"signal": 9}}, Status.EXITED),
+        ({"exit": {"signal": 9}, "cpu_ms": 11_000.0}, Status.TIMED_OUT),
+        ({"exit": {"signal": 24}}, Status.TIMED_OUT),
+        ({"exit": {"signal": 31}}, Status.CAPABILITY_BLOCKED),
+        ({"exit": {}}, Status.EXITED),
+        ({"started": False, "why_not": "no walls"}, Status.START_FAILED),
+    ],
+)
+@pytest.mark.parametrize("said", [b"", protocol.LOADED])
+def test_a_silent_end_is_explained_by_the_kernel(said: bytes, more: dict[str, Any], status: Status) -> None:
+    assert outcome(said, **more).status is status
+
+
+def test_nothing_ran_can_only_be_said_by_the_runner() -> None:
+    claims = {outcome(report(kind, error={"type": "", "message": "", "blocked": ""})).status for kind in range(256)}
+
+    assert claims.isdisjoint({Status.START_FAILED, Status.LOST, Status.CANCELLED, Status.TIMED_OUT, Status.LOG_FLOOD})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"x",
+        b"L" + b"\0" * 5,
+        report(protocol.RETURNED, b"1")[:-1],
+        report(protocol.RETURNED, b"1") + b"x",
+        report(protocol.RETURNED, b"1") * 2,
+        report(protocol.RETURNED, b"nonsense"),
+        report(protocol.RETURNED, b"1", report=5),
+        report(protocol.RETURNED, b"1", attempts=5),
+        report(protocol.RETURNED, b"1", attempts=["x"] * 101),
+        report(protocol.RAISED, error=5),
+        report(protocol.RAISED, error={"type": 1, "message": 2}),
+        protocol.LOADED + protocol.REPORT.pack(1, 1, 2) + b"1[]",
+    ],
+)
+def test_what_is_not_a_report_is_a_bad_result(said: bytes) -> None:
+    assert outcome(said).status is Status.BAD_RESULT
+
+
+def test_a_result_may_be_as_large_and_deep_as_the_limits_and_no_more() -> None:
+    limits = Limits(result_bytes=10, result_depth=3)
+
+    assert outcome(report(protocol.RETURNED, b'"' + b"x" * 8 + b'"'), limits).status is Status.OK
+    assert outcome(report(protocol.RETURNED, b'"' + b"x" * 9 + b'"'), limits).status is Status.RESULT_TOO_LARGE
+    assert outcome(report(protocol.RETURNED, b"[[[]]]"), limits).status is Status.OK
+    assert outcome(report(protocol.RETURNED, b"[[[[]]]]"), limits).status is Status.BAD_RESULT
+
+
+@pytest.mark.parametrize("code", ["lower", "", "A" * 65, "A B", "Ä"])
+def test_an_invented_error_code_is_an_exception_like_any_other(code: str) -> None:
+    said = report(protocol.DOMAIN_ERROR, error={"type": "T", "message": "M", "code": code, "details": {}})
+
+    assert outcome(said).status is Status.RAISED

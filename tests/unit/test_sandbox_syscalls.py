@@ -1,0 +1,123 @@
+"""The filter is run here by a small interpreter, so that each decision can be asked for both architectures."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+
+from invocations.sandbox.seccomp import PROFILE_FILE, build_profile
+from sandbox import syscalls
+
+ALLOW, REFUSE, NO_SUCH_CALL, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+NUMBERS = {
+    "x86_64": {"read": 0, "kill": 62, "clone": 56, "clone3": 435, "socket": 41, "fcntl": 72, "ioctl": 16, "prlimit64": 302,
+               "execve": 59, "ptrace": 101, "mount": 165, "fchmod": 91, "tgkill": 234},
+    "aarch64": {"read": 63, "kill": 129, "clone": 220, "clone3": 435, "socket": 198, "fcntl": 25, "ioctl": 29,
+                "prlimit64": 261, "execve": 221, "ptrace": 117, "mount": 40, "fchmod": 52, "tgkill": 131},
+}  # fmt: skip
+MINUS_ONE = 0xFFFFFFFFFFFFFFFF
+
+
+def decide(program: bytes, arch: int, number: int, *arguments: int) -> int:
+    padded = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    data = struct.pack("<IIQ6Q", number, arch, 0, *padded)
+    instructions = list(struct.iter_unpack("<HBBI", program))
+    at, value = 0, 0
+    while True:
+        code, yes, no, operand = instructions[at]
+        at += 1
+        match code:
+            case 0x20:
+                (value,) = struct.unpack_from("<I", data, operand)
+            case 0x54:
+                value &= operand
+            case 0x06:
+                return int(operand)
+            case _:
+                held = {0x15: value == operand, 0x45: bool(value & operand), 0x35: value >= operand}[code]
+                at += yes if held else no
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "decision"),
+    [
+        ("read", (), ALLOW),
+        ("ptrace", (), REFUSE),
+        ("mount", (), REFUSE),
+        ("execve", (), REFUSE),
+        ("clone3", (), NO_SUCH_CALL),
+        ("kill", (1, 9), REFUSE),
+        ("kill", (MINUS_ONE, 9), REFUSE),
+        ("kill", (7, 9), ALLOW),
+        ("kill", (0, 9), ALLOW),
+        ("tgkill", (1, 1, 9), REFUSE),
+        ("clone", (17,), ALLOW),
+        ("clone", (0x10000000,), REFUSE),
+        ("clone", (0x00020000 | 17,), REFUSE),
+        ("socket", (1, 1, 0), ALLOW),
+        ("socket", (1, 1 | 0x80800, 0), ALLOW),
+        ("socket", (1, 2, 0), ALLOW),
+        ("socket", (1, 3, 0), REFUSE),
+        ("socket", (2, 1, 0), REFUSE),
+        ("socket", (10, 1, 6), REFUSE),
+        ("socket", (16, 3, 0), REFUSE),
+        ("socket", (40, 1, 0), REFUSE),
+        ("fcntl", (0, 1), ALLOW),
+        ("fcntl", (0, 8), REFUSE),
+        ("fcntl", (0, 15), REFUSE),
+        ("ioctl", (0, 0x5412), REFUSE),
+        ("ioctl", (0, 0x8901), REFUSE),
+        ("ioctl", (0, 0x5401), ALLOW),
+        ("prlimit64", (0,), ALLOW),
+        ("prlimit64", (1,), REFUSE),
+        ("fchmod", (), ALLOW),
+    ],
+)
+def test_a_tool_may_call(machine: str, call: str, arguments: tuple[int, ...], decision: int) -> None:
+    program = syscalls.build_filter(machine, net=False, proc=False, keep_modes=False)
+
+    assert decide(program, MACHINES[machine], NUMBERS[machine][call], *arguments) == decision
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_profile_opens_what_it_names(machine: str) -> None:
+    program = syscalls.build_filter(machine, net=True, proc=True, keep_modes=True)
+    arch, numbers = MACHINES[machine], NUMBERS[machine]
+
+    assert decide(program, arch, numbers["execve"]) == ALLOW
+    assert decide(program, arch, numbers["socket"], 2, 1, 0) == ALLOW
+    assert decide(program, arch, numbers["socket"], 2, 2, 17) == ALLOW
+    assert decide(program, arch, numbers["socket"], 10, 1, 262) == REFUSE  # MPTCP
+    assert decide(program, arch, numbers["socket"], 2, 2, 136) == REFUSE  # UDP-Lite
+    assert decide(program, arch, numbers["socket"], 2, 3, 0) == REFUSE
+    assert decide(program, arch, numbers["fchmod"]) == REFUSE
+
+
+def test_another_architecture_and_the_x32_numbers_are_no_way_around() -> None:
+    program = syscalls.build_filter("x86_64", net=False, proc=False, keep_modes=False)
+
+    assert decide(program, 0x40000003, 0) == KILL
+    assert decide(program, MACHINES["x86_64"], 0x40000000 | 101) == KILL
+
+
+def test_no_filter_is_made_for_a_machine_that_is_not_known() -> None:
+    with pytest.raises(KeyError):
+        syscalls.build_filter("riscv64", net=False, proc=False, keep_modes=False)
+
+
+def test_the_committed_profile_of_the_container_is_the_one_the_module_writes() -> None:
+    assert json.loads(PROFILE_FILE.read_text()) == build_profile()
+
+
+def test_the_profile_of_the_container_allows_nothing_by_default() -> None:
+    profile = build_profile()
+    allowed = {name for rule in profile["syscalls"] if "args" not in rule for name in rule["names"]}
+
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    assert allowed.isdisjoint(
+        {"ptrace", "mount", "unshare", "setns", "bpf", "io_uring_setup", "keyctl", "socket", "clone", "pidfd_open"}
+    )
