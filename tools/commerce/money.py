@@ -54,7 +54,8 @@ def quantum(currency: str) -> Decimal:
 
 
 def round_money(amount: Decimal, currency: str) -> Decimal:
-    return amount.quantize(quantum(currency), rounding=ROUND_HALF_UP)
+    """Half away from zero, to the currency's smallest amount; never the odd "-0.00"."""
+    return amount.quantize(quantum(currency), rounding=ROUND_HALF_UP) + ZERO
 
 
 def show(amount: Decimal, currency: str) -> str:
@@ -79,7 +80,7 @@ def parse(text: str, currency: str, *, pointer: str) -> Decimal:
 def rate(base: str, quote: str) -> Rate:
     table = tables.read(tables.EXCHANGE_RATES)
     per_usd = table["per_usd"]
-    value = (Decimal(per_usd[quote]) / Decimal(per_usd[base])).quantize(Decimal("0.00000001"), rounding=ROUND_HALF_UP)
+    value = (Decimal(per_usd[quote]) / Decimal(per_usd[base])).quantize(Decimal("1E-12"), rounding=ROUND_HALF_UP)
     return Rate(base, quote, value.normalize(), table["date"])
 
 

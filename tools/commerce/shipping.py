@@ -96,7 +96,7 @@ def _next_hand_over(cut_off: str, house: Warehouse, at: datetime) -> datetime:
     offset = timedelta(minutes=house.utc_offset_minutes)
     local = at + offset
     deadline = datetime.combine(local.date(), time.fromisoformat(cut_off), tzinfo=at.tzinfo)
-    if local > deadline:
+    if local >= deadline:
         deadline += timedelta(days=1)
     while deadline.weekday() >= 5:
         deadline += timedelta(days=1)

@@ -230,10 +230,13 @@ class Assessor:
         for rule in self._in_force("low_value"):
             if "tax_amount_below" not in rule:
                 continue
-            taxes = [c for charges in result.lines for c in charges if c.kind not in ("duty", "fee")]
-            total = sum((c.amount for c in taxes), money.ZERO)
-            if money.ZERO < total < Decimal(rule["tax_amount_below"]):
-                result.consignment.append(
-                    Charge(taxes[0].kind, "Tax too small to collect", None, total, -total, rule["id"], rule["version"])
-                )
-                result.applied.append({"id": rule["id"], "version": rule["version"]})
+            taxes = [charge for charges in result.lines for charge in charges if charge.kind not in ("duty", "fee")]
+            if not money.ZERO < sum((tax.amount for tax in taxes), money.ZERO) < Decimal(rule["tax_amount_below"]):
+                continue
+            for charges in result.lines:
+                charges[:] = [self._waive(charge, rule) if charge in taxes else charge for charge in charges]
+            result.applied.append({"id": rule["id"], "version": rule["version"]})
+
+    def _waive(self, charge: Charge, rule: Rule) -> Charge:
+        name = f"{charge.name}: too small to collect"
+        return Charge(charge.kind, name, charge.rate, charge.base, money.ZERO, rule["id"], rule["version"])
