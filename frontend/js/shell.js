@@ -15,7 +15,9 @@ on('htmx:sendError', () => toast(sentence('offline')));
 
 on('htmx:afterSwap', ({ target }) => {
   const alert = target.matches?.('[role=alert]') ? target : $('[role=alert]', target);
-  alert?.focus();
+  // what had the focus may be gone: without a place, the next Tab would start at the top of the page
+  if (alert) alert.focus();
+  else if (document.activeElement === document.body) $('#main')?.focus({ preventScroll: true });
 });
 
 on('click', (event) => {

@@ -11,7 +11,7 @@ from toolhub.kernel.waterfall import Step, find_waits, lay_out, scale
 
 CONSENT_WAIT = [
     Step("preflight", 0, 38),
-    Step("consent", 38, 238_412, "human", waiting=True),
+    Step("consent", 38, 238_412, "person", waiting=True),
     Step("sandbox", 238_440, 241_790, "tool"),
 ]
 steps = st.builds(

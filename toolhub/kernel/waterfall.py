@@ -7,10 +7,10 @@ the work around it stays readable. Positions are per cent of the width, drawn as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 FOLD_WIDTH = 14.0
 MIN_WIDTH = 0.45
@@ -82,23 +82,6 @@ class Waterfall:
     @property
     def working_ms(self) -> float:
         return self.total_ms - self.folded_ms
-
-
-def steps_of(records: Sequence[Mapping[str, Any]]) -> list[Step]:
-    """The steps as an invocation stores them. What waits for a person or a worker does no work, so it may be folded."""
-    return [
-        Step(
-            name=record["name"],
-            start_ms=record["begin_ms"],
-            end_ms=record["end_ms"],
-            kind=record["kind"],
-            status="" if record["status"] == "ok" else record["status"],
-            note=record.get("note", ""),
-            depth=record.get("depth", 0),
-            waiting=record["kind"] == "person" or record["name"].startswith("queue."),
-        )
-        for record in records
-    ]
 
 
 def lay_out(steps: Sequence[Step], *, fold: bool = True) -> Waterfall:

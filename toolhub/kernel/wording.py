@@ -75,6 +75,12 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
     "snapshot.read": ("warn", "eye", gettext_lazy("Stored values revealed")),
 }
+SNAPSHOT: dict[str, Text] = {
+    "input": gettext_lazy("Arguments"),
+    "output": gettext_lazy("Result"),
+    "error": gettext_lazy("Error"),
+    "logs": gettext_lazy("Output of the process"),
+}
 RISK: dict[str, tuple[str, int, Text]] = {
     "high": ("bad", 3, gettext_lazy("High risk")),
     "medium": ("warn", 2, gettext_lazy("Medium risk")),

@@ -16,18 +16,19 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from toolhub.kernel import drawing, wording
+from toolhub.kernel import changes, drawing, wording
 from toolhub.kernel.diffing import visible as draw_invisible
-from toolhub.kernel.waterfall import lay_out, steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     from django.forms import BaseForm, BoundField
     from django.template.context import Context
 
+    from toolhub.kernel.changes import Change
     from toolhub.kernel.diffing import Diff
+    from toolhub.kernel.waterfall import Waterfall
 
 register = template.Library()
 EMPTY = SafeString("")
@@ -54,6 +55,21 @@ def badge(status: str, label: str = "") -> SafeString:
 def state_word(status: str) -> str:
     """The word of a state alone, for the options of a filter."""
     return str(wording.STATUS[status][2]) if status in wording.STATUS else status
+
+
+@register.simple_tag
+def risk_word(level: str) -> str:
+    return str(wording.RISK[level.lower()][2])
+
+
+@register.simple_tag
+def fact_word(kind: str) -> str:
+    return str(wording.FACT[kind][2]) if kind in wording.FACT else kind
+
+
+@register.simple_tag
+def snapshot_word(kind: str) -> str:
+    return str(wording.SNAPSHOT.get(kind, kind))
 
 
 @register.simple_tag
@@ -107,8 +123,10 @@ def ident(value: object, form: str = "", link: str = "") -> SafeString:
 
 
 @register.simple_tag
-def digest(value: str, length: int = 8) -> SafeString:
+def digest(value: str | bytes | memoryview, length: int = 8) -> SafeString:
     """The beginning of a hash, the whole of it in the title and on the clipboard."""
+    if not isinstance(value, str):
+        value = bytes(value).hex()
     if not value:
         return format_html('<span class="dim">{}</span>', wording.NO_VALUE)
     algorithm, _sep, body = value.rpartition(":")
@@ -155,9 +173,9 @@ register.simple_tag(drawing.bars)
 
 
 @register.inclusion_tag("components/waterfall.html")
-def waterfall(records: Sequence[Mapping[str, Any]], *, fold: bool = True) -> dict[str, Any]:
-    """The stored steps of an invocation on one axis; ``fold=False`` is the real scale."""
-    return {"chart": lay_out(steps_of(records), fold=fold)}
+def waterfall(chart: Waterfall) -> dict[str, Any]:
+    """The steps of a call on one axis."""
+    return {"chart": chart}
 
 
 @register.inclusion_tag("components/diff.html")
@@ -165,12 +183,23 @@ def diff(result: Diff, raw_url: str = "") -> dict[str, Any]:
     return {"diff": result, "raw_url": raw_url}
 
 
+@register.simple_tag
+def changes_between(old: Any, new: Any) -> list[Change]:
+    """What changes from one manifest to another, riskiest first: ``{% changes_between a b as changes %}``."""
+    return changes.changes_between(old, new)
+
+
+@register.filter
+def with_ids(form: BaseForm, name: str) -> BaseForm:
+    """The form with ids of its own: two forms of a page may have fields of the same name."""
+    form.auto_id = f"id_{name}_%s"
+    return form
+
+
 @register.inclusion_tag("components/facts.html")
 def facts(rows: Iterable[Any]) -> dict[str, Any]:
     """Facts as a timeline: what happened, who did it, the reason that was given, and the hash of the leaf."""
-    return {
-        "rows": [{"fact": row, "said": _said(row), "hash": bytes(row.leaf_hash).hex(), **_look(row)} for row in rows]
-    }
+    return {"rows": [{"fact": row, "said": _said(row), **_look(row)} for row in rows]}
 
 
 @register.simple_tag
