@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F
 
 from evidence import services as evidence
@@ -29,6 +29,7 @@ from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import StepLog
 from toolhub.kernel import names
+from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
 from unitools.packages import PackageError, build_digest, build_zip, find_module
@@ -75,7 +76,7 @@ def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
                 log.warning("A heartbeat was not written, trying again: %s", error)
                 continue
             finally:
-                connection.close()
+                release_connection()
             if not kept:
                 log.warning("The lease of %s was lost; its box is ended", invocation.wire_id)
                 current_sandbox().kill(box)
@@ -161,7 +162,7 @@ def execute(invocation: Invocation) -> Ending:
             call, profile = sandbox_call(invocation, package), profile_of(invocation)
     except Problem as problem:
         return Ending(state=State.FAILED, problem=problem, steps=steps.steps)
-    connection.close()  # nothing of the database is held while the tool runs
+    release_connection()  # nothing of the database is held while the tool runs
     span_name = names.SPAN_TOOL_EXECUTION.format(tool_id=invocation.tool)
     with tracer.start_as_current_span(span_name, context=context_of(invocation.trace)) as span:
         span.set_attributes(

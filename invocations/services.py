@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from access.models import QuotaWindow
@@ -29,6 +29,7 @@ from invocations.summaries import shape_of
 from invocations.waker import waker
 from registry.selectors import check_callable, get_tool
 from toolhub.kernel.canonical import encoded
+from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.problems import Problem
 from toolhub.kernel.telemetry import current_trace, trace_id_of
@@ -292,6 +293,5 @@ def wait_for_end(invocation_id: UUID, wait: Any) -> None:
         if sweeper.is_overdue(row, datetime.now(UTC)):
             sweeper.close_one(invocation_id)
             continue
-        if not connection.in_atomic_block:
-            connection.close()
+        release_connection()
         wait(left)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, close_old_connections, transaction
 from django.db.models import Exists, OuterRef, Q
 
 from access.consents import expire_consents
@@ -22,6 +22,7 @@ from invocations.endings import Ending, finish
 from invocations.models import Invocation, Outbox, State
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.sandbox.current import current_sandbox
+from toolhub.kernel.db import release_connection
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
 
@@ -105,5 +106,5 @@ def run(stop: threading.Event) -> None:
         except Exception:
             log.exception("A pass failed and is tried again")
         finally:
-            connection.close()
+            release_connection()
         stop.wait(settings.TOOLHUB_SWEEP_INTERVAL_S)

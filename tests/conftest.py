@@ -1,0 +1,170 @@
+"""The cast: who appears in the tests, and what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+import toolhub.celery  # noqa: F401  sets the application that services send with
+from access import services as access
+from access.middleware import principal_of_user
+from access.roles import SCOPES, Role
+from registry import services as registry
+from registry.models import Decision
+from tests.manifests import manifest
+from toolhub.embedded import worker_thread
+from toolhub.kernel.principal import ActorKind, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from access.models import Agent, Tenant
+    from registry.models import Tool, ToolVersion
+
+PASSWORD = "correct horse battery staple"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    user: Any
+    by: Principal
+
+    def client(self) -> Client:
+        client = Client()
+        client.force_login(self.user)
+        return client
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An agent with a key."""
+
+    agent: Agent
+    key: str
+    by: Principal
+
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+    def post(self, path: str, body: Any, **headers: str) -> Any:
+        return Client().post(f"/api/v1{path}", body, content_type="application/json", headers=self.headers() | headers)
+
+    def get(self, path: str, **headers: str) -> Any:
+        return Client().get(f"/api/v1{path}", headers=self.headers() | headers)
+
+    def invoke(self, tool: str, arguments: Any, headers: dict[str, str] | None = None, **envelope: Any) -> Any:
+        body = {"request_id": "test-request-1", "actor": {"type": "agent", "id": self.agent.name}, "arguments": arguments, **envelope}
+        return self.post(f"/tools/{tool}/invoke", body, **(headers or {}))
+
+
+@pytest.fixture
+def tenant(db: None) -> Tenant:
+    return access.create_tenant(slug="acme", name="Acme")
+
+
+@pytest.fixture
+def foreign_tenant(db: None) -> Tenant:
+    return access.create_tenant(slug="foreign", name="Foreign")
+
+
+def make_person(tenant: Tenant, username: str, *roles: Role) -> Person:
+    user = get_user_model().objects.create_user(username=username, password=PASSWORD, first_name=username.title())
+    for role in roles:
+        access.give_membership(tenant=tenant, user=user, role=role, by=Principal.system("test", tenant_id=tenant.pk))
+    return Person(user, principal_of_user(get_user_model().objects.get(pk=user.pk), tenant))
+
+
+@pytest.fixture
+def operator(tenant: Tenant) -> Person:
+    return make_person(tenant, "olivia", Role.OPERATOR)
+
+
+@pytest.fixture
+def second_operator(tenant: Tenant) -> Person:
+    return make_person(tenant, "oscar", Role.OPERATOR)
+
+
+@pytest.fixture
+def auditor(tenant: Tenant) -> Person:
+    return make_person(tenant, "aaron", Role.AUDITOR)
+
+
+@pytest.fixture
+def developer(tenant: Tenant) -> Person:
+    return make_person(tenant, "dana", Role.DEVELOPER)
+
+
+@pytest.fixture
+def stranger(foreign_tenant: Tenant) -> Person:
+    """An operator of another tenant."""
+    return make_person(foreign_tenant, "sten", Role.OPERATOR)
+
+
+def make_caller(by: Principal, name: str = "assistant", scopes: tuple[str, ...] = tuple(SCOPES)) -> Caller:
+    agent = access.create_agent(name=name, by=by)
+    key, text = access.create_key(agent=agent, scopes=scopes, by=by)
+    principal = Principal(
+        kind=ActorKind.AGENT,
+        id=agent.wire_id,
+        name=name,
+        tenant_id=by.tenant_id,
+        allowed=frozenset(scopes),
+        agent_id=agent.pk,
+        key_id=key.pk,
+    )
+    return Caller(agent, text, principal)
+
+
+@pytest.fixture
+def caller(operator: Person) -> Caller:
+    return make_caller(operator.by)
+
+
+@pytest.fixture
+def foreign_caller(stranger: Person) -> Caller:
+    return make_caller(stranger.by, "foreign-assistant")
+
+
+@pytest.fixture
+def submit(developer: Person) -> Callable[..., ToolVersion]:
+    """``submit(name="echo", **changes)`` registers one of the sample tools (tests/tools/sample)."""
+
+    def make(name: str = "echo", **changes: Any) -> ToolVersion:
+        return registry.submit_version(document=manifest(name, **changes), by=developer.by)
+
+    return make
+
+
+@pytest.fixture
+def enable(submit: Callable[..., ToolVersion], operator: Person, second_operator: Person) -> Callable[..., Tool]:
+    """``enable(name="echo", **changes)``: submitted, reviewed (by two for High) and enabled."""
+
+    def make(name: str = "echo", **changes: Any) -> Tool:
+        version = submit(name, **changes)
+        reviewers = [operator, second_operator] if version.safety_class == "High" else [operator]
+        for reviewer in reviewers:
+            registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=reviewer.by)
+        return registry.enable_tool(name=version.tool.name, version_id=version.pk, reason="for a test", by=operator.by)
+
+    return make
+
+
+@pytest.fixture
+def grant(caller: Caller, operator: Person) -> Callable[..., Any]:
+    """``grant(tools="sample.*", **more)`` gives the caller a grant."""
+
+    def make(tools: str = "sample.*", **more: Any) -> Any:
+        return access.give_grant(agent_id=caller.agent.pk, tools=tools, reason="for a test", by=operator.by, **more)
+
+    return make
+
+
+@pytest.fixture
+def worker(transactional_db: None) -> Iterator[None]:
+    """A Celery worker on the in-memory broker, as in the embedded default. For tests in which calls really run."""
+    with worker_thread():
+        yield

@@ -1,0 +1,1 @@
+"""Tools that behave in every way a tool can, for the tests."""

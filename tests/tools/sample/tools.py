@@ -1,0 +1,57 @@
+"""One function for each way in which a tool can behave."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from unitools import runtime
+
+
+def echo(text: str = "", **rest: Any) -> dict[str, Any]:
+    call = runtime.current_call()
+    runtime.used_source("ruleset", name="echo-rules", version="7")
+    return {"text": text, "dry_run": call.dry_run, "currency": call.currency, **rest}
+
+
+def write(text: str = "") -> dict[str, Any]:
+    return {"written": text, "key": runtime.current_call().idempotency_key}
+
+
+def raises(text: str = "") -> dict[str, Any]:
+    raise ValueError(f"the secret is {text}")
+
+
+def sleeps(text: str = "") -> dict[str, Any]:
+    time.sleep(60)
+    return {"text": text}
+
+
+def crashes(text: str = "") -> dict[str, Any]:
+    os._exit(3)
+
+
+def wrong_shape(text: str = "") -> dict[str, Any]:
+    return {"answer": "not a number"}
+
+
+def not_json(text: str = "") -> Any:
+    return {"object": object()}
+
+
+def plans(text: str = "") -> dict[str, Any]:
+    return {"text": text, "post_execution_plan": {"steps": [{"tool": "sample.tools.echo", "arguments": {"text": text}}]}}
+
+
+def out_of_stock(text: str = "") -> dict[str, Any]:
+    raise runtime.OutOfStock("Only 3 are left.", available=3)
+
+
+def reads_host_file(text: str = "") -> dict[str, Any]:
+    with open("/etc/shadow") as file:  # noqa: PTH123
+        return {"text": file.read()}
+
+
+def large(text: str = "") -> dict[str, Any]:
+    return {"text": "x" * 2_000_000}
