@@ -26,7 +26,7 @@ HEARTBEAT_S = 20.0
 TAIL_LINES = 15
 
 
-class Trouble(Exception):  # noqa: N818  (read as a sentence: "raise Trouble")
+class Trouble(Exception):
     """What went wrong, as a sentence, and what a person can do about it."""
 
     def __init__(self, what: str, remedy: str = "") -> None:

@@ -7,14 +7,13 @@ step replaces this process with the hub's, so a Ctrl-C goes straight to it.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import time
 from pathlib import Path
 from typing import NoReturn
 
 from scripts.provision import image, venv
-from scripts.provision.console import ROOT, Trouble, run, say, step
+from scripts.provision.console import ROOT, Trouble, say
 from scripts.provision.processes import is_free, listener
 
 DEFAULT_BIND = "127.0.0.1:8000"
@@ -31,13 +30,8 @@ def serve() -> NoReturn:
     python = venv.ensure()
     if not env.get("TOOLHUB_SANDBOX_IMAGE"):
         env["TOOLHUB_SANDBOX_IMAGE"] = image.ensure()
-    _migrate(python, data, env)
     say(f"[{time.monotonic() - begun:6.1f} s] everything is there; starting the hub")
-    # The demonstration data is checked at every start, which also prints the ways to sign in.
-    seeded = os.spawnve(os.P_WAIT, python, [str(python), "manage.py", "seed_demo"], env)
-    if seeded:
-        raise Trouble(f"`manage.py seed_demo` failed with exit status {seeded}.", "`make doctor` says what is wrong.")
-    os.execve(python, [str(python), "manage.py", "serve"], env)
+    os.execve(python, [str(python), "scripts/start_hub.py"], env)
 
 
 def _dotenv() -> dict[str, str]:
@@ -89,21 +83,3 @@ def _bind(wanted: str) -> str:
         f"{host}:{port} cannot be used (port {port}: {listener(port)}), nor any of the next {PORTS_TRIED} ports.",
         "Choose another:  TOOLHUB_BIND=127.0.0.1:9000 make run",
     )
-
-
-def _migrate(python: Path, data: Path, env: dict[str, str]) -> None:
-    """Skipped when the embedded database was last migrated with exactly these migrations and packages."""
-    digest = hashlib.sha256((ROOT / venv.RUN_LOCK).read_bytes())
-    for file in sorted(ROOT.glob("*/migrations/*.py")):
-        digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
-    stamp = data / "migrated"
-    database = data / "toolhub.sqlite3"
-    # A database that was put there by hand, or made anew, does not go with the stamp.
-    state = f"{digest.hexdigest()} {database.stat().st_ino if database.exists() else 'none'}"
-    external = bool(env.get("TOOLHUB_DATABASE_URL"))
-    if not external and stamp.exists() and stamp.read_text() == state:
-        return
-    with step("preparing the database", "database prepared"):
-        run([python, "manage.py", "migrate", "--no-input"], env=env, remedy="`make doctor` says what is wrong.")
-    if database.exists():
-        stamp.write_text(f"{digest.hexdigest()} {database.stat().st_ino}")
