@@ -10,25 +10,37 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from scripts.provision import image, services, venv
-from scripts.provision.console import ROOT
+from scripts.provision.console import ROOT, say
 from scripts.provision.processes import end, identity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 PATIENCE_S = 60.0
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    python = venv.ensure(dev=True)
-    return run_with_services([str(python), "-m", "pytest", *arguments])
+    """Everything on PostgreSQL; then, unless some tests only were asked for, the integration tests on SQLite as well."""
+    pytest = [str(venv.ensure(dev=True)), "-m", "pytest"]
+    with _environment() as env:
+        code = _foreground([*pytest, *arguments], env)
+        if code == 0 and not set(arguments) - {"-m", "", "-q", "-x"}:
+            say("\nThe integration tests again, on SQLite:")
+            code = _foreground([*pytest, *arguments, "tests/integration"], env | {"TOOLHUB_TEST_DB": "sqlite"})
+    return code
 
 
 def run_with_services(command: Sequence[str]) -> int:
     """Run a command with the services' addresses in its environment; its exit status is ours."""
+    with _environment() as env:
+        return _foreground(command, env)
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[dict[str, str]]:
     name = image.ensure()
     with services.running() as env:
-        return _foreground(command, _outer() | env | {"TOOLHUB_SANDBOX_IMAGE": name})
+        yield _outer() | env | {"TOOLHUB_SANDBOX_IMAGE": name}
 
 
 def _outer() -> dict[str, str]:
