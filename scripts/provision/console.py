@@ -130,13 +130,13 @@ def ask(
     return done.stdout if done.returncode == 0 else None
 
 
-def as_root(command: Sequence[str], *, purpose: str) -> list[str]:
-    """The command as this user can run it with root's rights, or Trouble that says what to type."""
+def as_root(command: Sequence[str], *, purpose: str, by_hand: str = "") -> list[str]:
+    """The command as this user can run it with root's rights, or Trouble that says what to type (``by_hand``)."""
     if os.geteuid() == 0:
         return list(command)
     if shutil.which("sudo") and ask(["sudo", "-n", "true"]) is not None:
         return ["sudo", "-n", *command]
+    why = "sudo asks for a password here" if shutil.which("sudo") else "there is no sudo here"
     raise Trouble(
-        f"{purpose} needs root, and sudo asks for a password here.",
-        f"Type:  sudo {shlex.join(command)}\nand run this again.",
+        f"{purpose} needs root, and {why}.", f"Type (as root):  {by_hand or shlex.join(command)}\nand run this again."
     )

@@ -42,7 +42,7 @@ def ensure() -> None:
             f"No Docker engine answers at DOCKER_HOST={host}.",
             "Start that engine, or unset DOCKER_HOST to use one on this machine.",
         )
-    packages.ensure("docker.io", purpose=PURPOSE)
+    packages.ensure(*needed_packages(), purpose=PURPOSE)
     if shutil.which("docker") is None:  # since Debian 13 the client is a package of its own
         packages.ensure("docker-cli", purpose=PURPOSE)
     with only_one("docker-engine"):
@@ -54,6 +54,11 @@ def ensure() -> None:
             return
         with step("starting the Docker engine", "Docker engine started"):
             _start()
+
+
+def needed_packages() -> list[str]:
+    """What must be installed before :func:`ensure` can do the rest."""
+    return [] if shutil.which("dockerd") or answers() else ["docker.io"]
 
 
 def processes(name: str) -> list[int]:
@@ -90,14 +95,17 @@ def _wait(pid: int) -> None:
 
 def _start() -> None:
     if Path("/run/systemd/system").is_dir():
-        run(as_root(["systemctl", "start", "docker"], purpose=PURPOSE), remedy="Type:  journalctl -u docker -n 50")
+        run(
+            as_root(["systemctl", "start", "docker"], purpose="Starting the Docker engine"),
+            remedy="Type:  journalctl -u docker -n 50",
+        )
         started = None
     else:
         _remove_leftovers()
         LOG.parent.mkdir(parents=True, exist_ok=True)
         with LOG.open("ab") as log:
             started = subprocess.Popen(
-                as_root(["dockerd"], purpose=PURPOSE),
+                as_root(["dockerd"], purpose="Starting the Docker engine", by_hand="make engine"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

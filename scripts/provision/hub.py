@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from scripts.provision import image, venv
+from scripts.provision import engine, image, packages, venv
 from scripts.provision.console import ROOT, Trouble, say
 from scripts.provision.processes import is_free, listener
 
@@ -27,6 +27,7 @@ def serve() -> NoReturn:
     lock = _claim(data)
     env["TOOLHUB_BIND"] = _bind(env.get("TOOLHUB_BIND", ""))
     os.write(lock, f", http://{env['TOOLHUB_BIND']}".encode())
+    packages.ensure(*venv.needed_packages(), *engine.needed_packages(), purpose="Running the hub")
     python = venv.ensure()
     if not env.get("TOOLHUB_SANDBOX_IMAGE"):
         env["TOOLHUB_SANDBOX_IMAGE"] = image.ensure()

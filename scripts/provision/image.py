@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sandbox.image import build_context, image_name
 from scripts.provision import engine, packages
-from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
+from scripts.provision.console import ROOT, Trouble, ask, run, say, step
 from scripts.provision.processes import only_one
 
 OFFICIAL = "python:3.11-slim-bookworm"
@@ -82,7 +82,8 @@ def _base() -> str:
     if pulled:
         return OFFICIAL
     say("           it cannot be pulled here: the same Debian release is put together from its packages instead")
-    packages.ensure("mmdebstrap", purpose="Making the sandbox image without a container registry")
+    mine = () if os.geteuid() == 0 else ("uidmap",)  # lets a user unpack files that belong to root
+    packages.ensure("mmdebstrap", *mine, purpose="Making the sandbox image without a container registry")
     with step(f"making the base image {made}", f"base image {made} made"):
         _bootstrap(made, names)
     return made
@@ -117,7 +118,6 @@ def _bootstrap(name: str, names: list[str]) -> None:
         packages.ensure("debian-archive-keyring", purpose="Checking the signatures of Debian's packages")
     with tempfile.TemporaryDirectory(prefix="toolhub-base-") as folder:
         archive = Path(folder, "base.tar")
-        Path(folder).chmod(0o755)
         bootstrap = [
             "mmdebstrap",
             "--variant=extract",
@@ -127,10 +127,10 @@ def _bootstrap(name: str, names: list[str]) -> None:
             SUITE,
             str(archive),
         ]
-        run(
-            as_root(bootstrap, purpose="Making the sandbox image's base"),
-            remedy=f"Are Debian's packages ({SUITE}) reachable from here?",
-        )
+        remedy = f"Are Debian's packages ({SUITE}) reachable from here?"
+        if os.geteuid() != 0:
+            remedy += "\nIf this user may not make namespaces, type (as root):  make sandbox-image"
+        run(bootstrap, remedy=remedy)
         run(["docker", "import", "--change", "LABEL toolhub.image=base", str(archive), name])
         if not exists(name):
             raise Trouble(f"The engine took the base image but does not know {name}.")

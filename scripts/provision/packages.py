@@ -13,6 +13,8 @@ UPDATE = ("apt-get", "update", "-o", "DPkg::Lock::Timeout=300")
 
 def missing(names: tuple[str, ...]) -> list[str]:
     """Those of the packages that are not installed."""
+    if not names:
+        return []
     listed = ask(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *names])
     if listed is None:  # dpkg-query fails as soon as one name is unknown: ask one by one
         return [
@@ -35,11 +37,12 @@ def ensure(*names: str, purpose: str) -> None:
             "Install them in this system's own way and run this again.",
         )
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    install = as_root(["env", "DEBIAN_FRONTEND=noninteractive", *INSTALL, *wanted], purpose=purpose)
-    update = as_root(UPDATE, purpose=purpose)
+    by_hand = f"apt-get install {' '.join(wanted)}"
+    install = as_root(["env", "DEBIAN_FRONTEND=noninteractive", *INSTALL, *wanted], purpose=purpose, by_hand=by_hand)
+    update = as_root(UPDATE, purpose=purpose, by_hand=by_hand)
     with step(f"installing {' '.join(wanted)}", f"installed {' '.join(wanted)}"):
         try:
             run(install, env=env)
         except Trouble:  # package lists that are missing or too old are the usual reason
             run(update, env=env, remedy="Is the network there? `apt-get update` says more.")
-            run(install, env=env, remedy=f"Type:  sudo apt-get install {' '.join(wanted)}\nand run this again.")
+            run(install, env=env, remedy=f"Type (as root):  {by_hand}\nand run this again.")

@@ -53,12 +53,16 @@ def home() -> Path:
     return Path("/var/lib/toolhub-testenv") / hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
 
 
+def needed_packages() -> list[str]:
+    browser = [] if os.environ.get("TOOLHUB_TEST_CHROMIUM") else ["chromium"]
+    return [*NEEDED, *browser, *engine.needed_packages()]
+
+
 def install() -> str:
     """Install what is missing; return the path of the browser."""
-    chromium = os.environ.get("TOOLHUB_TEST_CHROMIUM", "")
-    packages.ensure(*NEEDED, *(() if chromium else ("chromium",)), purpose="Running the tests")
+    packages.ensure(*needed_packages(), purpose="Running the tests")
     engine.ensure()
-    chromium = chromium or shutil.which("chromium") or ""
+    chromium = os.environ.get("TOOLHUB_TEST_CHROMIUM") or shutil.which("chromium") or ""
     if not chromium:
         raise Trouble("There is no Chromium.", "Name a Chromium or Chrome:  export TOOLHUB_TEST_CHROMIUM=/path/to/it")
     return chromium

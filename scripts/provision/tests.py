@@ -9,7 +9,7 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
-from scripts.provision import image, services, venv
+from scripts.provision import image, packages, services, venv
 from scripts.provision.console import ROOT, say
 from scripts.provision.processes import end, identity
 
@@ -21,6 +21,7 @@ PATIENCE_S = 60.0
 
 def run_tests(arguments: Sequence[str]) -> int:
     """Everything on PostgreSQL; then, unless some tests only were asked for, the integration tests on SQLite as well."""
+    packages.ensure(*venv.needed_packages(), *services.needed_packages(), purpose="Running the tests")
     pytest = [str(venv.ensure(dev=True)), "-m", "pytest"]
     with _environment() as env:
         code = _foreground([*pytest, *arguments], env)

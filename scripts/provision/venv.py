@@ -84,15 +84,21 @@ def _works() -> bool:
     return PYTHON.resolve() == Path(sys.executable).resolve() or sys.prefix == str(VENV)
 
 
+def needed_packages() -> list[str]:
+    """What must be installed before an environment can be made. Debian keeps that part of Python apart."""
+    if _works() or importlib.util.find_spec("ensurepip"):
+        return []
+    return [f"python{sys.version_info.major}.{sys.version_info.minor}-venv"]
+
+
 def _create() -> None:
-    if importlib.util.find_spec("ensurepip") is None:
+    if needed := needed_packages():
         if not Path(sys.executable).resolve().is_relative_to("/usr/bin"):
             raise Trouble(
                 f"{sys.executable} cannot make virtual environments: it has no ensurepip.",
                 "Choose another Python:  make PYTHON=/path/to/python3.11 …",
             )
-        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        packages.ensure(f"{version}-venv", purpose="Making a virtual environment")
+        packages.ensure(*needed, purpose="Making a virtual environment")
     with step("making the virtual environment .venv", "virtual environment .venv made"):
         if VENV.exists():
             say("           (the one that is there is incomplete, or of another Python: replaced)")

@@ -200,10 +200,11 @@ def test_packages_that_are_there_are_not_missing() -> None:
 
 def test_without_root_and_sudo_a_person_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", {"apt-get": "/usr/bin/apt-get"}.get)
+    monkeypatch.setattr(packages, "missing", list)
 
-    with pytest.raises(Trouble, match=r"Type:  sudo apt-get install -y docker\.io"):
-        console.as_root(["apt-get", "install", "-y", "docker.io"], purpose="The Docker engine")
+    with pytest.raises(Trouble, match=r"there is no sudo here\.\nType \(as root\):  apt-get install docker\.io"):
+        packages.ensure("docker.io", purpose="The Docker engine")
 
 
 # Telling
