@@ -20,6 +20,9 @@ on('htmx:afterSwap', ({ target }) => {
   else if (document.activeElement === document.body) $('#main')?.focus({ preventScroll: true });
 });
 
+// what went wrong is read first, also after a whole page came
+on('DOMContentLoaded', () => $('main [role=alert]')?.focus());
+
 on('click', (event) => {
   $$('details.menu[open]').forEach((menu) => menu.contains(event.target) || menu.removeAttribute('open'));
   const target = event.target.closest('[data-copy],[data-dismiss]');

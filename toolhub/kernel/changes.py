@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MISSING = object()
 ORDER = {"high": 0, "medium": 1, "low": 2}
 MAX_SHOWN = 300
+LEAD_IN = 40
 
 # Where a value is -> (risk, what its change means). The first prefix that fits decides.
 RULES: tuple[tuple[str, str, _StrPromise], ...] = (
@@ -65,10 +66,10 @@ def changes_between(old: Any, new: Any) -> list[Change]:
 def _changes(old: Any, new: Any) -> Iterator[Change]:
     for pointer, before, after in _differences(old, new, ""):
         risk, what = next(((risk, what) for prefix, risk, what in RULES if _within(pointer, prefix)), OTHER)
-        text = _text(after)
-        if text is not None and invisible_characters(text):
+        old_text, new_text = _text(before), _text(after)
+        if new_text is not None and invisible_characters(new_text):
             risk, what = HIDDEN
-        yield Change(pointer, risk, what, _text(before), text)
+        yield Change(pointer, risk, what, *_around_the_change(old_text, new_text))
 
 
 def _within(pointer: str, prefix: str) -> bool:
@@ -87,5 +88,25 @@ def _differences(old: Any, new: Any, pointer: str) -> Iterator[tuple[str, Any, A
 def _text(value: Any) -> str | None:
     if value is MISSING:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _around_the_change(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """Long texts are shown from shortly before the first difference on, so that what changed is never cut away."""
+    start = 0
+    if old is not None and new is not None and max(len(old), len(new)) > MAX_SHOWN // 2:
+        start = max(0, _shared(old, new) - LEAD_IN)
+    return _cut(old, start), _cut(new, start)
+
+
+def _shared(old: str, new: str) -> int:
+    """How many characters both texts begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
+def _cut(text: str | None, start: int) -> str | None:
+    if text is None:
+        return None
+    shown = text[start : start + MAX_SHOWN]
+    return ("…" if start else "") + shown + ("…" if start + MAX_SHOWN < len(text) else "")

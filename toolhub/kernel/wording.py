@@ -20,6 +20,7 @@ NO_VALUE = "—"
 # word -> (tone, icon, label). A word means the same wherever it is a state: of an invocation, tool, consent or review.
 STATUS: dict[str, tuple[str, str, Text]] = {
     "received": ("info", "circle-dot", gettext_lazy("Received")),
+    "accepted": ("info", "play", gettext_lazy("Accepted")),
     "held": ("warn", "hourglass", gettext_lazy("Waiting for consent")),
     "queued": ("info", "circle-dashed", gettext_lazy("Queued")),
     "running": ("info", "circle-dashed", gettext_lazy("Running")),
@@ -130,16 +131,19 @@ def dur(ms: float | None) -> str:
     return ngettext("%(d)d day", "%(d)d days", days) % {"d": days}
 
 
-def span(seconds: float) -> str:
+def span(seconds: int) -> str:
     """A length of time that a person chose: a day, 90 minutes."""
-    for unit, text in (
-        (86_400, lambda n: ngettext("%(d)d day", "%(d)d days", n) % {"d": n}),
-        (3600, lambda n: ngettext("%(n)d hour", "%(n)d hours", n) % {"n": n}),
-        (60, lambda n: ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}),
-    ):
-        if seconds and seconds % unit == 0:
-            return text(int(seconds // unit))
-    return dur(seconds * 1000)
+    unit = next((unit for unit in (86_400, 3600, 60) if seconds and seconds % unit == 0), 1)
+    n = int(seconds // unit)
+    match unit:
+        case 86_400:
+            return ngettext("%(d)d day", "%(d)d days", n) % {"d": n}
+        case 3600:
+            return ngettext("%(n)d hour", "%(n)d hours", n) % {"n": n}
+        case 60:
+            return ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}
+        case _:
+            return dur(seconds * 1000)
 
 
 def zone_label(local: datetime) -> str:

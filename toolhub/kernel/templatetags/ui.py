@@ -111,8 +111,7 @@ def ident(value: object, form: str = "", link: str = "") -> SafeString:
     With ``link`` it leads to the thing; in a row of the class ``rl`` the whole row does.
     """
     text = str(value)
-    head, _sep, tail = text.partition("_")
-    shown = f"{head}_…{tail[-8:]}" if form == "short" and len(tail) > 10 else text
+    shown = _short(text) if form == "short" else text
     inner = (
         format_html('<a class="hit" data-row href="{}">{}</a>', link, shown)
         if link
@@ -120,6 +119,17 @@ def ident(value: object, form: str = "", link: str = "") -> SafeString:
     )
     label = _("Copy %(id)s") % {"id": text}
     return format_html('<span class="id" title="{}">{}{}</span>', text, inner, copy(text, label))
+
+
+@register.simple_tag
+def ident_text(value: object) -> SafeString:
+    """A wire id, shortened, without a button; anything else as it is."""
+    return format_html('<span title="{}">{}</span>', value, _short(str(value)))
+
+
+def _short(text: str) -> str:
+    head, _sep, tail = text.partition("_")
+    return f"{head}_…{tail[-8:]}" if len(head) == 3 and len(tail) == 26 else text
 
 
 @register.simple_tag
@@ -196,10 +206,10 @@ def with_ids(form: BaseForm, name: str) -> BaseForm:
     return form
 
 
-@register.inclusion_tag("components/facts.html")
-def facts(rows: Iterable[Any]) -> dict[str, Any]:
+@register.inclusion_tag("components/facts.html", takes_context=True)
+def facts(context: Context, rows: Iterable[Any]) -> dict[str, Any]:
     """Facts as a timeline: what happened, who did it, the reason that was given, and the hash of the leaf."""
-    return {"rows": [{"fact": row, "said": _said(row), **_look(row)} for row in rows]}
+    return {"request": context.get("request"), "rows": [{"fact": row, "why": _why(row), **_look(row)} for row in rows]}
 
 
 @register.simple_tag
@@ -215,10 +225,10 @@ def _look(fact: Any) -> dict[str, Any]:
     return {"tone": tone, "icon": name, "label": text}
 
 
-def _said(fact: Any) -> dict[str, Any]:
-    """What the leaf says beside its columns."""
+def _why(fact: Any) -> str:
+    """The reason that a person gave for a decision; it is in the leaf, beside the columns."""
     said = json.loads(bytes(fact.leaf)).get("data", {})
-    return said if isinstance(said, dict) else {}
+    return str(said.get("reason") or said.get("note") or "")
 
 
 # ---- forms and lists ------------------------------------------------------------------------------------------------
@@ -266,7 +276,7 @@ def nothing(content: str, icon_name: str, title: str) -> SafeString:
 
 
 @register.simple_block_tag
-def dialog(content: str, id: str, title: str) -> SafeString:  # noqa: A002 - the attribute's own name
+def dialog(content: str, id: str, title: str) -> SafeString:
     """A confirmation. It is a popover, opened by ``<button popovertarget="…">``, so it needs no script."""
     return format_html(
         '<div popover class="dlg" id="{0}" role="dialog" aria-labelledby="{0}-h"><h2 id="{0}-h">{1}</h2>{2}</div>',
