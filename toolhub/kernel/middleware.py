@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolhub.kernel.handlers import problem_of, respond
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.names import HEADER_REQUEST_ID
+from toolhub.kernel.problems import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,9 @@ class Problems:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            # No name and no filter holds one, and the database would refuse it in the middle of a query.
+            return respond(request, Malformed("The address holds a NUL character."))
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase:
