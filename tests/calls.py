@@ -1,0 +1,83 @@
+"""How do tests run calls without a worker, and read what a call has left?"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from evidence.models import Fact
+from invocations import execution
+from invocations.models import Invocation
+from invocations.sandbox.base import Outcome, Status
+from toolhub.kernel.ids import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from uuid import UUID
+
+    from invocations.sandbox.base import Profile, SandboxCall
+
+
+def row_of(answer: Any) -> Invocation:
+    """The invocation that an answer names."""
+    return Invocation.objects.get(pk=decode("inv", answer.json()["call"]["call_id"]))
+
+
+def kinds_of(invocation: Invocation) -> list[str]:
+    """The kinds of the facts about a call, in their order."""
+    return list(Fact.objects.filter(invocation_id=invocation.pk).order_by("id").values_list("kind", flat=True))
+
+
+PAIR = ["invocation.began", "invocation.ended"]
+
+
+class Bell:
+    """Stands in for broker, worker and waker: who waits for a call runs it itself, in its own thread."""
+
+    def __init__(self) -> None:
+        self.rung: list[UUID] = []
+        self.answers = True  # False: messages are taken, and nobody works on them
+
+    def ring(self, invocation_id: UUID) -> None:
+        self.rung.append(invocation_id)
+
+    def deliver(self) -> None:
+        while self.rung:
+            execution.run_invocation(invocation_id=self.rung.pop(0))
+
+    @contextmanager
+    def listen(self, invocation_id: UUID) -> Iterator[Callable[[float], None]]:
+        yield lambda seconds: self.deliver() if self.answers else None
+
+    def wake(self, invocation_id: UUID) -> None:
+        """Nobody sleeps."""
+
+
+class ScriptedSandbox:
+    """A sandbox that runs nothing: it keeps what it was asked and answers what the test says."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Profile, SandboxCall]] = []
+        self.killed: list[str] = []
+        self.outcome = Outcome(Status.OK, value={"text": "scripted"}, report={})
+        self.during: Callable[[], None] = lambda: None  # happens while the tool runs
+
+    def missing(self, profile: Profile) -> tuple[str, ...]:
+        return tuple(name for name in ("fs", "net", "proc", "browser") if getattr(profile, name))
+
+    def run(self, profile: Profile, call: SandboxCall) -> Outcome:
+        self.calls.append((profile, call))
+        self.during()
+        return self.outcome
+
+    def kill(self, name: str) -> None:
+        self.killed.append(name)
+
+    def kill_overdue(self) -> int:
+        return 0
+
+    def check(self) -> str:
+        return "scripted"
+
+    def close(self) -> None:
+        """Nothing runs."""

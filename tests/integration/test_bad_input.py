@@ -1,0 +1,470 @@
+"""Does every kind of bad input end in its catalogued problem, with a pair and nothing lost?"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from access.models import ApiKey
+from evidence.models import Fact, Snapshot
+from invocations.models import Attempt, Invocation, Outbox
+from invocations.sandbox.base import Outcome, Status
+from registry import services as registry
+from registry.models import Tool
+from tests.calls import PAIR, kinds_of, row_of
+from toolhub.kernel.problems import by_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = pytest.mark.django_db
+
+
+def assert_problem(answer: Any, status: int, reason: str) -> dict[str, Any]:
+    """The answer is the catalogued problem: an RFC 9457 document and an envelope at once."""
+    body: dict[str, Any] = answer.json()
+    cls = by_reason(reason)
+    assert cls.reason == reason
+    assert (answer.status_code, body["error"]["reason"]) == (status, reason), body
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert body["ok"] is False
+    assert body["data"] is None
+    assert body["error"]["code"] == cls.code
+    assert body["error"]["retryable"] == cls.retryable
+    assert body["title"] == cls.title()
+    assert body["status"] == status == cls.status
+    assert body["type"].endswith(f"/api/v1/errors/{reason}")
+    assert body["detail"] == body["error"]["message"]
+    assert set(body) >= {"ok", "data", "warnings", "error", "ttl_seconds", "evidence"}
+    return body
+
+
+def post_raw(caller: Caller, raw: bytes, content_type: str = "application/json") -> Any:
+    return Client().generic(
+        "POST", "/api/v1/tools/sample.tools.echo/invoke", raw, content_type=content_type, headers=caller.headers()
+    )
+
+
+def valid_body() -> dict[str, Any]:
+    return {"request_id": "test-request-1", "actor": {"type": "agent", "id": "assistant"}, "arguments": {}}
+
+
+def assert_nothing_was_written() -> None:
+    assert not Invocation.objects.exists()
+    assert not Snapshot.objects.exists()
+    assert not Fact.objects.filter(kind__startswith="invocation.").exists()
+
+
+# What is refused before there is a call of a known tool: no row, no fact.
+
+UNREADABLE = {
+    "broken JSON": (b'{"request_id": ', "application/json", 400, "REQUEST.MALFORMED"),
+    "nothing": (b"", "application/json", 422, "SCHEMA.VALIDATION_FAILED"),
+    "no text": (b"\xff\xfe", "application/json", 400, "REQUEST.MALFORMED"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", "application/json", 400, "REQUEST.MALFORMED"),
+    "a key twice": (b'{"arguments": {}, "arguments": {}}', "application/json", 400, "REQUEST.MALFORMED"),
+    "NaN": (b'{"arguments": {"x": NaN}}', "application/json", 400, "REQUEST.MALFORMED"),
+    "an infinite number": (b'{"arguments": {"x": 1e999}}', "application/json", 400, "REQUEST.MALFORMED"),
+    "a lone surrogate": (b'{"arguments": {"x": "\\ud800"}}', "application/json", 400, "REQUEST.MALFORMED"),
+    "a NUL": (b'{"arguments": {"x": "\\u0000"}}', "application/json", 400, "REQUEST.MALFORMED"),
+    "too deep": (b'{"arguments": ' + b"[" * 100_000, "application/json", 400, "REQUEST.MALFORMED"),
+    "too long a number": (b'{"arguments": {"x": ' + b"1" * 5000 + b"}}", "application/json", 400, "REQUEST.MALFORMED"),
+    "too large": (b'{"arguments": "' + b"x" * 1_048_576 + b'"}', "application/json", 413, "REQUEST.TOO_LARGE"),
+    "much too large": (b" " * 3_000_000, "application/json", 413, "REQUEST.TOO_LARGE"),
+    "a form": (b"arguments=1", "application/x-www-form-urlencoded", 415, "REQUEST.UNSUPPORTED_MEDIA_TYPE"),
+    "not an object": (b"[1, 2]", "application/json", 422, "SCHEMA.VALIDATION_FAILED"),
+    "null": (b"null", "application/json", 422, "SCHEMA.VALIDATION_FAILED"),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_body_that_cannot_be_read_is_refused_and_leaves_nothing(
+    what: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant()
+    raw, content_type, status, reason = UNREADABLE[what]
+
+    answer = post_raw(caller, raw, content_type)
+
+    assert_problem(answer, status, reason)
+    assert_nothing_was_written()
+
+
+ENVELOPES: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown field": ({"argumets": {}}, "/argumets"),
+    "an unknown field inside": ({"actor": {"type": "agent", "id": "a", "role": "root"}}, "/actor/role"),
+    "no actor": ({"actor": None}, "/actor"),
+    "no request id": ({"request_id": None}, "/request_id"),
+    "a short request id": ({"request_id": "x"}, "/request_id"),
+    "an actor of no kind": ({"actor": {"type": "robot", "id": "a"}}, "/actor/type"),
+    "arguments that are a list": ({"arguments": [1]}, "/arguments"),
+    "a currency in lower case": ({"currency": "eur"}, "/currency"),
+    "a locale with spaces": ({"locale": "en US"}, "/locale"),
+    "a time zone that leaves its folder": ({"timezone": "../../etc/passwd"}, "/timezone"),
+    "a dry run that is neither": ({"dry_run": "perhaps"}, "/dry_run"),
+    "an idempotency key with a space": ({"idempotency_key": "a b"}, "/idempotency_key"),
+    "an idempotency key that is too long": ({"idempotency_key": "k" * 256}, "/idempotency_key"),
+    "a span id in capitals": ({"trace": {"span_id": "ABCDEF0123456789"}}, "/trace/span_id"),
+    "a client without a name": ({"client": {"version": "1"}}, "/client/app"),
+}
+
+
+@pytest.mark.req("SPEC-1")
+@pytest.mark.parametrize("what", ENVELOPES)
+def test_an_envelope_that_is_not_right_is_refused_by_the_name_of_the_field(
+    what: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant()
+    changes, pointer = ENVELOPES[what]
+
+    answer = post_raw(caller, json.dumps(valid_body() | changes).encode())
+
+    body = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
+    assert pointer in [finding["pointer"] for finding in body["error"]["details"]["findings"]]
+    assert_nothing_was_written()
+
+
+def test_a_key_in_the_header_that_contradicts_the_field_is_refused(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant()
+
+    answer = caller.invoke("sample.tools.echo", {}, headers={"Idempotency-Key": "one"}, idempotency_key="two")
+
+    assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
+    assert_nothing_was_written()
+
+
+@pytest.mark.parametrize("tool", ["sample.tools.nothing", "nothing", "sample.tools.echo.more", "x" * 300])
+def test_an_unknown_tool_is_named_and_leaves_nothing(
+    tool: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant("*")
+
+    answer = caller.invoke(tool, {})
+
+    assert_problem(answer, 404, "TOOL.UNKNOWN")
+    assert_nothing_was_written()
+
+
+@pytest.mark.parametrize("path", ["/tools/%00", "/tools?q=%00", "/tools?after=%00"])
+def test_a_nul_in_an_address_is_refused_before_it_reaches_the_database(path: str, caller: Caller) -> None:
+    assert_problem(caller.get(path), 400, "REQUEST.MALFORMED")
+
+
+# Keys.
+
+
+def without_key(caller: Caller) -> dict[str, str]:
+    return {}
+
+
+def another_scheme(caller: Caller) -> dict[str, str]:
+    return {"Authorization": f"Basic {caller.key}"}
+
+
+def nonsense(caller: Caller) -> dict[str, str]:
+    return {"Authorization": "Bearer nonsense"}
+
+
+def mistyped(caller: Caller) -> dict[str, str]:
+    last = "a" if caller.key[-1] != "a" else "b"
+    return {"Authorization": f"Bearer {caller.key[:-1]}{last}"}
+
+
+def of_nobody(caller: Caller) -> dict[str, str]:
+    ApiKey.objects.all().delete()
+    return caller.headers()
+
+
+def expired(caller: Caller) -> dict[str, str]:
+    now = timezone.now()
+    ApiKey.objects.update(created_at=now - timedelta(days=2), expires_at=now - timedelta(seconds=1))
+    return caller.headers()
+
+
+def revoked(caller: Caller) -> dict[str, str]:
+    ApiKey.objects.update(revoked_at=timezone.now())
+    return caller.headers()
+
+
+def of_a_disabled_agent(caller: Caller) -> dict[str, str]:
+    caller.agent.disabled_at = timezone.now()
+    caller.agent.save(update_fields=["disabled_at"])
+    return caller.headers()
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [without_key, another_scheme, nonsense, mistyped, of_nobody, expired, revoked, of_a_disabled_agent],
+)
+def test_a_key_that_is_not_valid_opens_nothing(
+    credentials: Callable[[Caller], dict[str, str]],
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+) -> None:
+    enable()
+    grant()
+    headers = credentials(caller)
+
+    answer = Client().post(
+        "/api/v1/tools/sample.tools.echo/invoke", valid_body(), content_type="application/json", headers=headers
+    )
+
+    assert_problem(answer, 401, "AUTH.UNAUTHENTICATED")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert_nothing_was_written()
+
+
+def test_every_way_of_holding_a_wrong_key_reads_the_same(caller: Caller) -> None:
+    sentences = set()
+    for credentials in (nonsense, mistyped, expired, revoked, of_a_disabled_agent, of_nobody):
+        answer = Client().get("/api/v1/tools", headers=credentials(caller))
+        sentences.add(answer.json()["detail"])
+
+    assert len(sentences) == 1
+
+
+@pytest.mark.req("TOOLS-22")
+def test_a_foreign_key_does_not_see_that_the_tool_exists(
+    foreign_caller: Caller, enable: Callable[..., Tool], bell: Bell
+) -> None:
+    enable()
+
+    known = foreign_caller.invoke("sample.tools.echo", {})
+    unknown = foreign_caller.invoke("sample.tools.nothing", {})
+
+    assert_problem(known, 404, "TOOL.UNKNOWN")
+    assert known.json()["error"] == json.loads(json.dumps(unknown.json()["error"]).replace("nothing", "echo"))
+    assert_nothing_was_written()
+
+
+# What is refused once the tool is known: Begin and End, no attempt, no message.
+
+
+def paused(tool: Tool, operator: Person) -> None:
+    registry.pause_tool(name=tool.name, reason="broken", by=operator.by)
+
+
+def retired(tool: Tool, operator: Person) -> None:
+    registry.deprecate_tool(
+        name=tool.name, reason="old", sunset_on=timezone.now().date() + timedelta(days=1), by=operator.by
+    )
+    Tool.objects.update(sunset_on=timezone.now().date() - timedelta(days=1))
+
+
+def never_enabled(tool: Tool, operator: Person) -> None:
+    Tool.objects.update(state="registered", current=None)
+
+
+@pytest.mark.req("TOOLS-7", "TOOLS-18")
+@pytest.mark.parametrize(
+    ("make", "status", "reason"),
+    [(paused, 409, "TOOL.PAUSED"), (retired, 410, "TOOL.RETIRED"), (never_enabled, 409, "TOOL.NOT_ENABLED")],
+)
+def test_a_tool_that_is_not_in_use_is_refused_with_a_pair(
+    make: Callable[[Tool, Person], None],
+    status: int,
+    reason: str,
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+) -> None:
+    make(enable(), operator)
+    grant()
+
+    answer = caller.invoke("sample.tools.echo", {"text": "x"})
+
+    body = assert_problem(answer, status, reason)
+    assert body["call"]["status"] == "denied"
+    assert kinds_of(row_of(answer)) == PAIR
+    assert not Attempt.objects.exists()
+    assert not Outbox.objects.exists()
+    assert bell.rung == []
+
+
+# What a tool does wrong: one Begin, one End, one attempt.
+
+BEHAVIOURS: dict[str, tuple[dict[str, Any], int, str, str]] = {
+    "raises": ({}, 502, "TOOL.EXECUTION_FAILED", "failed"),
+    "crashes": ({}, 502, "TOOL.EXECUTION_FAILED", "failed"),
+    "sleeps": ({"timeout_ms": 300}, 504, "SANDBOX.TIMEOUT", "timed_out"),
+    "wrong_shape": (
+        {"output_schema": {"type": "object", "properties": {"answer": {"type": "number"}}}},
+        502,
+        "SCHEMA.OUTPUT_INVALID",
+        "failed",
+    ),
+    "not_json": ({}, 502, "SCHEMA.OUTPUT_INVALID", "failed"),
+    "large": ({}, 502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),
+    "out_of_stock": ({"ttl_seconds": 5}, 409, "DOMAIN.OUT_OF_STOCK", "failed"),
+    "not_there": ({}, 502, "TOOL.EXECUTION_FAILED", "failed"),
+}
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-23", "TOOLS-24", "SVC-4", "SVC-7")
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_a_tool_that_misbehaves_ends_in_its_problem_with_a_pair(
+    name: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    changes, status, reason, state = BEHAVIOURS[name]
+    enable(name, **changes)
+    grant()
+
+    answer = caller.invoke(f"sample.tools.{name}", {"text": "canary-5f3a"})
+
+    body = assert_problem(answer, status, reason)
+    assert body["call"]["status"] == "error"
+    assert body["call"]["state"] == state
+    assert "canary-5f3a" not in answer.content.decode()
+    row = row_of(answer)
+    assert kinds_of(row) == PAIR
+    assert row.attempt == 1
+    assert row.attempts.get().finished_at is not None
+    assert not Outbox.objects.exists()
+
+
+@pytest.mark.req("SVC-4", "SVC-7")
+@pytest.mark.parametrize(("name", "word"), [("raises", "TOOL_EXECUTION_ERROR"), ("sleeps", "TOOL_TIMEOUT_ERROR")])
+def test_a_failure_carries_the_word_of_the_older_tool_service(
+    name: str, word: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable(name, timeout_ms=300 if name == "sleeps" else 5000)
+    grant()
+
+    answer = caller.invoke(f"sample.tools.{name}", {})
+
+    assert answer.json()["error"]["error_type"] == word
+
+
+@pytest.mark.req("SPEC-6")
+def test_a_domain_error_reaches_the_caller_with_its_details(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable("out_of_stock", ttl_seconds=5)
+    grant()
+
+    answer = caller.invoke("sample.tools.out_of_stock", {})
+
+    error = answer.json()["error"]
+    assert error["code"] == "OUT_OF_STOCK"
+    assert error["message"] == "Only 3 are left."
+    assert error["details"] == {"available": 3}
+
+
+@pytest.mark.req("SPEC-6")
+def test_a_code_of_the_tools_own_is_not_passed_on(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    sandbox.outcome = Outcome(Status.DOMAIN_ERROR, error_code="MY_OWN_CODE", error_message="secret words")
+
+    answer = caller.invoke("sample.tools.echo", {})
+
+    body = assert_problem(answer, 502, "TOOL.EXECUTION_FAILED")
+    assert body["error"]["code"] == "UPSTREAM_ERROR"
+    assert "secret words" not in answer.content.decode()
+
+
+OUTCOMES = {
+    Status.RAISED: (502, "TOOL.EXECUTION_FAILED", "failed"),
+    Status.BAD_RESULT: (502, "SCHEMA.OUTPUT_INVALID", "failed"),
+    Status.TIMED_OUT: (504, "SANDBOX.TIMEOUT", "timed_out"),
+    Status.OUT_OF_MEMORY: (502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),
+    Status.RESULT_TOO_LARGE: (502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),
+    Status.LOG_FLOOD: (502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),
+    Status.EXITED: (502, "TOOL.EXECUTION_FAILED", "failed"),
+    Status.CAPABILITY_BLOCKED: (403, "SANDBOX.CAPABILITY_BLOCKED", "failed"),
+    Status.START_FAILED: (503, "SANDBOX.START_FAILED", "failed"),
+    Status.LOST: (503, "SANDBOX.WORKER_LOST", "outcome_unknown"),
+    Status.CANCELLED: (502, "TOOL.EXECUTION_FAILED", "cancelled"),
+    Status.DOMAIN_ERROR: (502, "TOOL.EXECUTION_FAILED", "failed"),  # without a code of the catalogue
+}
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-24")
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
+def test_every_way_a_sandbox_can_end_has_its_problem_and_a_pair(
+    status: Status,
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+) -> None:
+    http, reason, state = OUTCOMES[status]
+    enable()
+    grant()
+    sandbox.outcome = Outcome(status, blocked="net", attempts=("net:example.org:443",), error_message="why")
+
+    answer = caller.invoke("sample.tools.echo", {"text": "x"})
+
+    assert_problem(answer, http, reason)
+    row = row_of(answer)
+    assert row.state == state
+    assert kinds_of(row) == PAIR
+    assert (answer.headers.get("Retry-After") is not None) == (by_reason(reason).retry_after_s is not None)
+
+
+def test_what_breaks_inside_the_worker_still_gets_its_end(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+
+    def breaks() -> None:
+        raise RuntimeError("a mistake in the hub about canary-5f3a")
+
+    sandbox.during = breaks
+
+    answer = caller.invoke("sample.tools.echo", {})
+
+    assert_problem(answer, 500, "UNKNOWN.INTERNAL")
+    assert "canary-5f3a" not in answer.content.decode()
+    assert kinds_of(row_of(answer)) == PAIR
+
+
+def test_arguments_larger_than_the_tool_takes_are_refused_with_a_pair(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable(limits={"max_bytes_in": 64})
+    grant()
+
+    answer = caller.invoke("sample.tools.echo", {"text": "x" * 100})
+
+    assert_problem(answer, 413, "REQUEST.TOO_LARGE")
+    assert kinds_of(row_of(answer)) == PAIR
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+def test_a_method_that_an_address_does_not_take_is_said(method: str, caller: Caller) -> None:
+    answer = Client().generic(method, "/api/v1/tools/sample.tools.echo/invoke", headers=caller.headers())
+
+    assert_problem(answer, 405, "REQUEST.METHOD_NOT_ALLOWED")
+
+
+def test_a_media_type_that_cannot_be_answered_is_said(caller: Caller) -> None:
+    answer = caller.get("/tools", Accept="image/png")
+
+    assert_problem(answer, 406, "REQUEST.NOT_ACCEPTABLE")
+
+
+def test_an_api_address_that_does_not_exist_answers_an_envelope(caller: Caller) -> None:
+    assert_problem(caller.get("/nothing"), 404, "RESOURCE.NOT_FOUND")

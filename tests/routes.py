@@ -1,0 +1,60 @@
+"""Which addresses does the hub have? Read from the URL configuration, so that a new one cannot be forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+API_PREFIX = "api/v1/"
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """``takes``: the names of the parts of the address that name an object."""
+
+    name: str
+    path: str
+    view: Callable[..., Any]
+    takes: tuple[str, ...]
+
+    @property
+    def is_api(self) -> bool:
+        return self.path.startswith(API_PREFIX)
+
+    @property
+    def api_class(self) -> Any:
+        """DRF's view class; None for a function view."""
+        return getattr(self.view, "cls", None)
+
+    @property
+    def needs(self) -> str | None:
+        """The permission of a function view; None when it is public."""
+        found: str | None = self.view.needs  # type: ignore[attr-defined]
+        return found
+
+
+def _walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:
+    for entry in resolver.url_patterns:
+        path = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from _walk(entry, path)
+        elif isinstance(entry, URLPattern):
+            yield Route(entry.name or "", path, entry.callback, tuple(entry.pattern.converters))
+
+
+def routes() -> list[Route]:
+    return list(_walk(get_resolver(), ""))
+
+
+def console_routes() -> list[Route]:
+    return [route for route in routes() if not route.is_api]
+
+
+def api_routes() -> list[Route]:
+    return [route for route in routes() if route.is_api]
