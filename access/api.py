@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 
 from access import services
 from access.models import Consent, Grant
+from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.pagination import page_of
@@ -57,7 +58,7 @@ class ConsentView(APIView):
 
     @extend_schema(operation_id="read_consent", responses={200: serializers.JSONField()})
     def get(self, request: Request, consent_id: UUID) -> Response:
-        mine = Consent.objects.visible_to(request.user).filter(agent_id=request.user.agent_id)  # type: ignore[arg-type,union-attr]
+        mine = Consent.objects.visible_to(caller(request)).filter(agent_id=caller(request).agent())
         return Response(ResponseEnvelope(data=consent_json(mine.get(pk=consent_id))).to_json())
 
 
@@ -66,7 +67,9 @@ class GrantRequestSerializer(StrictSerializer):
     tools = serializers.CharField(max_length=128, help_text="A tool id, group.package.*, group.* or *.")
     reason = serializers.CharField(max_length=500)
     capabilities = serializers.JSONField(required=False, default=None)
-    calls_limit = serializers.IntegerField(required=False, default=None, allow_null=True, min_value=1, max_value=2_000_000_000)
+    calls_limit = serializers.IntegerField(
+        required=False, default=None, allow_null=True, min_value=1, max_value=2_000_000_000
+    )
     window_s = serializers.IntegerField(required=False, default=86400, min_value=1, max_value=31_536_000)
     expires_at = serializers.DateTimeField(required=False, default=None, allow_null=True)
 
@@ -76,9 +79,15 @@ class GrantListView(APIView):
 
     required_scope = "grants:manage"
 
-    @extend_schema(operation_id="list_grants", parameters=[OpenApiParameter("after", str)], responses={200: serializers.JSONField()})
+    @extend_schema(
+        operation_id="list_grants",
+        parameters=[OpenApiParameter("after", str)],
+        responses={200: serializers.JSONField()},
+    )
     def get(self, request: Request) -> Response:
-        page = page_of(Grant.objects.visible_to(request.user), prefix="grt", after=request.query_params.get("after", ""))  # type: ignore[arg-type]
+        page = page_of(
+            Grant.objects.visible_to(caller(request)), prefix="grt", after=request.query_params.get("after", "")
+        )
         data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -91,7 +100,7 @@ class GrantListView(APIView):
             agent_id = decode("agt", data.pop("agent"))
         except ValueError as error:
             raise NotFound("There is no agent with this id.") from error
-        grant = services.give_grant(agent_id=agent_id, by=request.user, **data)  # type: ignore[arg-type]
+        grant = services.give_grant(agent_id=agent_id, by=caller(request), **data)
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json(), status=201)
 
 
@@ -108,5 +117,5 @@ class GrantRevokeView(APIView):
     def post(self, request: Request, grant_id: UUID) -> Response:
         payload = RevokeSerializer(data=request.data)
         payload.is_valid(raise_exception=True)
-        grant = services.revoke_grant(grant_id=grant_id, reason=payload.validated_data["reason"], by=request.user)  # type: ignore[arg-type]
+        grant = services.revoke_grant(grant_id=grant_id, reason=payload.validated_data["reason"], by=caller(request))
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())

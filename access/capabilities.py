@@ -25,7 +25,11 @@ def _host_within(host: str, pattern: str) -> bool:
     """``*.x`` holds strict subdomains of x, not x itself."""
     if host == pattern:
         return True
-    return pattern.startswith("*.") and host.removeprefix("*.") != pattern[2:] and host.removeprefix("*").endswith(pattern[1:])
+    return (
+        pattern.startswith("*.")
+        and host.removeprefix("*.") != pattern[2:]
+        and host.removeprefix("*").endswith(pattern[1:])
+    )
 
 
 def _host_meet(a: str, b: str) -> str | None:
@@ -44,13 +48,21 @@ class Capabilities:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Capabilities:
-        fs = frozenset((str(PurePosixPath(entry["path"])), action) for entry in data.get("fs", []) for action in entry["actions"])
-        net = frozenset((entry.get("scheme", "https"), entry["host"], entry.get("port", 443)) for entry in data.get("net", []))
+        fs = frozenset(
+            (str(PurePosixPath(entry["path"])), action) for entry in data.get("fs", []) for action in entry["actions"]
+        )
+        net = frozenset(
+            (entry.get("scheme", "https"), entry["host"], entry.get("port", 443)) for entry in data.get("net", [])
+        )
         for path, _ in fs:
             if not path.startswith("/") or ".." in path.split("/") or path.startswith("//") or "\0" in path:
                 raise ValueError(f"{path!r} is not a plain absolute path.")
         return cls(
-            fs=fs, net=net, proc=frozenset(data.get("proc", [])), browser=bool(data.get("browser")), tmp=int(data.get("tmp", 0))
+            fs=fs,
+            net=net,
+            proc=frozenset(data.get("proc", [])),
+            browser=bool(data.get("browser")),
+            tmp=int(data.get("tmp", 0)),
         ).normal()
 
     def normal(self) -> Capabilities:
@@ -58,17 +70,28 @@ class Capabilities:
         fs = {
             item
             for item in self.fs
-            if not any(other != item and other[1] == item[1] and PurePosixPath(item[0]).is_relative_to(other[0]) for other in self.fs)
+            if not any(
+                other != item and other[1] == item[1] and PurePosixPath(item[0]).is_relative_to(other[0])
+                for other in self.fs
+            )
         }
         net = {
             item
             for item in self.net
-            if not any(other != item and other[0] == item[0] and other[2] == item[2] and _host_within(item[1], other[1]) for other in self.net)
+            if not any(
+                other != item and other[0] == item[0] and other[2] == item[2] and _host_within(item[1], other[1])
+                for other in self.net
+            )
         }
         return Capabilities(frozenset(fs), frozenset(net), self.proc, self.browser, self.tmp)
 
     def __and__(self, other: Capabilities) -> Capabilities:
-        fs = {(path, a[1]) for a in self.fs for b in other.fs if a[1] == b[1] and (path := _tree_meet(a[0], b[0])) is not None}
+        fs = {
+            (path, a[1])
+            for a in self.fs
+            for b in other.fs
+            if a[1] == b[1] and (path := _tree_meet(a[0], b[0])) is not None
+        }
         net = {
             (a[0], host, a[2])
             for a in self.net
@@ -76,7 +99,11 @@ class Capabilities:
             if a[0] == b[0] and a[2] == b[2] and (host := _host_meet(a[1], b[1])) is not None
         }
         return Capabilities(
-            frozenset(fs), frozenset(net), self.proc & other.proc, self.browser and other.browser, min(self.tmp, other.tmp)
+            frozenset(fs),
+            frozenset(net),
+            self.proc & other.proc,
+            self.browser and other.browser,
+            min(self.tmp, other.tmp),
         ).normal()
 
     def __le__(self, other: Capabilities) -> bool:

@@ -23,12 +23,10 @@ REQUEST_LIFETIME = timedelta(days=7)
 
 def request_consent(*, tool: str, tool_major: int, purpose: str, validity_s: int, by: Principal) -> Consent:
     """Ask for permission to use ``tool``. Asking again while a request waits gives the same request back."""
-    if by.agent_id is None:
-        raise Forbidden("Only an agent asks for consent; people decide.")
     if not purpose.strip():
         message = "Say what the tool will be used for; the person who decides reads it."
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/purpose", "message": message}]})
-    same = {"agent_id": by.agent_id, "tool": tool, "tool_major": tool_major, "state": ConsentState.REQUESTED}
+    same = {"agent_id": by.agent(), "tool": tool, "tool_major": tool_major, "state": ConsentState.REQUESTED}
     with transaction.atomic():
         for stale in Consent.objects.select_for_update().filter(**same, expires_at__lte=timezone.now()):
             _expire(stale)
@@ -59,11 +57,17 @@ def check_can_decide(consent: Consent, *, by: Principal) -> None:
     if by.kind is not ActorKind.USER:
         raise Forbidden("Only a person decides on a consent.")
     if by.id == consent.requested_by:
-        raise SelfApproval("You asked for this consent, so somebody else must decide.", remedy="Ask another operator to decide.")
+        raise SelfApproval(
+            "You asked for this consent, so somebody else must decide.", remedy="Ask another operator to decide."
+        )
 
 
 def _locked(consent_id: UUID, by: Principal) -> Consent:
-    return Consent.objects.select_for_update(of=("self",)).select_related("agent").get(pk=consent_id, tenant_id=by.tenant_id)
+    return (
+        Consent.objects.select_for_update(of=("self",))
+        .select_related("agent")
+        .get(pk=consent_id, tenant_id=by.tenant_id)
+    )
 
 
 def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, by: Principal) -> Consent:
@@ -84,7 +88,11 @@ def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, b
         subject=consent.wire_id,
         actor=by,
         tool=consent.tool,
-        data={"reason": consent.decision_reason, "agent": consent.agent.wire_id, "expires_at": consent.expires_at.isoformat()},
+        data={
+            "reason": consent.decision_reason,
+            "agent": consent.agent.wire_id,
+            "expires_at": consent.expires_at.isoformat(),
+        },
     )
     return consent
 
@@ -141,6 +149,9 @@ def check_has_consent(*, agent_id: UUID, tool: str, tool_major: int) -> Consent:
         raise ConsentRequired(
             f"A person must agree before this agent uses {tool}.",
             remedy="Ask with POST /api/v1/consents, then wait until an operator has approved it.",
-            details={"tool": tool, "request": {"method": "POST", "path": "/api/v1/consents", "body": {"tool": tool, "purpose": "…"}}},
+            details={
+                "tool": tool,
+                "request": {"method": "POST", "path": "/api/v1/consents", "body": {"tool": tool, "purpose": "…"}},
+            },
         )
     return consent

@@ -20,11 +20,23 @@ class GrantForm(forms.Form):
         label=gettext_lazy("Tools"),
         help_text=gettext_lazy("One tool (group.package.name), a family (group.package.* or group.*), or * for all."),
     )
-    calls_limit = forms.IntegerField(min_value=1, max_value=2_000_000_000, required=False, label=gettext_lazy("Calls a day"), help_text=gettext_lazy("Empty means no limit."))
-    expires_at = forms.DateTimeField(
-        required=False, label=gettext_lazy("Expires"), widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    calls_limit = forms.IntegerField(
+        min_value=1,
+        max_value=2_000_000_000,
+        required=False,
+        label=gettext_lazy("Calls a day"),
+        help_text=gettext_lazy("Empty means no limit."),
     )
-    reason = forms.CharField(max_length=500, label=gettext_lazy("Reason"), help_text=gettext_lazy("Why the agent gets this grant; kept as evidence."))
+    expires_at = forms.DateTimeField(
+        required=False,
+        label=gettext_lazy("Expires"),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    reason = forms.CharField(
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Why the agent gets this grant; kept as evidence."),
+    )
 
     def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -37,4 +49,11 @@ class ReasonForm(forms.Form):
 
 
 class DecisionForm(ReasonForm):
-    decision = forms.ChoiceField(choices=[("approve", gettext_lazy("Approve")), ("deny", gettext_lazy("Deny")), ("revoke", gettext_lazy("Revoke"))], widget=forms.HiddenInput)
+    decision = forms.ChoiceField(
+        choices=[
+            ("approve", gettext_lazy("Approve")),
+            ("deny", gettext_lazy("Deny")),
+            ("revoke", gettext_lazy("Revoke")),
+        ],
+        widget=forms.HiddenInput,
+    )

@@ -53,7 +53,12 @@ def digest_of(text: str) -> bytes:
 def lookup_of(text: str) -> str:
     """The look-up part of a well-formed key; empty for anything else, so that junk costs no query."""
     parts = text.split("_")
-    if len(parts) != 4 or parts[0] != "hub" or len(parts[2]) != LOOKUP_LENGTH or len(parts[3]) != SECRET_LENGTH + CHECK_LENGTH:
+    if (
+        len(parts) != 4
+        or parts[0] != "hub"
+        or len(parts[2]) != LOOKUP_LENGTH
+        or len(parts[3]) != SECRET_LENGTH + CHECK_LENGTH
+    ):
         return ""
     if not text.isascii() or not hmac.compare_digest(_check(text[:-CHECK_LENGTH]), text[-CHECK_LENGTH:]):
         return ""

@@ -95,7 +95,9 @@ class ApiKey(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="api_key_expires_after_it_was_made")
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=F("created_at")), name="api_key_expires_after_it_was_made"
+            )
         ]
 
     def __str__(self) -> str:

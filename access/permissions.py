@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from rest_framework.permissions import BasePermission
 
+from toolhub.kernel.api import caller
+
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
@@ -19,5 +21,5 @@ class HoldsRequiredScope(BasePermission):
         scope: str | dict[str, str] = view.required_scope  # type: ignore[attr-defined]
         needed = scope if isinstance(scope, str) else scope.get(request.method or "", "")
         if needed:
-            request.user.check(needed)  # type: ignore[union-attr]
+            caller(request).check(needed)
         return True

@@ -38,7 +38,16 @@ _SEE = {"tools.view", "grants.view", "consents.view", "invocations.view", "agent
 ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     Role.OWNER: frozenset(PERMISSIONS) - {"evidence.reveal"},
     Role.OPERATOR: frozenset(
-        _SEE | {"tools.submit", "tools.review", "tools.operate", "agents.manage", "grants.give", "consents.decide", "evidence.view"}
+        _SEE
+        | {
+            "tools.submit",
+            "tools.review",
+            "tools.operate",
+            "agents.manage",
+            "grants.give",
+            "consents.decide",
+            "evidence.view",
+        }
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),
     Role.AUDITOR: frozenset(_SEE | {"evidence.view", "evidence.reveal"}),

@@ -46,7 +46,10 @@ def create_tenant(*, slug: str, name: str) -> Tenant:
         for permission in sorted(permissions):
             assign_perm(f"access.{permission}", group, tenant)
     evidence.record(
-        kind=Kind.TENANT_CREATED, subject=tenant.wire_id, actor=Principal.system("setup", tenant_id=tenant.pk), data={"slug": slug}
+        kind=Kind.TENANT_CREATED,
+        subject=tenant.wire_id,
+        actor=Principal.system("setup", tenant_id=tenant.pk),
+        data={"slug": slug},
     )
     return tenant
 
@@ -61,9 +64,7 @@ def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal) -> 
     membership, created = Membership.objects.get_or_create(tenant=tenant, user=user, role=role)
     if created:
         user.groups.add(Group.objects.get(name=group_name(tenant, role)))
-        evidence.record(
-            kind=Kind.MEMBERSHIP_GIVEN, subject=f"usr_{user.pk}", actor=by, data={"role": str(role)}
-        )
+        evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=f"usr_{user.pk}", actor=by, data={"role": str(role)})
     return membership
 
 
@@ -99,7 +100,12 @@ def create_key(
         kind=Kind.KEY_CREATED,
         subject=row.wire_id,
         actor=by,
-        data={"agent": agent.wire_id, "lookup": key.lookup, "scopes": list(scopes), "expires_at": row.expires_at.isoformat()},
+        data={
+            "agent": agent.wire_id,
+            "lookup": key.lookup,
+            "scopes": list(scopes),
+            "expires_at": row.expires_at.isoformat(),
+        },
     )
     return row, key.text
 
@@ -133,7 +139,9 @@ def give_grant(
     if agent.disabled_at:
         raise Conflict(f"The agent {agent.name} is disabled.", remedy="Give the grant to an agent that is in use.")
     if not TOOL_PATTERN.fullmatch(tools):
-        raise _finding("/tools", "Name one tool (group.package.name), a family (group.package.* or group.*), or * for all.")
+        raise _finding(
+            "/tools", "Name one tool (group.package.name), a family (group.package.* or group.*), or * for all."
+        )
     if not reason.strip():
         raise _finding("/reason", "Say why the agent gets this grant; the reason is kept as evidence.")
     if expires_at is not None and expires_at <= timezone.now():
@@ -180,6 +188,9 @@ def revoke_grant(*, grant_id: UUID, reason: str, by: Principal) -> Grant:
     grant.revoked_at, grant.revoked_by = timezone.now(), by.id
     grant.save(update_fields=["revoked_at", "revoked_by"])
     evidence.record(
-        kind=Kind.GRANT_REVOKED, subject=grant.wire_id, actor=by, data={"reason": reason.strip(), "agent": encode("agt", grant.agent_id)}
+        kind=Kind.GRANT_REVOKED,
+        subject=grant.wire_id,
+        actor=by,
+        data={"reason": reason.strip(), "agent": encode("agt", grant.agent_id)},
     )
     return grant

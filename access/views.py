@@ -124,7 +124,10 @@ def grant_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("%(agent)s may now call %(tools)s.") % {"agent": given.agent.name, "tools": given.tools})
+            messages.success(
+                request,
+                gettext("%(agent)s may now call %(tools)s.") % {"agent": given.agent.name, "tools": given.tools},
+            )
             return redirect("grant", given.pk)
     return render_page(
         request, "access/grant_form.html", {"section": "grants", "form": form}, status=422 if form.is_bound else 200
@@ -158,7 +161,9 @@ def grant_revoke(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
         services.revoke_grant(grant_id=grant_id, reason=form.cleaned_data["reason"], by=request.principal)
         messages.success(request, gettext("The grant is revoked. It stops counting with the next call."))
         return redirect("grant", grant_id)
-    return _grant_page(request, Grant.objects.visible_to(request.principal).select_related("agent").get(pk=grant_id), form)
+    return _grant_page(
+        request, Grant.objects.visible_to(request.principal).select_related("agent").get(pk=grant_id), form
+    )
 
 
 @require_GET
@@ -185,7 +190,11 @@ def consents(request: ConsoleRequest) -> HttpResponse:
 def _consent_page(request: ConsoleRequest, found: Consent, form: DecisionForm) -> HttpResponse:
     try:
         consent_services.check_can_decide(found, by=request.principal)
-        why_not = "" if request.principal.may("consents.decide") else gettext("You do not hold the permission to decide on consents.")
+        why_not = (
+            ""
+            if request.principal.may("consents.decide")
+            else gettext("You do not hold the permission to decide on consents.")
+        )
     except Problem as problem:
         why_not = problem.detail
     state = found.shown_state
@@ -198,7 +207,9 @@ def _consent_page(request: ConsoleRequest, found: Consent, form: DecisionForm) -
         "may_revoke": state == ConsentState.APPROVED and not why_not,
         "facts": Fact.objects.visible_to(request.principal).filter(subject=found.wire_id).order_by("id"),
     }
-    return render_page(request, "access/consent_detail.html", context, partial="decision-panel", status=422 if form.errors else 200)
+    return render_page(
+        request, "access/consent_detail.html", context, partial="decision-panel", status=422 if form.errors else 200
+    )
 
 
 @require_GET
@@ -217,7 +228,9 @@ def consent_decide(request: ConsoleRequest, consent_id: UUID) -> HttpResponse:
     found = Consent.objects.visible_to(request.principal).select_related("agent").get(pk=consent_id)
     if not form.is_valid():
         return _consent_page(request, found, form)
-    done = DECISIONS[form.cleaned_data["decision"]](consent_id=consent_id, reason=form.cleaned_data["reason"], by=request.principal)
+    done = DECISIONS[form.cleaned_data["decision"]](
+        consent_id=consent_id, reason=form.cleaned_data["reason"], by=request.principal
+    )
     told = {"approved": gettext("Approved."), "denied": gettext("Denied."), "revoked": gettext("Revoked.")}
     messages.success(request, told[done.state] + " " + gettext("Your decision and its reason are on record."))
     return redirect("consent", consent_id)

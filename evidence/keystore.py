@@ -52,7 +52,9 @@ class InMemoryKeyStore:
     def unwrap(self, key_id: str, wrapped: bytes, *, context: bytes) -> bytes:
         key = self.keys.get(key_id)
         if key is None:
-            raise KeyUnavailable(f"The key {key_id} is not in the key file.", remedy="Restore the key file from its backup.")
+            raise KeyUnavailable(
+                f"The key {key_id} is not in the key file.", remedy="Restore the key file from its backup."
+            )
         try:
             return AESGCM(key).decrypt(wrapped[:NONCE_BYTES], wrapped[NONCE_BYTES:], context)
         except InvalidTag as error:
@@ -78,7 +80,8 @@ class FileKeyStore(InMemoryKeyStore):
             current = document["current"]
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise KeyUnavailable(
-                f"The key file {path} cannot be read.", remedy="Restore it from its backup; without it snapshots stay unreadable."
+                f"The key file {path} cannot be read.",
+                remedy="Restore it from its backup; without it snapshots stay unreadable.",
             ) from error
         if current not in keys or any(len(key) != 32 for key in keys.values()):
             raise KeyUnavailable(f"The key file {path} is damaged.", remedy="Restore it from its backup.")

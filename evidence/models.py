@@ -61,7 +61,9 @@ class Fact(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["invocation_id", "kind"], condition=Q(kind__in=[str(kind) for kind in PAIR]), name="fact_one_begin_one_end"
+                fields=["invocation_id", "kind"],
+                condition=Q(kind__in=[str(kind) for kind in PAIR]),
+                name="fact_one_begin_one_end",
             ),
             models.CheckConstraint(
                 condition=~Q(kind__in=[str(kind) for kind in PAIR]) | Q(invocation_id__isnull=False),

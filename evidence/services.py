@@ -69,7 +69,11 @@ def record(
         leaf["actor"]["key"] = encode("key", actor.key_id)
     if invocation_id:
         leaf["invocation"] = encode("inv", invocation_id)
-    leaf |= {name: value for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items() if value}
+    leaf |= {
+        name: value
+        for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items()
+        if value
+    }
     if data:
         leaf["data"] = data
     raw = canonical(leaf)

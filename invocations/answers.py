@@ -51,8 +51,16 @@ def sources_of(invocation: Invocation) -> tuple[Source, ...]:
     if not invocation.output_digest or invocation.version is None or invocation.finished_at is None:
         return ()
     at = invocation.finished_at.isoformat()
-    own = Source(type="tool", name=invocation.tool, version=invocation.version.version, hash=invocation.output_digest, ts=at)
-    return (own, *(Source(type=each["type"], name=each["name"], version=each["version"], hash=each["hash"], ts=at) for each in invocation.sources))
+    own = Source(
+        type="tool", name=invocation.tool, version=invocation.version.version, hash=invocation.output_digest, ts=at
+    )
+    return (
+        own,
+        *(
+            Source(type=each["type"], name=each["name"], version=each["version"], hash=each["hash"], ts=at)
+            for each in invocation.sources
+        ),
+    )
 
 
 def warnings_of(invocation: Invocation) -> tuple[str, ...]:
@@ -67,11 +75,15 @@ def answer_of(
     invocation: Invocation, *, problem: Problem | None = None, preflight: Preflight | None = None
 ) -> ResponseEnvelope:
     """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed."""
-    sealed = {row.kind: row for row in Snapshot.objects.filter(invocation_id=invocation.pk)} if invocation.is_final else {}
+    sealed = (
+        {row.kind: row for row in Snapshot.objects.filter(invocation_id=invocation.pk)} if invocation.is_final else {}
+    )
     output = sealed.get(SnapshotKind.OUTPUT)
     value: dict[str, Any] = evidence.open_values(output) if output else {}
     if problem is None and invocation.reason:
-        problem = problem_of_row(invocation, evidence.open_values(sealed[SnapshotKind.ERROR]) if SnapshotKind.ERROR in sealed else {})
+        problem = problem_of_row(
+            invocation, evidence.open_values(sealed[SnapshotKind.ERROR]) if SnapshotKind.ERROR in sealed else {}
+        )
     return ResponseEnvelope(
         data=value.get("data"),
         warnings=warnings_of(invocation),

@@ -15,6 +15,7 @@ from invocations import services
 from invocations.answers import answer_of
 from invocations.models import Invocation
 from invocations.serializers import EnvelopeSerializer, InvokeSerializer
+from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
 
@@ -59,7 +60,9 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
         if not invocation.is_final:
             response.headers["Retry-After"] = "1"
     response.headers["Location"] = location
-    response.headers["Cache-Control"] = "no-store" if envelope.ttl_seconds is None else f"private, max-age={envelope.ttl_seconds}"
+    response.headers["Cache-Control"] = (
+        "no-store" if envelope.ttl_seconds is None else f"private, max-age={envelope.ttl_seconds}"
+    )
     return response
 
 
@@ -68,17 +71,23 @@ class ToolPreflightView(APIView):
 
     required_scope = "invocations:create"
 
-    @extend_schema(request=InvokeSerializer, responses={200: EnvelopeSerializer}, examples=[EXAMPLE], operation_id="preflight")
+    @extend_schema(
+        request=InvokeSerializer, responses={200: EnvelopeSerializer}, examples=[EXAMPLE], operation_id="preflight"
+    )
     def post(self, request: Request, tool_id: str) -> HttpResponse:
         call = read_call(request, tool_id)
-        tool, preflight, log = services.preflight_call(call, by=request.user)  # type: ignore[arg-type]
+        tool, preflight, log = services.preflight_call(call, by=caller(request))
         problem = preflight.problem
         data: dict[str, Any] = {
             "allow": problem is None,
             "refused_at": preflight.refused_at or None,
             "problem": problem.to_error() if problem else None,
             "steps": [
-                {"name": step["name"].removeprefix("preflight."), "status": step["status"], "ms": round(step["end_ms"] - step["begin_ms"], 3)}
+                {
+                    "name": step["name"].removeprefix("preflight."),
+                    "status": step["status"],
+                    "ms": round(step["end_ms"] - step["begin_ms"], 3),
+                }
                 for step in log.steps
             ],
             "tool": tool.name,
@@ -105,14 +114,18 @@ class ToolInvokeView(APIView):
         examples=[EXAMPLE],
         operation_id="invoke",
         parameters=[
-            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."),
-            OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="`respond-async` answers 202 at once."),
+            OpenApiParameter(
+                "Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."
+            ),
+            OpenApiParameter(
+                "Prefer", str, OpenApiParameter.HEADER, description="`respond-async` answers 202 at once."
+            ),
         ],
     )
     def post(self, request: Request, tool_id: str) -> HttpResponse:
         call = read_call(request, tool_id)
         try:
-            answered = services.invoke(call, by=request.user)  # type: ignore[arg-type]
+            answered = services.invoke(call, by=caller(request))
         except services.Refused as refused:
             envelope = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
             return write_answer(request, refused.invocation, envelope)
@@ -129,10 +142,10 @@ class InvocationView(APIView):
 
     @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_invocation")
     def get(self, request: Request, invocation_id: UUID) -> HttpResponse:
-        rows = Invocation.objects.visible_to(request.user).select_related("version__tool")  # type: ignore[arg-type]
+        rows = Invocation.objects.visible_to(caller(request)).select_related("version__tool")
         invocation = rows.get(pk=invocation_id)
         for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
-            reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=request.user)  # type: ignore[arg-type]
+            reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=caller(request))
         envelope = answer_of(invocation)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)
         if not invocation.is_final:
@@ -147,10 +160,15 @@ class InvocationEvidenceView(APIView):
 
     @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
-        invocation = Invocation.objects.visible_to(request.user).get(pk=invocation_id)  # type: ignore[arg-type]
+        invocation = Invocation.objects.visible_to(caller(request)).get(pk=invocation_id)
         facts = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk).order_by("id")
         data = [
-            {"id": fact.wire_id, "kind": fact.kind, "leaf": bytes(fact.leaf).decode(), "leaf_hash": bytes(fact.leaf_hash).hex()}
+            {
+                "id": fact.wire_id,
+                "kind": fact.kind,
+                "leaf": bytes(fact.leaf).decode(),
+                "leaf_hash": bytes(fact.leaf_hash).hex(),
+            }
             for fact in facts
         ]
         return Response(ResponseEnvelope(data={"invocation": invocation.wire_id, "facts": data}).to_json())

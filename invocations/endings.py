@@ -94,14 +94,29 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     if ending.output is not NOTHING:
         value = {"data": ending.output, "post_execution_plan": ending.post_execution_plan}
         snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
-        said["output"] = {"commit": snapshot.commitment, "alg": snapshot.alg, "bytes": snapshot.size, "snapshot": snapshot.wire_id}
+        said["output"] = {
+            "commit": snapshot.commitment,
+            "alg": snapshot.alg,
+            "bytes": snapshot.size,
+            "snapshot": snapshot.wire_id,
+        }
     if ending.problem is not None:
         problem = ending.problem
-        value = {"detail": problem.detail, "details": problem.details, "remedy": problem.remedy, "retry_after": problem.retry_after}
+        value = {
+            "detail": problem.detail,
+            "details": problem.details,
+            "remedy": problem.remedy,
+            "retry_after": problem.retry_after,
+        }
         evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value)
     outcome = ending.outcome
     if outcome is not None and (outcome.stdout or outcome.stderr or outcome.error_message):
-        logs = {"stdout": outcome.stdout, "stderr": outcome.stderr, "error_type": outcome.error_type, "error_message": outcome.error_message}
+        logs = {
+            "stdout": outcome.stdout,
+            "stderr": outcome.stderr,
+            "error_type": outcome.error_type,
+            "error_message": outcome.error_message,
+        }
         evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
     return said
 

@@ -69,9 +69,9 @@ def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
     def beat() -> None:
         while not stop.wait(settings.TOOLHUB_LEASE_S / 3):
             try:
-                kept = Invocation.objects.filter(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt).update(
-                    lease_until=datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S)
-                )
+                kept = Invocation.objects.filter(
+                    pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt
+                ).update(lease_until=datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S))
             except DatabaseError as error:
                 log.warning("A heartbeat was not written, trying again: %s", error)
                 continue
@@ -176,7 +176,14 @@ def execute(invocation: Invocation) -> Ending:
         begin = steps.now_ms()
         with heartbeat(invocation, call.name):
             outcome = current_sandbox().run(profile, call)
-        steps.add("sandbox.execute", "tool", begin, steps.now_ms(), status="ok" if outcome.status == "ok" else "failed", note=str(outcome.status))
+        steps.add(
+            "sandbox.execute",
+            "tool",
+            begin,
+            steps.now_ms(),
+            status="ok" if outcome.status == "ok" else "failed",
+            note=str(outcome.status),
+        )
         for name, begin_ms, end_ms in outcome.steps:
             steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
         span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
@@ -197,4 +204,8 @@ def run_invocation(*, invocation_id: UUID) -> None:
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
         ending = Ending(state=State.FAILED, problem=Internal())
     if not finish(invocation, ending, actor=principal_of_agent(invocation), attempt=invocation.attempt):
-        log.warning("%s was ended by somebody else; the result of attempt %s is discarded", invocation.wire_id, invocation.attempt)
+        log.warning(
+            "%s was ended by somebody else; the result of attempt %s is discarded",
+            invocation.wire_id,
+            invocation.attempt,
+        )

@@ -17,6 +17,8 @@ from registry.models import ToolVersion
 from toolhub.kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from toolhub.kernel.principal import Principal
 
 
@@ -50,6 +52,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     State.OUTCOME_UNKNOWN: frozenset(),
 }
 FINAL = frozenset(state for state, following in TRANSITIONS.items() if not following)
+_FINAL_IN_ORDER = sorted(str(state) for state in FINAL)  # a constraint must read the same in every process
 
 
 class Origin(models.TextChoices):
@@ -64,7 +67,7 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
         mine = self.filter(tenant_id=principal.tenant_id)
         return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
 
-    def move(self, invocation_id: object, *, to: State, attempt: int | None = None, **changes: object) -> bool:
+    def move(self, invocation_id: UUID, *, to: State, attempt: int | None = None, **changes: object) -> bool:
         """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of a worker."""
         allowed = [state for state, following in TRANSITIONS.items() if to in following]
         rows = self.filter(pk=invocation_id, state__in=allowed)
@@ -119,8 +122,8 @@ class Invocation(models.Model):
                 name="invocation_idempotency_key_once",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=[str(state) for state in FINAL], finished_at__isnull=False)
-                | ~Q(state__in=[str(state) for state in FINAL]) & Q(finished_at=None),
+                condition=Q(state__in=_FINAL_IN_ORDER, finished_at__isnull=False)
+                | ~Q(state__in=_FINAL_IN_ORDER) & Q(finished_at=None),
                 name="invocation_finished_when_final",
             ),
         ]
@@ -128,7 +131,11 @@ class Invocation(models.Model):
             models.Index(fields=["tenant", "-id"], name="invocation_newest"),
             models.Index(fields=["tenant", "tool", "-id"], name="invocation_of_tool"),
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
-            models.Index(fields=["state", "lease_until"], name="invocation_by_lease", condition=Q(state__in=["queued", "running"])),
+            models.Index(
+                fields=["state", "lease_until"],
+                name="invocation_by_lease",
+                condition=Q(state__in=["queued", "running"]),
+            ),
         ]
 
     def __str__(self) -> str:

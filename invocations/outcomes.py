@@ -31,7 +31,10 @@ def _resource(outcome: Outcome, what: str) -> Problem:
 def _domain(outcome: Outcome) -> Problem:
     cls = problems.DOMAIN_PROBLEMS.get(outcome.error_code)
     if cls is None:  # SPEC-6: no codes of their own
-        return problems.ToolFailed("The tool answered with an error code that is not in the catalogue.", details={"code": outcome.error_code[:64]})
+        return problems.ToolFailed(
+            "The tool answered with an error code that is not in the catalogue.",
+            details={"code": outcome.error_code[:64]},
+        )
     return cls(outcome.error_message, details=outcome.error_details)
 
 
@@ -57,7 +60,9 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
         case Status.RESULT_TOO_LARGE:
             return State.FAILED, _resource(outcome, "its result was larger than it may be")
         case Status.BAD_RESULT:
-            return State.FAILED, problems.OutputInvalid(f"The tool returned something that is not JSON: {outcome.error_message[:200]}")
+            return State.FAILED, problems.OutputInvalid(
+                f"The tool returned something that is not JSON: {outcome.error_message[:200]}"
+            )
         case Status.EXITED:
             return State.FAILED, problems.ToolFailed("The tool's process ended without a result.")
         case Status.CAPABILITY_BLOCKED:
@@ -67,17 +72,22 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
                 remedy="The tool's manifest must ask for this capability, and a grant and policy must allow it.",
             )
         case Status.START_FAILED:
-            return State.FAILED, problems.SandboxStartFailed(remedy="Try again later. Operators: `make doctor` says what is wrong.")
+            return State.FAILED, problems.SandboxStartFailed(
+                remedy="Try again later. Operators: `make doctor` says what is wrong."
+            )
         case Status.CANCELLED:
             return State.CANCELLED, problems.ToolFailed("The run was cancelled.")
         case _:
-            return State.OUTCOME_UNKNOWN, problems.OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+            return State.OUTCOME_UNKNOWN, problems.OutcomeUnknown(
+                remedy="Check whether the effect took place before you call again."
+            )
 
 
 def sources_of(report: dict[str, Any]) -> list[dict[str, str]]:
     """The rules and documents that the tool named, each with a hash over its canonical form."""
     return [
-        source | {"hash": "sha256:" + hashlib.sha256(canonical(source)).hexdigest()} for source in report.get("sources", [])
+        source | {"hash": "sha256:" + hashlib.sha256(canonical(source)).hexdigest()}
+        for source in report.get("sources", [])
     ]
 
 
@@ -85,7 +95,9 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     """The ending of a run that the sandbox has reported."""
     if outcome.status is not Status.OK:
         state, problem = problem_of_outcome(outcome, wall_ms=version.view.timeout_ms)
-        return Ending(state=state, problem=problem, outcome=outcome, steps=steps.steps, sources=sources_of(outcome.report))
+        return Ending(
+            state=state, problem=problem, outcome=outcome, steps=steps.steps, sources=sources_of(outcome.report)
+        )
     value, plan = outcome.value, None
     if isinstance(value, dict) and PLAN in value:
         plan = value[PLAN]
@@ -97,7 +109,9 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     if findings:
         # Pointers only: a message of the validator would quote the value.
         pointers = [finding["pointer"] for finding in findings]
-        problem = problems.OutputInvalid("The tool's result does not match its output schema.", details={"pointers": pointers})
+        problem = problems.OutputInvalid(
+            "The tool's result does not match its output schema.", details={"pointers": pointers}
+        )
         return Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=steps.steps)
     ttl = outcome.report.get("ttl_seconds")
     return Ending(

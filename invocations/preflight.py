@@ -16,8 +16,8 @@ from access.models import Grant, QuotaWindow
 from access.policy import Policy, check_policy_allows, current_policy
 from access.problems import NoGrant, QuotaExceeded
 from invocations.problems import CapabilityBlocked
-from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.base import Limits, Profile
+from invocations.sandbox.current import current_sandbox
 from invocations.steps import SKIPPED, StepLog
 from registry.checks import compile_schema
 from toolhub.kernel.canonical import encoded
@@ -152,7 +152,9 @@ def quota_exceeded(budget: dict[str, Any], now: datetime) -> QuotaExceeded:
     )
 
 
-def effective_profile(version: ToolVersion, grant: Grant, policy: Policy, *, dry_run: bool) -> tuple[Profile, list[dict[str, str]]]:
+def effective_profile(
+    version: ToolVersion, grant: Grant, policy: Policy, *, dry_run: bool
+) -> tuple[Profile, list[dict[str, str]]]:
     """Grant ∩ Manifest ∩ Policy. A dry run is narrowed to what cannot change anything."""
     manifest = version.view
     asked = Capabilities.from_json(manifest.capabilities)
@@ -181,9 +183,15 @@ def effective_profile(version: ToolVersion, grant: Grant, policy: Policy, *, dry
     return profile, explanation
 
 
-def check_sandbox_guard(version: ToolVersion, profile: Profile, explanation: list[dict[str, str]], *, dry_run: bool) -> None:
+def check_sandbox_guard(
+    version: ToolVersion, profile: Profile, explanation: list[dict[str, str]], *, dry_run: bool
+) -> None:
     """A call that could only fail for want of a capability is refused before it starts."""
-    dropped = [entry for entry in explanation if entry["dropped_by"] in ("grant", "policy") and not entry["capability"].startswith("tmp")]
+    dropped = [
+        entry
+        for entry in explanation
+        if entry["dropped_by"] in ("grant", "policy") and not entry["capability"].startswith("tmp")
+    ]
     if dropped and not dry_run:
         first = dropped[0]
         raise CapabilityBlocked(
@@ -200,7 +208,9 @@ def check_sandbox_guard(version: ToolVersion, profile: Profile, explanation: lis
         )
 
 
-def run_preflight(version: ToolVersion, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog) -> Preflight:
+def run_preflight(
+    version: ToolVersion, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog
+) -> Preflight:
     """Go through all steps until one refuses; ``log`` gets each of them, also those that were skipped."""
     result = Preflight(policy=current_policy())
     tool_id, manifest = version.tool.name, version.view
@@ -211,7 +221,7 @@ def run_preflight(version: ToolVersion, arguments: Any, *, by: Principal, dry_ru
             check_input(version, arguments)
         current = "grant"
         with log.step(f"preflight.{current}") as told:
-            grants = check_has_grant(agent_id=by.agent_id, agent_name=by.name, tool_id=tool_id, now=now)
+            grants = check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=tool_id, now=now)
             result.grant = grants[0]
             told["note"] = grants[0].tools
         current = "quota"
@@ -220,14 +230,18 @@ def run_preflight(version: ToolVersion, arguments: Any, *, by: Principal, dry_ru
         current = "consent"
         with log.step(f"preflight.{current}") as told:
             if manifest.needs_consent and not dry_run:
-                result.consent = consents.check_has_consent(agent_id=by.agent_id, tool=tool_id, tool_major=manifest.major)  # type: ignore[arg-type]
+                result.consent = consents.check_has_consent(
+                    agent_id=by.agent(), tool=tool_id, tool_major=manifest.major
+                )
                 told["note"] = result.consent.wire_id
             else:
                 told["note"] = "dry run" if manifest.needs_consent else "not needed"
         current = "profile"
         with log.step(f"preflight.{current}"):
             check_policy_allows(result.policy, tool_id=tool_id)
-            result.profile, result.explanation = effective_profile(version, result.grant, result.policy, dry_run=dry_run)
+            result.profile, result.explanation = effective_profile(
+                version, result.grant, result.policy, dry_run=dry_run
+            )
         current = "sandbox_guard"
         with log.step(f"preflight.{current}"):
             check_sandbox_guard(version, result.profile, result.explanation, dry_run=dry_run)

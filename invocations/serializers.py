@@ -31,7 +31,9 @@ class InvokeSerializer(StrictSerializer):
     """The SPEC-1 envelope around ``arguments``."""
 
     arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
-    request_id = serializers.RegexField(r"^[A-Za-z0-9._:-]{8,64}$", help_text="Unique for this call; found again in evidence.")
+    request_id = serializers.RegexField(
+        r"^[A-Za-z0-9._:-]{8,64}$", help_text="Unique for this call; found again in evidence."
+    )
     actor = ActorSerializer()
     user_id = serializers.CharField(max_length=128, required=False, default="", allow_blank=True)
     session_id = serializers.CharField(max_length=128, required=False, default="", allow_blank=True)
@@ -63,7 +65,9 @@ class InvokeSerializer(StrictSerializer):
             raise serializers.ValidationError({"idempotency_key": "It differs from the Idempotency-Key header."})
         key = header_key or key
         if key and not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
-            raise serializers.ValidationError({"idempotency_key": "Use 1 to 255 printable ASCII characters without spaces."})
+            raise serializers.ValidationError(
+                {"idempotency_key": "Use 1 to 255 printable ASCII characters without spaces."}
+            )
         return RequestEnvelope(
             request_id=data["request_id"],
             actor=dict(data["actor"]),
@@ -96,7 +100,7 @@ class EnvelopeSerializer(serializers.Serializer[Any]):
     """SPEC-4, as documented; answers are written by ``ResponseEnvelope``."""
 
     ok = serializers.BooleanField()
-    data = serializers.JSONField(allow_null=True)
+    data = serializers.JSONField(allow_null=True)  # type: ignore[assignment]
     warnings = serializers.ListField(child=serializers.CharField())
     error = serializers.JSONField(allow_null=True)
     ttl_seconds = serializers.IntegerField(allow_null=True)

@@ -102,7 +102,9 @@ def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> 
     return earlier
 
 
-def begin_data(call: Call, preflight: Preflight | None, version: ToolVersion | None, said: dict[str, Any]) -> dict[str, Any]:
+def begin_data(
+    call: Call, preflight: Preflight | None, version: ToolVersion | None, said: dict[str, Any]
+) -> dict[str, Any]:
     """What the Begin fact binds."""
     data: dict[str, Any] = {
         "origin": str(call.origin),
@@ -112,7 +114,12 @@ def begin_data(call: Call, preflight: Preflight | None, version: ToolVersion | N
         "input": said,
     }
     if version is not None:
-        data["tool"] = {"name": call.tool, "version": version.version, "manifest": version.manifest_digest, "build": version.build_digest}
+        data["tool"] = {
+            "name": call.tool,
+            "version": version.version,
+            "manifest": version.manifest_digest,
+            "build": version.build_digest,
+        }
     if preflight is not None:
         data["policy"] = {"version": preflight.policy.version, "hash": preflight.policy.hash}
         data["profile"] = preflight.profile_hash
@@ -124,15 +131,24 @@ def begin_data(call: Call, preflight: Preflight | None, version: ToolVersion | N
 
 
 def _write_begin(
-    call: Call, fingerprints: dict[str, str], *, by: Principal, state: State, version: ToolVersion | None, preflight: Preflight | None,
-    log: StepLog, id: UUID, finished_at: datetime | None = None, reason: str = ""
+    call: Call,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    state: State,
+    version: ToolVersion | None,
+    preflight: Preflight | None,
+    log: StepLog,
+    id: UUID,
+    finished_at: datetime | None = None,
+    reason: str = "",
 ) -> Invocation:
     """The row, the sealed input and the Begin fact, in the transaction of the caller."""
     accepted = state is State.QUEUED
     invocation = Invocation.objects.create(
         id=id,
         tenant_id=by.tenant_id,
-        agent_id=by.agent_id,
+        agent_id=by.agent(),
         tool=call.tool,
         version=version,
         origin=call.origin,
@@ -157,7 +173,13 @@ def _write_begin(
     )
     value = {"arguments": call.arguments, "envelope": call.envelope.context()}
     snapshot = evidence.seal_values(tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value)
-    said = {"commit": snapshot.commitment, "alg": snapshot.alg, "bytes": snapshot.size, "snapshot": snapshot.wire_id, "shape": shape_of(call.arguments)}
+    said = {
+        "commit": snapshot.commitment,
+        "alg": snapshot.alg,
+        "bytes": snapshot.size,
+        "snapshot": snapshot.wire_id,
+        "shape": shape_of(call.arguments),
+    }
     evidence.record(
         kind=Kind.INVOCATION_BEGAN,
         subject=invocation.wire_id,
@@ -175,12 +197,28 @@ def _write_begin(
 
 @transaction.atomic
 def record_denied(
-    call: Call, problem: Problem, fingerprints: dict[str, str], *, by: Principal, version: ToolVersion | None, preflight: Preflight | None, log: StepLog
+    call: Call,
+    problem: Problem,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    version: ToolVersion | None,
+    preflight: Preflight | None,
+    log: StepLog,
 ) -> Invocation:
     """A refused call: Begin and End together, with the step and the reason. Nothing runs."""
     now = datetime.now(UTC)
     invocation = _write_begin(
-        call, fingerprints, by=by, state=State.DENIED, version=version, preflight=preflight, log=log, id=new_id(), finished_at=now, reason=problem.reason
+        call,
+        fingerprints,
+        by=by,
+        state=State.DENIED,
+        version=version,
+        preflight=preflight,
+        log=log,
+        id=new_id(),
+        finished_at=now,
+        reason=problem.reason,
     )
     write_end(invocation, Ending(state=State.DENIED, problem=problem), actor=by, at=now)
     return invocation
@@ -192,16 +230,29 @@ def consume_quota(grant: Grant, now: datetime) -> None:
         return
     starts_at = window_start(grant, now)
     QuotaWindow.objects.get_or_create(grant=grant, starts_at=starts_at)
-    won = QuotaWindow.objects.filter(grant=grant, starts_at=starts_at, used__lt=grant.calls_limit).update(used=F("used") + 1)
+    won = QuotaWindow.objects.filter(grant=grant, starts_at=starts_at, used__lt=grant.calls_limit).update(
+        used=F("used") + 1
+    )
     if not won:
         raise quota_exceeded(budget_of(grant, now), now)
 
 
 @transaction.atomic
-def accept(call: Call, preflight: Preflight, version: ToolVersion, fingerprints: dict[str, str], *, by: Principal, log: StepLog, id: UUID) -> Invocation:
+def accept(
+    call: Call,
+    preflight: Preflight,
+    version: ToolVersion,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    log: StepLog,
+    id: UUID,
+) -> Invocation:
     """Row, Begin, pending row, outbox row and the quota, all or nothing. The quota comes last: its row is contended."""
     assert preflight.grant is not None
-    invocation = _write_begin(call, fingerprints, by=by, state=State.QUEUED, version=version, preflight=preflight, log=log, id=id)
+    invocation = _write_begin(
+        call, fingerprints, by=by, state=State.QUEUED, version=version, preflight=preflight, log=log, id=id
+    )
     queue.put_in_outbox(id)
     consume_quota(preflight.grant, log.created_at)
     return invocation
@@ -213,7 +264,11 @@ def preflight_call(call: Call, *, by: Principal) -> tuple[Tool, Preflight, StepL
     log = StepLog(datetime.now(UTC))
     version = check_callable(tool)
     version.tool = tool
-    return tool, run_preflight(version, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log), log
+    return (
+        tool,
+        run_preflight(version, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log),
+        log,
+    )
 
 
 class Refused(Exception):
@@ -229,6 +284,7 @@ def invoke(call: Call, *, by: Principal) -> Answered:
 
     Raises :class:`Refused` when preflight says no, and a plain problem when no call came about (unknown tool, reused key).
     """
+    by.agent()
     log = StepLog(datetime.now(UTC))
     tool = get_tool(call.tool, tenant_id=by.tenant_id)
     fingerprints = _fingerprints(call, by)
@@ -244,7 +300,9 @@ def invoke(call: Call, *, by: Principal) -> Answered:
                 version = check_callable(tool)
                 version.tool = tool
                 told["note"] = version.version
-            preflight = run_preflight(version, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log)
+            preflight = run_preflight(
+                version, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log
+            )
             if preflight.problem is not None:
                 raise preflight.problem
             invocation = accept(call, preflight, version, fingerprints, by=by, log=log, id=id)
@@ -266,7 +324,11 @@ def invoke(call: Call, *, by: Principal) -> Answered:
 def replay(earlier: Invocation, *, by: Principal) -> Answered:
     """Answer a finished call again. That it was read again is a fact of its own."""
     evidence.record(
-        kind=Kind.INVOCATION_REPLAYED, subject=earlier.wire_id, actor=by, tool=earlier.tool, data={"state": earlier.state}
+        kind=Kind.INVOCATION_REPLAYED,
+        subject=earlier.wire_id,
+        actor=by,
+        tool=earlier.tool,
+        data={"state": earlier.state},
     )
     return Answered(earlier, replayed=True)
 

@@ -30,9 +30,18 @@ class StepLog:
     def now_ms(self) -> float:
         return self._offset_ms + (time.monotonic() - self._origin) * 1000
 
-    def add(self, name: str, kind: str, begin_ms: float, end_ms: float, *, status: str = PASSED, note: str = "") -> None:
+    def add(
+        self, name: str, kind: str, begin_ms: float, end_ms: float, *, status: str = PASSED, note: str = ""
+    ) -> None:
         self.steps.append(
-            {"name": name, "kind": kind, "begin_ms": round(begin_ms, 3), "end_ms": round(max(begin_ms, end_ms), 3), "status": status, "note": note}
+            {
+                "name": name,
+                "kind": kind,
+                "begin_ms": round(begin_ms, 3),
+                "end_ms": round(max(begin_ms, end_ms), 3),
+                "status": status,
+                "note": note,
+            }
         )
 
     @contextmanager

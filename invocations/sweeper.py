@@ -7,7 +7,6 @@ processes at once: each repair is a compare-and-set, so one wins and the others 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
 
 if TYPE_CHECKING:
+    import threading
     from uuid import UUID
 
 log = logging.getLogger("toolhub.sweeper")
@@ -47,11 +47,14 @@ def close_one(invocation_id: UUID) -> bool:
     if not is_overdue(invocation, datetime.now(UTC)):
         return False
     if invocation.state == State.QUEUED:
-        ending = Ending(state=State.TIMED_OUT, problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers."))
+        ending = Ending(
+            state=State.TIMED_OUT, problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers.")
+        )
     else:
         current_sandbox().kill(f"{invocation.wire_id}-{invocation.attempt}")
         ending = Ending(
-            state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+            state=State.OUTCOME_UNKNOWN,
+            problem=OutcomeUnknown(remedy="Check whether the effect took place before you call again."),
         )
     actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
     won = finish(invocation, ending, actor=actor, attempt=invocation.attempt)
@@ -73,7 +76,9 @@ def resend_lost() -> int:
     now = datetime.now(UTC)
     with transaction.atomic():
         waiting = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            ~Exists(Outbox.objects.filter(invocation=OuterRef("pk"))), state=State.QUEUED, rung_at__lte=now - LOST_MESSAGE_AFTER
+            ~Exists(Outbox.objects.filter(invocation=OuterRef("pk"))),
+            state=State.QUEUED,
+            rung_at__lte=now - LOST_MESSAGE_AFTER,
         )[:BATCH]
         lost = [row.pk for row in waiting]
         Invocation.objects.filter(pk__in=lost).update(rung_at=now)

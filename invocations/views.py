@@ -56,7 +56,11 @@ def filtered(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQue
     if filters["reason"]:
         rows = rows.filter(reason=filters["reason"])
     if filters["q"]:
-        rows = rows.filter(request_id=filters["q"]) | rows.filter(idempotency_key=filters["q"]) | rows.filter(tool__icontains=filters["q"])
+        rows = (
+            rows.filter(request_id=filters["q"])
+            | rows.filter(idempotency_key=filters["q"])
+            | rows.filter(tool__icontains=filters["q"])
+        )
     if filters["from"]:
         rows = rows.filter(created_at__gte=_day(filters["from"]))
     if filters["to"]:
@@ -89,7 +93,9 @@ def steps_of(invocation: Invocation) -> list[Step]:
             kind=step["kind"],
             status="" if step["status"] == "ok" else step["status"],
             note=step["note"],
-            depth=1 if step["name"].startswith("sandbox.") and step["name"] not in ("sandbox.execute", "sandbox.prepare") else 0,
+            depth=1
+            if step["name"].startswith("sandbox.") and step["name"] not in ("sandbox.execute", "sandbox.prepare")
+            else 0,
             waiting=step["name"] in WAITING_STEPS,
         )
         for step in invocation.steps
@@ -98,11 +104,16 @@ def steps_of(invocation: Invocation) -> list[Step]:
 
 def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
     """Begin and End with their leaves as data."""
-    by_kind = {fact.kind: {"fact": fact, "leaf": json.loads(bytes(fact.leaf)), "hash": bytes(fact.leaf_hash).hex()} for fact in facts}
+    by_kind = {
+        fact.kind: {"fact": fact, "leaf": json.loads(bytes(fact.leaf)), "hash": bytes(fact.leaf_hash).hex()}
+        for fact in facts
+    }
     return {"begin": by_kind.get(Kind.INVOCATION_BEGAN), "end": by_kind.get(Kind.INVOCATION_ENDED)}
 
 
-def _page(request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: dict[str, Any] | None = None) -> HttpResponse:
+def _page(
+    request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: dict[str, Any] | None = None
+) -> HttpResponse:
     facts = list(Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id"))
     context = {
         "section": "invocations",
@@ -112,12 +123,16 @@ def _page(request: ConsoleRequest, invocation: Invocation, form: ReasonForm, rev
         "pair": _pair(facts),
         "attempts": invocation.attempts.order_by("number"),
         "problem": by_reason(invocation.reason) if invocation.reason else None,
-        "snapshots": Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by("id"),
+        "snapshots": Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by(
+            "id"
+        ),
         "may_reveal": request.principal.may("evidence.reveal"),
         "form": form,
         "revealed": revealed,
     }
-    return render_page(request, "invocations/invocation_detail.html", context, partial="values", status=422 if form.errors else 200)
+    return render_page(
+        request, "invocations/invocation_detail.html", context, partial="values", status=422 if form.errors else 200
+    )
 
 
 def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
@@ -146,7 +161,8 @@ def values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
         snapshots = Snapshot.objects.filter(invocation_id=found.pk, tenant_id=found.tenant_id).order_by("id")
         try:
             revealed = {
-                snapshot.kind: reveal(snapshot=snapshot, reason=form.cleaned_data["reason"], by=request.principal) for snapshot in snapshots
+                snapshot.kind: reveal(snapshot=snapshot, reason=form.cleaned_data["reason"], by=request.principal)
+                for snapshot in snapshots
             }
         except Problem as problem:
             add_problem(form, problem)

@@ -74,7 +74,7 @@ class RedisWaker:
 
     @contextmanager
     def listen(self, invocation_id: UUID) -> Iterator[Callable[[float], None]]:
-        pubsub = self._client.pubsub(ignore_subscribe_messages=True)
+        pubsub = self._client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
         try:
             pubsub.subscribe(self._channel(invocation_id))
             pubsub.get_message(timeout=2)  # the confirmation; after it no wake-up is missed

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
-from jsonschema import Draft202012Validator
+from jsonschema import Draft3Validator, Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 
@@ -86,28 +86,55 @@ def check_schema(manifest: Manifest, field: str) -> Iterator[Finding]:
     schema = manifest.document[field]
     nodes = list(_walk(schema, (field,)))
     if len(nodes) > MAX_SCHEMA_NODES:
-        yield Finding(f"/{field}", "schema.size", f"The schema has {len(nodes)} nodes.", f"Keep it below {MAX_SCHEMA_NODES} nodes.")
+        yield Finding(
+            f"/{field}",
+            "schema.size",
+            f"The schema has {len(nodes)} nodes.",
+            f"Keep it below {MAX_SCHEMA_NODES} nodes.",
+        )
         return
     if max(len(path) for path, _ in nodes) > MAX_SCHEMA_DEPTH:
-        yield Finding(f"/{field}", "schema.depth", "The schema is nested too deeply.", f"Keep it below {MAX_SCHEMA_DEPTH} levels.")
+        yield Finding(
+            f"/{field}", "schema.depth", "The schema is nested too deeply.", f"Keep it below {MAX_SCHEMA_DEPTH} levels."
+        )
         return
     for path, value in nodes:
         if path[-1] in ("$ref", "$dynamicRef") and isinstance(value, str) and not value.startswith("#"):
-            yield Finding(_pointer(path), "schema.remote_ref", f"{value} points outside the manifest.", "Copy the schema into $defs and refer to #/$defs/….")
+            yield Finding(
+                _pointer(path),
+                "schema.remote_ref",
+                f"{value} points outside the manifest.",
+                "Copy the schema into $defs and refer to #/$defs/….",
+            )
             return
     dialect = schema.get("$schema", manifest_schema()["$schema"])
-    if validator_for({"$schema": dialect}, default=None) is not Draft202012Validator:  # type: ignore[call-overload]
-        yield Finding(f"/{field}/$schema", "schema.dialect", f"{dialect} is not JSON Schema 2020-12.", f"Use {manifest_schema()['$schema']} or leave it out.")
+    if validator_for({"$schema": dialect}, default=Draft3Validator) is not Draft202012Validator:
+        yield Finding(
+            f"/{field}/$schema",
+            "schema.dialect",
+            f"{dialect} is not JSON Schema 2020-12.",
+            f"Use {manifest_schema()['$schema']} or leave it out.",
+        )
         return
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        yield Finding(f"/{field}" + _pointer(error.path), "schema.invalid", error.message[:300], "Make it valid JSON Schema 2020-12.")
+        yield Finding(
+            f"/{field}" + _pointer(error.path),
+            "schema.invalid",
+            error.message[:300],
+            "Make it valid JSON Schema 2020-12.",
+        )
         return
     try:
         compile_schema(schema)
     except ValueError as error:
-        yield Finding(f"/{field}", "schema.unsupported", str(error)[:300], "Use only regular expressions without look-around and back-references.")
+        yield Finding(
+            f"/{field}",
+            "schema.unsupported",
+            str(error)[:300],
+            "Use only regular expressions without look-around and back-references.",
+        )
 
 
 def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Validator:
@@ -119,7 +146,12 @@ def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Validator:
 
 def check_input_is_object(manifest: Manifest) -> Iterator[Finding]:
     if manifest.input_schema.get("type") != "object":
-        yield Finding("/input_schema/type", "schema.input_object", "Arguments are passed by name, so the input is an object.", 'Set "type": "object".')
+        yield Finding(
+            "/input_schema/type",
+            "schema.input_object",
+            "Arguments are passed by name, so the input is an object.",
+            'Set "type": "object".',
+        )
 
 
 def check_side_effect(manifest: Manifest) -> Iterator[Finding]:
@@ -128,15 +160,35 @@ def check_side_effect(manifest: Manifest) -> Iterator[Finding]:
     effect = manifest.side_effect
     if effect == "None" and named:
         for name in sorted(named):
-            yield Finding(f"/capabilities/{name}", "effect.none_with_capability", f"A tool with side_effect None asks for {name}.", "Name the side effect, or drop the capability.")
+            yield Finding(
+                f"/capabilities/{name}",
+                "effect.none_with_capability",
+                f"A tool with side_effect None asks for {name}.",
+                "Name the side effect, or drop the capability.",
+            )
     writes = any("write" in entry["actions"] for entry in manifest.capabilities.get("fs", []))
     if writes and effect in ("None", "Read"):
-        yield Finding("/side_effect", "effect.read_that_writes", f"side_effect is {effect}, but a file tree is asked for writing.", "Use Write or Filesystem.")
+        yield Finding(
+            "/side_effect",
+            "effect.read_that_writes",
+            f"side_effect is {effect}, but a file tree is asked for writing.",
+            "Use Write or Filesystem.",
+        )
     needed = CAPABILITY_OF_EFFECT.get(effect)
     if needed and needed not in named:
-        yield Finding(f"/capabilities/{needed}", "effect.without_capability", f"side_effect is {effect}, but no {needed} capability is asked for.", f"Add capabilities.{needed}, or change the side effect.")
+        yield Finding(
+            f"/capabilities/{needed}",
+            "effect.without_capability",
+            f"side_effect is {effect}, but no {needed} capability is asked for.",
+            f"Add capabilities.{needed}, or change the side effect.",
+        )
     if effect != "None" and manifest.document.get("requires_sandbox") is False:
-        yield Finding("/requires_sandbox", "effect.outside_sandbox", "A tool with a side effect always runs in the sandbox.", "Set requires_sandbox to true, or leave it out.")
+        yield Finding(
+            "/requires_sandbox",
+            "effect.outside_sandbox",
+            "A tool with a side effect always runs in the sandbox.",
+            "Set requires_sandbox to true, or leave it out.",
+        )
 
 
 def check_capabilities_readable(manifest: Manifest) -> Iterator[Finding]:
@@ -150,30 +202,56 @@ def check_scopes_match_capabilities(manifest: Manifest) -> Iterator[Finding]:
     for index, scope in enumerate(manifest.document.get("scopes", [])):
         kind = scope["resource"].split(":")[1]
         if kind in ("fs", "net", "browser", "proc") and not manifest.capabilities.get(kind):
-            yield Finding(f"/scopes/{index}", "scopes.without_capability", f"The scope {scope['resource']} needs the capability {kind}.", f"Add capabilities.{kind}, or drop the scope.")
+            yield Finding(
+                f"/scopes/{index}",
+                "scopes.without_capability",
+                f"The scope {scope['resource']} needs the capability {kind}.",
+                f"Add capabilities.{kind}, or drop the scope.",
+            )
 
 
 def check_write_is_retry_safe(manifest: Manifest) -> Iterator[Finding]:
     if manifest.side_effect == "Write" and manifest.idempotency == "none":
-        yield Finding("/idempotency", "write.not_keyed", "A write without an idempotency key is never retried after a crash.", 'Honour the key and set "idempotency": "keyed".', "warning")
+        yield Finding(
+            "/idempotency",
+            "write.not_keyed",
+            "A write without an idempotency key is never retried after a crash.",
+            'Honour the key and set "idempotency": "keyed".',
+            "warning",
+        )
 
 
 def check_freshness(manifest: Manifest) -> Iterator[Finding]:
     """SPEC-5: prices, stock and routes need a TTL."""
     if manifest.ttl_seconds is None and FRESHNESS_WORDS.search(manifest.id.replace("_", " ").replace(".", " ")):
-        yield Finding("/ttl_seconds", "ttl.missing", "A tool that quotes prices, stock or routes says how long its answer is fresh.", "Add ttl_seconds.")
+        yield Finding(
+            "/ttl_seconds",
+            "ttl.missing",
+            "A tool that quotes prices, stock or routes says how long its answer is fresh.",
+            "Add ttl_seconds.",
+        )
 
 
 def check_texts(manifest: Manifest) -> Iterator[Finding]:
     """What the reviewer sees must be what the model reads."""
     for path, value in _walk(manifest.document):
         if isinstance(value, str) and (found := INVISIBLE.search(value)):
-            yield Finding(_pointer(path), "text.invisible", f"The text holds the invisible character U+{ord(found.group()):04X}.", "Remove it.")
+            yield Finding(
+                _pointer(path),
+                "text.invisible",
+                f"The text holds the invisible character U+{ord(found.group()):04X}.",
+                "Remove it.",
+            )
 
 
 def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
     if manifest.dependencies:
-        yield Finding("/dependencies", "dependencies.unsupported", "This version of the hub does not install dependencies for tools.", "Use the standard library, or ship the code in the tool's package.")
+        yield Finding(
+            "/dependencies",
+            "dependencies.unsupported",
+            "This version of the hub does not install dependencies for tools.",
+            "Use the standard library, or ship the code in the tool's package.",
+        )
 
 
 CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (

@@ -17,6 +17,7 @@ from access.consents import request_consent
 from access.models import Consent
 from access.problems import ConsentNotNeeded
 from registry.selectors import check_callable, get_tool
+from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.serializers import StrictSerializer
@@ -35,18 +36,24 @@ class ConsentListView(APIView):
 
     required_scope = "consents:request"
 
-    @extend_schema(operation_id="list_consents", parameters=[OpenApiParameter("after", str)], responses={200: serializers.JSONField()})
+    @extend_schema(
+        operation_id="list_consents",
+        parameters=[OpenApiParameter("after", str)],
+        responses={200: serializers.JSONField()},
+    )
     def get(self, request: Request) -> Response:
-        mine = Consent.objects.visible_to(request.user).filter(agent_id=request.user.agent_id)  # type: ignore[arg-type,union-attr]
+        mine = Consent.objects.visible_to(caller(request)).filter(agent_id=caller(request).agent())
         page = page_of(mine, prefix="cns", after=request.query_params.get("after", ""))
         data = {"consents": [consent_json(consent) for consent in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
-    @extend_schema(operation_id="request_consent", request=ConsentRequestSerializer, responses={201: serializers.JSONField()})
+    @extend_schema(
+        operation_id="request_consent", request=ConsentRequestSerializer, responses={201: serializers.JSONField()}
+    )
     def post(self, request: Request) -> Response:
         payload = ConsentRequestSerializer(data=request.data)
         payload.is_valid(raise_exception=True)
-        tool = get_tool(payload.validated_data["tool"], tenant_id=request.user.tenant_id)  # type: ignore[union-attr]
+        tool = get_tool(payload.validated_data["tool"], tenant_id=caller(request).tenant_id)
         manifest = check_callable(tool).view
         if not manifest.needs_consent:
             raise ConsentNotNeeded(f"{tool.name} needs no consent; a grant is enough.")
@@ -55,8 +62,10 @@ class ConsentListView(APIView):
             tool_major=manifest.major,
             purpose=payload.validated_data["purpose"],
             validity_s=manifest.consent_validity_s,
-            by=request.user,  # type: ignore[arg-type]
+            by=caller(request),
         )
         return Response(
-            ResponseEnvelope(data=consent_json(consent)).to_json(), status=201, headers={"Location": f"/api/v1/consents/{consent.wire_id}"}
+            ResponseEnvelope(data=consent_json(consent)).to_json(),
+            status=201,
+            headers={"Location": f"/api/v1/consents/{consent.wire_id}"},
         )

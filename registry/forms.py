@@ -38,12 +38,18 @@ class SubmitForm(forms.Form):
 
     def raw(self) -> bytes:
         file = self.cleaned_data.get("file")
-        return file.read() if file is not None else self.cleaned_data["text"].encode()
+        text: str = self.cleaned_data["text"]
+        return bytes(file.read()) if file is not None else text.encode()
 
 
 class ReviewForm(forms.Form):
     decision = forms.ChoiceField(choices=Decision.choices, widget=forms.HiddenInput)
-    note = forms.CharField(max_length=1000, required=False, label=gettext_lazy("Note to the developer"), help_text=gettext_lazy("Kept as evidence."))
+    note = forms.CharField(
+        max_length=1000,
+        required=False,
+        label=gettext_lazy("Note to the developer"),
+        help_text=gettext_lazy("Kept as evidence."),
+    )
 
 
 class StateForm(forms.Form):

@@ -55,7 +55,8 @@ def get_tool(name: str, *, tenant_id: UUID) -> Tool:
     tool = Tool.objects.select_related("current").filter(tenant_id=tenant_id, name=name).first()
     if tool is None:
         raise UnknownTool(
-            f"There is no tool {name[:128]} here.", remedy="List the tools with GET /api/v1/tools and use an id from there."
+            f"There is no tool {name[:128]} here.",
+            remedy="List the tools with GET /api/v1/tools and use an id from there.",
         )
     return tool
 
@@ -69,7 +70,11 @@ def check_callable(tool: Tool) -> ToolVersion:
             remedy="Wait until an operator has enabled it again, or use another tool.",
         )
     if tool.state == ToolState.REGISTERED or tool.current is None:
-        raise ToolNotEnabled(f"{tool.name} has not been enabled yet.", remedy="Ask an operator to have it reviewed and enabled.")
+        raise ToolNotEnabled(
+            f"{tool.name} has not been enabled yet.", remedy="Ask an operator to have it reviewed and enabled."
+        )
     if tool.state == ToolState.DEPRECATED and tool.sunset_on and tool.sunset_on < timezone.now().date():
-        raise ToolRetired(f"{tool.name} was withdrawn on {tool.sunset_on}.", details={"sunset_on": tool.sunset_on.isoformat()})
+        raise ToolRetired(
+            f"{tool.name} was withdrawn on {tool.sunset_on}.", details={"sunset_on": tool.sunset_on.isoformat()}
+        )
     return tool.current

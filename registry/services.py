@@ -51,14 +51,14 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
     if errors:
         first = errors[0]
         raise ManifestInvalid(
-            f"{first.message} ({first.pointer or '/'})" if len(errors) == 1 else f"The manifest has {len(errors)} errors; the first: {first.message} ({first.pointer or '/'})",
+            f"{first.message} ({first.pointer or '/'})"
+            if len(errors) == 1
+            else f"The manifest has {len(errors)} errors; the first: {first.message} ({first.pointer or '/'})",
             details={"findings": [finding.to_json() for finding in findings]},
             remedy=first.fix,
         )
     manifest = Manifest(document)
-    tool, _ = Tool.objects.get_or_create(
-        tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id}
-    )
+    tool, _ = Tool.objects.get_or_create(tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id})
     same = {"manifest_digest": digest(document), "build_digest": build}
     try:
         with transaction.atomic():
@@ -79,21 +79,34 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
         raise VersionExists(
             f"{manifest.id} {manifest.version} exists with other content.",
             remedy="Raise the version number and submit again.",
-            details={"existing": existing.manifest_digest, "submitted": same["manifest_digest"], "existing_build": existing.build_digest, "submitted_build": build},
+            details={
+                "existing": existing.manifest_digest,
+                "submitted": same["manifest_digest"],
+                "existing_build": existing.build_digest,
+                "submitted_build": build,
+            },
         ) from error
     evidence.record(
-        kind=Kind.TOOL_REGISTERED, subject=tool.urn, actor=by, tool=tool.name, data={"version": version.version, "id": version.wire_id, **same}
+        kind=Kind.TOOL_REGISTERED,
+        subject=tool.urn,
+        actor=by,
+        tool=tool.name,
+        data={"version": version.version, "id": version.wire_id, **same},
     )
     return version
 
 
 def check_can_review(version: ToolVersion, *, by: Principal) -> None:
     if version.submitted_by == by.id:
-        raise OwnSubmission("You submitted this version, so somebody else must review it.", remedy="Ask another reviewer.")
+        raise OwnSubmission(
+            "You submitted this version, so somebody else must review it.", remedy="Ask another reviewer."
+        )
     if version.review_state != VersionState.SUBMITTED:
         raise Conflict(f"This version is {version.review_state} already.")
     if version.reviews.filter(decided_by=by.id).exists():
-        raise Conflict("You have reviewed this version already.", remedy="A version of high risk needs a second reviewer.")
+        raise Conflict(
+            "You have reviewed this version already.", remedy="A version of high risk needs a second reviewer."
+        )
 
 
 def approvals_missing(version: ToolVersion) -> int:
@@ -104,7 +117,11 @@ def approvals_missing(version: ToolVersion) -> int:
 @transaction.atomic
 def review_version(*, version_id: UUID, decision: Decision, note: str, by: Principal) -> Review:
     """Approve or refuse a submitted version. High risk takes two people; one refusal is enough."""
-    version = ToolVersion.objects.select_for_update(of=("self",)).select_related("tool").get(pk=version_id, tool__tenant_id=by.tenant_id)
+    version = (
+        ToolVersion.objects.select_for_update(of=("self",))
+        .select_related("tool")
+        .get(pk=version_id, tool__tenant_id=by.tenant_id)
+    )
     check_can_review(version, by=by)
     if decision is Decision.REFUSE and not note.strip():
         message = "Write why you refuse, so that the developer knows what to change."
@@ -118,7 +135,13 @@ def review_version(*, version_id: UUID, decision: Decision, note: str, by: Princ
         subject=version.tool.urn,
         actor=by,
         tool=version.tool.name,
-        data={"version": version.version, "id": version.wire_id, "decision": str(decision), "note": review.note, "state": version.review_state},
+        data={
+            "version": version.version,
+            "id": version.wire_id,
+            "decision": str(decision),
+            "note": review.note,
+            "state": version.review_state,
+        },
     )
     return review
 
@@ -154,7 +177,11 @@ def _move(tool: Tool, to: ToolState, kind: Kind, *, reason: str, by: Principal, 
     tool.state_changed_at, tool.state_changed_by = timezone.now(), by.id
     tool.save(update_fields=["state", "state_reason", "state_changed_at", "state_changed_by", "current", "sunset_on"])
     evidence.record(
-        kind=kind, subject=tool.urn, actor=by, tool=tool.name, data={"from": before, "to": str(to), "reason": tool.state_reason, **data}
+        kind=kind,
+        subject=tool.urn,
+        actor=by,
+        tool=tool.name,
+        data={"from": before, "to": str(to), "reason": tool.state_reason, **data},
     )
     return tool
 
@@ -171,7 +198,14 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
     if not promotes:
         check_can_move(tool, ToolState.ENABLED)
     tool.current = version
-    return _move(tool, ToolState.ENABLED, Kind.TOOL_ENABLED, reason=reason, by=by, data={"version": version.version, "id": version.wire_id})
+    return _move(
+        tool,
+        ToolState.ENABLED,
+        Kind.TOOL_ENABLED,
+        reason=reason,
+        by=by,
+        data={"version": version.version, "id": version.wire_id},
+    )
 
 
 @transaction.atomic
@@ -191,4 +225,11 @@ def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal) ->
         message = "The sunset date is in the past."
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/sunset_on", "message": message}]})
     tool.sunset_on = sunset_on
-    return _move(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, reason=reason, by=by, data={"sunset_on": sunset_on.isoformat()})
+    return _move(
+        tool,
+        ToolState.DEPRECATED,
+        Kind.TOOL_DEPRECATED,
+        reason=reason,
+        by=by,
+        data={"sunset_on": sunset_on.isoformat()},
+    )

@@ -55,7 +55,9 @@ def tools(request: ConsoleRequest) -> HttpResponse:
     return render_page(request, "registry/tool_list.html", context, partial="rows")
 
 
-def _tool_page(request: ConsoleRequest, name: str, tab: str, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
+def _tool_page(
+    request: ConsoleRequest, name: str, tab: str, extra: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
     """The frame of all tabs. Context: tool, tab, manifest (of the current or newest version, or None), version, allowed (states),
     may_operate, latest_approved (ToolVersion to enable, or None), enable_form, pause_form, deprecate_form, and the tab's own.
     """
@@ -85,7 +87,9 @@ def tool(request: ConsoleRequest, name: str) -> HttpResponse:
     """Tab overview. Context beside the frame's: grants (list of active Grant that cover the tool, when the person may see them)."""
     grants = []
     if request.principal.may("grants.view"):
-        found = Grant.objects.visible_to(request.principal).filter(revoked_at=None).select_related("agent").order_by("-pk")
+        found = (
+            Grant.objects.visible_to(request.principal).filter(revoked_at=None).select_related("agent").order_by("-pk")
+        )
         grants = [grant for grant in found if grant.covers(name)]
     return _tool_page(request, name, "overview", {"grants": grants})
 
@@ -125,7 +129,9 @@ def _change(request: ConsoleRequest, name: str, form: Form, key: str, do: Any) -
             add_problem(form, problem)
         else:
             messages.success(
-                request, gettext("%(tool)s is now %(state)s. It counts with the next call.") % {"tool": done.name, "state": done.get_state_display().lower()}
+                request,
+                gettext("%(tool)s is now %(state)s. It counts with the next call.")
+                % {"tool": done.name, "state": done.get_state_display().lower()},
             )
             return redirect("tool", done.name)
     return _tool_page(request, name, "overview", {key: form}, status=422)
@@ -150,7 +156,11 @@ def enable(request: ConsoleRequest, name: str) -> HttpResponse:
 @needs("tools.operate")
 def pause(request: ConsoleRequest, name: str) -> HttpResponse:
     return _change(
-        request, name, StateForm(request.POST), "pause_form", lambda data: services.pause_tool(name=name, reason=data["reason"], by=request.principal)
+        request,
+        name,
+        StateForm(request.POST),
+        "pause_form",
+        lambda data: services.pause_tool(name=name, reason=data["reason"], by=request.principal),
     )
 
 
@@ -162,7 +172,9 @@ def deprecate(request: ConsoleRequest, name: str) -> HttpResponse:
         name,
         DeprecateForm(request.POST),
         "deprecate_form",
-        lambda data: services.deprecate_tool(name=name, reason=data["reason"], sunset_on=data["sunset_on"], by=request.principal),
+        lambda data: services.deprecate_tool(
+            name=name, reason=data["reason"], sunset_on=data["sunset_on"], by=request.principal
+        ),
     )
 
 
@@ -183,13 +195,19 @@ def submit(request: ConsoleRequest) -> HttpResponse:
             add_problem(form, problem)
         else:
             messages.success(request, gettext("Submitted. Somebody else must review it."))
-            return redirect("review", version.pk) if request.principal.may("tools.review") else redirect("tool_versions", version.tool.name)
+            return (
+                redirect("review", version.pk)
+                if request.principal.may("tools.review")
+                else redirect("tool_versions", version.tool.name)
+            )
         if form.cleaned_data.get("file") is not None:  # a browser does not send a file twice: keep what was in it
-            kept = form.data.copy()  # type: ignore[union-attr]
+            kept = request.POST.copy()
             kept["text"] = raw.decode("utf-8", "replace")
             form.data = kept
     context = {"section": "submit", "form": form, "findings": findings}
-    return render_page(request, "registry/submit.html", context, partial="submit-panel", status=422 if form.is_bound else 200)
+    return render_page(
+        request, "registry/submit.html", context, partial="submit-panel", status=422 if form.is_bound else 200
+    )
 
 
 @require_GET
@@ -229,10 +247,14 @@ def _review_page(request: ConsoleRequest, version: ToolVersion, form: ReviewForm
         "why_not": why_not,
         "approvals_missing": services.approvals_missing(version),
         "reviews": version.reviews.order_by("pk"),
-        "may_enable": request.principal.may("tools.operate") and version.review_state == VersionState.APPROVED and version.tool.current_id != version.pk,
+        "may_enable": request.principal.may("tools.operate")
+        and version.review_state == VersionState.APPROVED
+        and version.tool.current_id != version.pk,
         "enable_form": EnableForm(),
     }
-    return render_page(request, "registry/review_detail.html", context, partial="review-panel", status=422 if form.errors else 200)
+    return render_page(
+        request, "registry/review_detail.html", context, partial="review-panel", status=422 if form.errors else 200
+    )
 
 
 def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
@@ -258,7 +280,9 @@ def review_decide(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     if form.is_valid():
         decision = Decision(form.cleaned_data["decision"])
         try:
-            services.review_version(version_id=version_id, decision=decision, note=form.cleaned_data["note"], by=request.principal)
+            services.review_version(
+                version_id=version_id, decision=decision, note=form.cleaned_data["note"], by=request.principal
+            )
         except Problem as problem:
             if not problem.details.get("findings"):
                 raise

@@ -57,7 +57,12 @@ class Caller:
         return Client().get(f"/api/v1{path}", headers=self.headers() | headers)
 
     def invoke(self, tool: str, arguments: Any, headers: dict[str, str] | None = None, **envelope: Any) -> Any:
-        body = {"request_id": "test-request-1", "actor": {"type": "agent", "id": self.agent.name}, "arguments": arguments, **envelope}
+        body = {
+            "request_id": "test-request-1",
+            "actor": {"type": "agent", "id": self.agent.name},
+            "arguments": arguments,
+            **envelope,
+        }
         return self.post(f"/tools/{tool}/invoke", body, **(headers or {}))
 
 

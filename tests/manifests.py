@@ -13,7 +13,11 @@ def manifest(name: str = "echo", **changes: Any) -> dict[str, Any]:
         "display_name": name.replace("_", " ").capitalize(),
         "description": f"The sample tool {name}.",
         "tags": ["sample"],
-        "input_schema": {"type": "object", "properties": {"text": {"type": "string", "maxLength": 200}}, "additionalProperties": True},
+        "input_schema": {
+            "type": "object",
+            "properties": {"text": {"type": "string", "maxLength": 200}},
+            "additionalProperties": True,
+        },
         "output_schema": {"type": "object"},
         "side_effect": "None",
         "implementation": {"module": "sample.tools", "entry": name},

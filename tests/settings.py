@@ -42,7 +42,9 @@ TOOLHUB_SWEEP_INTERVAL_S = 1
 if os.environ.get("TOOLHUB_TEST_DB") != "sqlite":
     url = os.environ.get("TOOLHUB_TEST_DATABASE_URL")
     if not url:
-        raise SystemExit("The tests need PostgreSQL. Type `make test`, or `scripts/testenv start` and source .testenv/env.")
+        raise SystemExit(
+            "The tests need PostgreSQL. Type `make test`, or `scripts/testenv start` and source .testenv/env."
+        )
     DATABASES["default"] = dj_database_url.parse(url)
 else:
     DATABASES["default"]["TEST"] = {"NAME": str(Path(_data) / "tests.sqlite3")}  # a file: threads share it

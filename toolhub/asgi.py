@@ -8,8 +8,8 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
-import toolhub.celery  # noqa: E402, F401  the web process sends messages
-from toolhub.kernel import telemetry  # noqa: E402
+import toolhub.celery  # noqa: F401  the web process sends messages
+from toolhub.kernel import telemetry
 
 telemetry.setup("web")
 application = get_asgi_application()

@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
-from access.models import Agent, Consent, ConsentState, Grant
+from access.models import Agent, Consent, ConsentState, Grant, Membership
 from access.roles import Role
 from invocations.models import Invocation, State
 from registry.models import Tool, ToolState, ToolVersion, VersionState
@@ -54,8 +54,12 @@ def waiting(request: ConsoleRequest) -> dict[str, int]:
     """How many things wait for a person, by navigation key."""
     by = request.principal
     return {
-        "consents": Consent.objects.visible_to(by).filter(state=ConsentState.REQUESTED, expires_at__gt=timezone.now()).count(),
-        "reviews": ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED).count(),
+        "consents": Consent.objects.visible_to(by)
+        .filter(state=ConsentState.REQUESTED, expires_at__gt=timezone.now())
+        .count(),
+        "reviews": ToolVersion.objects.filter(
+            tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED
+        ).count(),
     }
 
 
@@ -81,9 +85,13 @@ def shell(request: ConsoleRequest) -> dict[str, Any]:
         ]
         if items:
             context["nav"].append({"label": label, "items": items})
-    tenant = request.tenant  # type: ignore[attr-defined]
-    context["tenants"] = [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants]  # type: ignore[attr-defined]
-    context["roles"] = [Role(role).label for role in request.user.memberships.filter(tenant=tenant).values_list("role", flat=True)]  # type: ignore[union-attr]
+    tenant = request.tenant
+    context["tenants"] = [
+        {"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants
+    ]
+    assert request.user.is_authenticated
+    roles = Membership.objects.filter(tenant=tenant, user=request.user).values_list("role", flat=True)
+    context["roles"] = [Role(role).label for role in roles]
     return context
 
 
@@ -126,7 +134,13 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     }
     counts = waiting(request)
     candidates = [
-        ("consents", "consents.view", gettext("Consents to decide"), reverse("consents") + "?state=requested", "user-check"),
+        (
+            "consents",
+            "consents.view",
+            gettext("Consents to decide"),
+            reverse("consents") + "?state=requested",
+            "user-check",
+        ),
         ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
     ]
     todo = [
@@ -190,4 +204,6 @@ def api_reference(request: HttpRequest) -> HttpResponse:
         for path, item in document["paths"].items()
         for method, operation in item.items()
     ]
-    return render_page(request, "api_reference.html", {"section": "api", "info": document["info"], "operations": operations})
+    return render_page(
+        request, "api_reference.html", {"section": "api", "info": document["info"], "operations": operations}
+    )

@@ -73,7 +73,9 @@ def _people(tenant: Tenant, wanted: dict[str, str]) -> dict[str, Principal]:
     """The people of the demonstration, with the passwords of the credentials file."""
     setup, found = Principal.system("setup", tenant_id=tenant.pk), {}
     for username, (first, last, role) in PEOPLE.items():
-        user, created = get_user_model().objects.get_or_create(username=username, defaults={"first_name": first, "last_name": last})
+        user, created = get_user_model().objects.get_or_create(
+            username=username, defaults={"first_name": first, "last_name": last}
+        )
         if created or not user.check_password(wanted[username]):
             user.set_password(wanted[username])
             user.save(update_fields=["password"])
@@ -102,15 +104,25 @@ def _tools(people: dict[str, Principal]) -> None:
     for path in manifests():
         document = in_step(json.loads(path.read_text()), people["dana"])
         version = registry.submit_version(document=document, by=people["dana"])
-        if version.review_state == VersionState.SUBMITTED and not version.reviews.filter(decided_by=people["olivia"].id).exists():
+        if (
+            version.review_state == VersionState.SUBMITTED
+            and not version.reviews.filter(decided_by=people["olivia"].id).exists()
+        ):
             registry.review_version(
-                version_id=version.pk, decision=Decision.APPROVE, note="Part of the demonstration pack.", by=people["olivia"]
+                version_id=version.pk,
+                decision=Decision.APPROVE,
+                note="Part of the demonstration pack.",
+                by=people["olivia"],
             )
             version.refresh_from_db()
         tool = Tool.objects.get(pk=version.tool_id)
-        fresh = tool.state == ToolState.REGISTERED or (tool.state == ToolState.ENABLED and tool.current_id != version.pk)
+        fresh = tool.state == ToolState.REGISTERED or (
+            tool.state == ToolState.ENABLED and tool.current_id != version.pk
+        )
         if fresh and version.review_state == VersionState.APPROVED:
-            registry.enable_tool(name=tool.name, version_id=version.pk, reason="Part of the demonstration pack.", by=people["olivia"])
+            registry.enable_tool(
+                name=tool.name, version_id=version.pk, reason="Part of the demonstration pack.", by=people["olivia"]
+            )
 
 
 def _key_works(agent: Agent, text: str) -> bool:
@@ -130,7 +142,13 @@ def seed() -> Credentials:
     _tools(people)
     agent = Agent.objects.filter(tenant=tenant, name=AGENT).first() or access.create_agent(name=AGENT, by=operator)
     if not Grant.objects.filter(agent=agent, tools="commerce.*").exists():
-        access.give_grant(agent_id=agent.pk, tools="commerce.*", reason="The demonstration agent sells goods.", calls_limit=10_000, by=operator)
+        access.give_grant(
+            agent_id=agent.pk,
+            tools="commerce.*",
+            reason="The demonstration agent sells goods.",
+            calls_limit=10_000,
+            by=operator,
+        )
     if not _key_works(agent, kept["api_key"]):
         _, kept["api_key"] = access.create_key(agent=agent, scopes=AGENT_SCOPES, by=operator)
         path.write_text(json.dumps(kept, indent=2))

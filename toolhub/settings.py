@@ -72,7 +72,12 @@ TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's sock
 TOOLHUB_POLICY: dict[str, Any] = {
     "version": "default-1",
     "capabilities": {"tmp": 32 * 1024 * 1024, "fs": [], "net": [], "proc": [], "browser": False},
-    "limits": {"timeout_ms": 30_000, "memory_bytes": 512 * 1024 * 1024, "max_bytes_in": 1_048_576, "max_bytes_out": 1_048_576},
+    "limits": {
+        "timeout_ms": 30_000,
+        "memory_bytes": 512 * 1024 * 1024,
+        "max_bytes_in": 1_048_576,
+        "max_bytes_out": 1_048_576,
+    },
     "denied_tools": [],
 }
 

@@ -26,7 +26,11 @@ api = [
     path("tools/<str:tool_id>/preflight", invocations_api.ToolPreflightView.as_view(), name="api_preflight"),
     path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
     path("invocations/<inv:invocation_id>", invocations_api.InvocationView.as_view(), name="api_invocation"),
-    path("evidence/invocations/<inv:invocation_id>", invocations_api.InvocationEvidenceView.as_view(), name="api_evidence"),
+    path(
+        "evidence/invocations/<inv:invocation_id>",
+        invocations_api.InvocationEvidenceView.as_view(),
+        name="api_evidence",
+    ),
     path("consents", consents_api.ConsentListView.as_view(), name="api_consents"),
     path("consents/<cns:consent_id>", access_api.ConsentView.as_view(), name="api_consent"),
     path("grants", access_api.GrantListView.as_view(), name="api_grants"),
@@ -34,7 +38,9 @@ api = [
     path("manifest-schema", registry_api.manifest_schema_view, name="api_manifest_schema"),
     path("errors", catalogue.errors, name="api_errors"),
     path("errors/<str:reason>", catalogue.error, name="api_error"),
-    path("openapi.json", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_openapi"),
+    path(
+        "openapi.json", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_openapi"
+    ),
 ]
 
 urlpatterns = [

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_FILES = 2000

@@ -158,7 +158,7 @@ def _steps(moments: list[float]) -> tuple[tuple[str, float, float], ...]:
 
 def _fileno(stream: IO[bytes] | None) -> int:
     """A descriptor of our own for a stream of the process; the watcher closes it."""
-    assert stream is not None  # noqa: S101 - it was asked for
+    assert stream is not None
     with stream:
         return os.dup(stream.fileno())
 

@@ -29,14 +29,22 @@ class ConsoleRequest(HttpRequest):
     """What views get: a request of a signed-in person within one tenant."""
 
     principal: Principal
+    tenant: Any  # access.Tenant, which the kernel does not know
+    tenants: list[Any]
     htmx: HtmxDetails
     request_id: str
 
 
-def needs(permission: str) -> Callable[[Callable[Concatenate[ConsoleRequest, P], HttpResponse]], Callable[Concatenate[HttpRequest, P], HttpResponse]]:
+def needs(
+    permission: str,
+) -> Callable[
+    [Callable[Concatenate[ConsoleRequest, P], HttpResponse]], Callable[Concatenate[HttpRequest, P], HttpResponse]
+]:
     """The permission of a view. It is checked before the view runs, and read by the guard test."""
 
-    def decorate(view: Callable[Concatenate[ConsoleRequest, P], HttpResponse]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    def decorate(
+        view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
+    ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
         @wraps(view)
         def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             principal: Principal | None = getattr(request, "principal", None)

@@ -65,7 +65,9 @@ def _findings(detail: Any, pointer: str = "") -> list[dict[str, str]]:
 def _of_drf(exception: drf.APIException) -> Problem:
     match exception:
         case drf.ValidationError():
-            return SchemaInvalid("The request does not have the expected shape.", details={"findings": _findings(exception.detail)})
+            return SchemaInvalid(
+                "The request does not have the expected shape.", details={"findings": _findings(exception.detail)}
+            )
         case drf.NotAuthenticated() | drf.AuthenticationFailed():
             return Unauthenticated(str(exception.detail))
         case drf.PermissionDenied():
@@ -158,5 +160,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     log.info("CSRF check failed: %s", reason)
     return respond(
         request,
-        Forbidden("This form was not sent from a page of this hub, or the page was too old. Nothing was changed.", remedy="Reload the page and try again."),
+        Forbidden(
+            "This form was not sent from a page of this hub, or the page was too old. Nothing was changed.",
+            remedy="Reload the page and try again.",
+        ),
     )

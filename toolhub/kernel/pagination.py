@@ -32,7 +32,8 @@ def page_of(queryset: QuerySet[M], *, prefix: str, after: str = "", size: int = 
             queryset = queryset.filter(pk__lt=decode(prefix, after))
         except ValueError as error:
             raise SchemaInvalid(
-                "The page cursor `after` is not one that this list gave out.", details={"findings": [{"pointer": "/after", "message": str(error)}]}
+                "The page cursor `after` is not one that this list gave out.",
+                details={"findings": [{"pointer": "/after", "message": str(error)}]},
             ) from error
     rows = list(queryset.order_by("-pk")[: size + 1])
     more = len(rows) > size

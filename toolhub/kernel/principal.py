@@ -47,6 +47,12 @@ class Principal:
                 details={"missing": permission},
             )
 
+    def agent(self) -> UUID:
+        """The agent's id; raises :class:`Forbidden` for anybody else, since people decide and only agents call."""
+        if self.agent_id is None:
+            raise Forbidden("Only an agent calls tools and asks for consent; people decide.")
+        return self.agent_id
+
     @classmethod
     def system(cls, part: str, *, tenant_id: UUID) -> Principal:
         """The hub itself, acting on behalf of nobody: the sweeper, the seed."""

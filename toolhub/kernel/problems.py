@@ -57,7 +57,12 @@ class Problem(Exception):
     retry_after_s: ClassVar[int | None] = None
 
     def __init__(
-        self, detail: str = "", *, details: dict[str, Any] | None = None, remedy: str = "", retry_after_s: int | None = None
+        self,
+        detail: str = "",
+        *,
+        details: dict[str, Any] | None = None,
+        remedy: str = "",
+        retry_after_s: int | None = None,
     ) -> None:
         self.detail = detail or self.title()
         self.details = details or {}

@@ -15,6 +15,9 @@ class StrictSerializer(serializers.Serializer[Any]):
             unknown = sorted(set(data) - set(self.fields))
             if unknown:
                 raise serializers.ValidationError(
-                    {name[:64]: [f"There is no field with this name. The fields are: {', '.join(self.fields)}."] for name in unknown[:10]}
+                    {
+                        name[:64]: [f"There is no field with this name. The fields are: {', '.join(self.fields)}."]
+                        for name in unknown[:10]
+                    }
                 )
         return super().to_internal_value(data)

@@ -75,9 +75,10 @@ def apply_coupon(
     cap = amount("maximum_discount") if "maximum_discount" in coupon else None
     if coupon.get("free_shipping"):
         return Reduction(coupon["code"], no_reduction(lines).off_lines, min(shipping, cap or shipping))
-    if "amount" in coupon:
-        off = amount("amount")
-    else:
-        off = money.round_money(eligible * Decimal(coupon["percent"]) / 100, currency)
+    off = (
+        amount("amount")
+        if "amount" in coupon
+        else money.round_money(eligible * Decimal(coupon["percent"]) / 100, currency)
+    )
     off = min(off, eligible, cap if cap is not None else off)
     return Reduction(coupon["code"], tuple(money.allocate(off, covered, currency)), money.ZERO)

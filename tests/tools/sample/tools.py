@@ -41,7 +41,10 @@ def not_json(text: str = "") -> Any:
 
 
 def plans(text: str = "") -> dict[str, Any]:
-    return {"text": text, "post_execution_plan": {"steps": [{"tool": "sample.tools.echo", "arguments": {"text": text}}]}}
+    return {
+        "text": text,
+        "post_execution_plan": {"steps": [{"tool": "sample.tools.echo", "arguments": {"text": text}}]},
+    }
 
 
 def out_of_stock(text: str = "") -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_more_of_the_same_from_the_same_place_never_ships_for_less(
         for n in sorted(quantities)
     ]
 
-    assert all(prices[1][id] >= prices[0][id] for id in prices[0].keys() & prices[1].keys())  # noqa: A001
+    assert all(prices[1][id] >= prices[0][id] for id in prices[0].keys() & prices[1].keys())
 
 
 def test_options_come_cheapest_first_and_their_components_add_up(ask: Ask) -> None:

@@ -12,8 +12,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from evidence.keystore import keystore
+from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.current import current_sandbox
-from invocations.sandbox.docker import SandboxUnavailable
 from toolhub.kernel.problems import Problem
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class Command(BaseCommand):
                 said, mark, good = str(error).strip(), "WRONG", False
             self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
         if settings.TOOLHUB_EMBEDDED:
-            self.stdout.write("note   embedded default: one process, SQLite. Row-level security and several hosts need PostgreSQL and Redis.")
+            self.stdout.write(
+                "note   embedded default: one process, SQLite. Row-level security and several hosts need PostgreSQL and Redis."
+            )
         if not good:
             sys.exit(2)

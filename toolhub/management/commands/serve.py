@@ -24,7 +24,9 @@ class Command(BaseCommand):
             )
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            raise CommandError("The database is not up to date. Type `.venv/bin/python manage.py migrate`, or start with `make run`.")
+            raise CommandError(
+                "The database is not up to date. Type `.venv/bin/python manage.py migrate`, or start with `make run`."
+            )
         connection.close()
         host, _, port = settings.TOOLHUB_BIND.rpartition(":")
         with all_parts():

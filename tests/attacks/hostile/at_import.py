@@ -1,0 +1,18 @@
+"""Do harm while being loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+threading.Thread(target=time.sleep, args=(60,)).start()
+os.write(3, b"L")
+sys.modules["json"].dumps = lambda *_, **__: '"forged"'  # type: ignore[assignment]
+sys.exit = lambda *_: None  # type: ignore[assignment]
+os._exit = lambda *_: time.sleep(60)  # type: ignore[assignment]
+
+
+def run() -> list[str]:
+    return []

@@ -1,0 +1,299 @@
+"""Who may open and do what in the console? Every address, for every role, and for people from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from access import consents
+from access.models import Consent, Grant
+from access.roles import ROLE_PERMISSIONS, Role
+from evidence.models import Fact
+from invocations.models import Invocation
+from registry.models import Tool, ToolVersion
+from tests.calls import row_of
+from tests.conftest import make_person
+from tests.routes import api_routes, console_routes
+from toolhub.kernel.ids import new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from access.models import Tenant
+    from tests.calls import Bell
+    from tests.conftest import Caller, Person
+    from tests.routes import Route
+
+pytestmark = pytest.mark.django_db
+
+NOT_GOVERNED = {"healthz", "readyz"}
+
+
+@dataclass(frozen=True, slots=True)
+class Things:
+    """One of everything that an address can name."""
+
+    ids: dict[str, Any]
+
+    def url(self, route: Route) -> str:
+        return reverse(route.name, kwargs={name: self.ids[name] for name in route.takes})
+
+
+@pytest.fixture
+def things(
+    caller: Caller, submit: Callable[..., ToolVersion], enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> Things:
+    """A tool in use, one that waits for its review, a grant, a call and a consent that waits."""
+    enable("echo")
+    waiting = submit("write", side_effect="Write", idempotency="keyed")
+    given = grant("sample.*")
+    call = row_of(caller.invoke("sample.tools.echo", {"text": "canary-77"}))
+    consent = consents.request_consent(
+        tool="sample.tools.write", tool_major=1, purpose="to test", validity_s=60, by=caller.by
+    )
+    fact = Fact.objects.filter(invocation_id=call.pk).first()
+    assert fact is not None
+    return Things(
+        {
+            "name": "sample.tools.echo",
+            "tool_id": "sample.tools.echo",
+            "version_id": waiting.pk,
+            "grant_id": given.pk,
+            "consent_id": consent.pk,
+            "invocation_id": call.pk,
+            "fact_id": fact.pk,
+            "reason": "AUTH.FORBIDDEN",
+        }
+    )
+
+
+def state_of_the_hub() -> list[Any]:
+    """Everything that a person can change, to see that nothing did."""
+    return [
+        list(model.objects.order_by("pk").values())  # type: ignore[attr-defined]
+        for model in (Tool, ToolVersion, Grant, Consent, Invocation)
+    ] + [Fact.objects.exclude(kind="snapshot.read").count()]
+
+
+def ask(client: Client, url: str, **headers: str) -> Any:
+    """GET; or an empty POST where an address takes nothing else."""
+    answer = client.get(url, headers=headers)
+    return client.post(url, headers=headers) if answer.status_code == 405 else answer
+
+
+GOVERNED = [route for route in console_routes() if route.name not in NOT_GOVERNED and route.needs]
+PUBLIC = [route for route in console_routes() if route.name not in NOT_GOVERNED and not route.needs]
+OBJECTS = [route for route in GOVERNED if route.takes]
+
+
+@pytest.mark.req("CARD-3", "CARD-6")
+@pytest.mark.parametrize("htmx", [False, True], ids=["page", "fragment"])
+@pytest.mark.parametrize("role", list(Role))
+def test_a_role_opens_what_it_was_given_and_nothing_else(role: Role, htmx: bool, tenant: Tenant, things: Things) -> None:
+    client = make_person(tenant, "pat", role).client()
+    before = state_of_the_hub()
+    headers = {"HX-Request": "true"} if htmx else {}
+
+    found = {route.name: ask(client, things.url(route), **headers).status_code == 403 for route in GOVERNED}
+
+    assert found == {route.name: route.needs not in ROLE_PERMISSIONS[role] for route in GOVERNED}
+    assert state_of_the_hub() == before  # an empty form changes nothing, whoever sends it
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_page_that_a_role_may_open_renders(role: Role, tenant: Tenant, things: Things) -> None:
+    client = make_person(tenant, "pat", role).client()
+    mine = [route for route in GOVERNED if route.needs in ROLE_PERMISSIONS[role]]
+
+    found = {route.name: ask(client, things.url(route)).status_code for route in mine}
+
+    assert {name: status for name, status in found.items() if status not in (200, 422)} == {}
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_stranger_does_not_find_anything_of_this_tenant(method: str, things: Things, stranger: Person) -> None:
+    client = make_person_with_all_roles(stranger)
+    before = state_of_the_hub()
+
+    found = {route.name: getattr(client, method)(things.url(route)).status_code for route in OBJECTS}
+
+    assert set(found.values()) <= {404, 405}, found
+    assert 404 in found.values()
+    assert state_of_the_hub() == before
+
+
+def make_person_with_all_roles(stranger: Person) -> Client:
+    """Somebody to whom every permission was given, but in another tenant."""
+    tenant = stranger.user.memberships.get().tenant
+    return make_person(tenant, "sue", *Role).client()
+
+
+VALID_FORMS: dict[str, dict[str, str]] = {
+    "grant_revoke": {"reason": "because of a test"},
+    "consent_decide": {"decision": "approve", "reason": "because of a test"},
+    "tool_enable": {"reason": "because of a test"},
+    "tool_pause": {"reason": "because of a test"},
+    "tool_deprecate": {"reason": "because of a test", "sunset_on": "2999-01-01"},
+    "review_decide": {"decision": "approve", "note": "because of a test"},
+    "invocation_values": {"reason": "because of a test"},
+}
+
+
+@pytest.fixture
+def posts(things: Things, operator: Person) -> list[Route]:
+    return [route for route in OBJECTS if operator.client().get(things.url(route)).status_code == 405]
+
+
+def test_every_address_that_changes_an_object_has_a_form_in_this_test(posts: list[Route]) -> None:
+    assert {route.name for route in posts} == set(VALID_FORMS)
+
+
+@pytest.mark.req("TOOLS-22")
+def test_a_stranger_with_a_valid_form_changes_nothing(things: Things, posts: list[Route], stranger: Person) -> None:
+    client = make_person_with_all_roles(stranger)
+    before = state_of_the_hub()
+
+    found = {route.name: client.post(things.url(route), VALID_FORMS[route.name]).status_code for route in posts}
+
+    assert set(found.values()) == {404}, found
+    assert state_of_the_hub() == before
+
+
+def test_an_auditor_with_a_valid_form_decides_nothing(things: Things, posts: list[Route], auditor: Person) -> None:
+    before = state_of_the_hub()
+    client = auditor.client()
+
+    found = {route.name: client.post(things.url(route), VALID_FORMS[route.name]).status_code for route in posts}
+
+    assert found == {route.name: 200 if route.name == "invocation_values" else 403 for route in posts}
+    assert state_of_the_hub() == before
+
+
+def test_an_auditor_sees_no_button_to_decide_with(things: Things, auditor: Person) -> None:
+    client = auditor.client()
+    for route in OBJECTS:
+        answer = client.get(things.url(route))
+        if answer.status_code == 200 and route.name != "invocation":
+            forms = answer.content.decode().split("<main", 1)[1].split("</main", 1)[0].count('method="post"')
+            assert forms == 0, route.name
+
+
+def test_ids_that_name_nothing_are_not_found(things: Things, operator: Person) -> None:
+    client = operator.client()
+    nothing = Things({name: new_id() for name in things.ids} | {"name": "sample.tools.nothing"})
+
+    found = {route.name: ask(client, nothing.url(route)).status_code for route in OBJECTS}
+
+    expected = {name: 403 if name == "invocation_values" else 404 for name in found}
+    assert found == expected
+
+
+def test_people_who_are_not_signed_in_are_sent_to_the_sign_in(things: Things) -> None:
+    client = Client()
+
+    for route in GOVERNED:
+        answer = ask(client, things.url(route))
+        assert answer.status_code == 302, route.name
+        assert answer.headers["Location"].startswith("/sign-in?next="), route.name
+
+
+def test_a_fragment_for_somebody_who_is_not_signed_in_sends_the_whole_page_to_the_sign_in() -> None:
+    answer = Client().get("/invocations", headers={"HX-Request": "true"})
+
+    assert answer.headers["HX-Redirect"].startswith("/sign-in?next=")
+
+
+def test_somebody_of_no_tenant_sees_nothing(things: Things, django_user_model: Any) -> None:
+    client = Client()
+    client.force_login(django_user_model.objects.create_superuser(username="root", password="x" * 16))
+
+    for route in GOVERNED:
+        assert ask(client, things.url(route)).status_code == 302, route.name
+
+
+def test_public_pages_need_nobody() -> None:
+    found = {route.name: ask(Client(), reverse(route.name)).status_code for route in PUBLIC}
+
+    assert found == {
+        "sign_in": 200,
+        "sign_out": 302,
+        "switch_tenant": 302,
+        "theme": 302,
+        "set_language": 302,
+        "api_reference": 200,
+    }
+
+
+def test_an_agents_key_does_not_open_the_console(caller: Caller) -> None:
+    answer = Client().get("/invocations", headers=caller.headers())
+
+    assert answer.status_code == 302
+
+
+# The API: every address by scope, and by tenant.
+
+SCOPED = [route for route in api_routes() if route.api_class is not None and hasattr(route.api_class, "required_scope")]
+
+
+def scopes_of(route: Route) -> dict[str, str]:
+    scope = route.api_class.required_scope
+    methods = [method.upper() for method in ("get", "post") if hasattr(route.api_class, method)]
+    return {method: scope if isinstance(scope, str) else scope[method] for method in methods}
+
+
+@pytest.mark.req("TOOLS-15")
+def test_a_key_without_the_scope_is_refused_everywhere(things: Things, operator: Person) -> None:
+    from tests.conftest import make_caller
+
+    bare = make_caller(operator.by, "bare", scopes=())
+    for route in SCOPED:
+        for method, scope in scopes_of(route).items():
+            answer = Client().generic(
+                method, things.url(route), b"{}", content_type="application/json", headers=bare.headers()
+            )
+            assert answer.status_code == 403, (route.name, method)
+            assert answer.json()["error"]["details"] == {"missing": scope}
+
+
+@pytest.mark.req("TOOLS-22")
+def test_a_foreign_agent_does_not_find_anything_of_this_tenant(things: Things, foreign_caller: Caller) -> None:
+    bodies = {
+        "api_invoke": {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}, "arguments": {}},
+        "api_preflight": {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}, "arguments": {}},
+        "api_grant_revoke": {"reason": "because of a test"},
+    }
+    before = state_of_the_hub()
+
+    for route in SCOPED:
+        if route.takes:
+            for method in scopes_of(route):
+                answer = Client().generic(
+                    method,
+                    things.url(route),
+                    json_bytes(bodies.get(route.name, {})),
+                    content_type="application/json",
+                    headers=foreign_caller.headers(),
+                )
+                assert answer.status_code == 404, (route.name, method, answer.content)
+    assert state_of_the_hub() == before
+
+
+def test_an_agent_does_not_read_the_calls_and_consents_of_its_neighbour(things: Things, operator: Person) -> None:
+    from tests.conftest import make_caller
+
+    neighbour = make_caller(operator.by, "neighbour")
+    for name in ("api_invocation", "api_evidence", "api_consent"):
+        route = next(route for route in SCOPED if route.name == name)
+        assert Client().get(things.url(route), headers=neighbour.headers()).status_code == 404, name
+    assert neighbour.get("/consents").json()["data"]["consents"] == []
+
+
+def json_bytes(value: Any) -> bytes:
+    import json
+
+    return json.dumps(value).encode()

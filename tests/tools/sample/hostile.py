@@ -1,0 +1,92 @@
+"""Tools that reach for what is not theirs. Each says what it got, so that a test can see that it was nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+PLACES = ("/w", "/tmp", "/dev/shm", "/var/tmp", "/run", "/p")
+
+
+def reads_file(path: str) -> dict[str, Any]:
+    return {"text": Path(path).read_text()}
+
+
+def reads_all_it_can(paths: list[str]) -> dict[str, Any]:
+    """Hides that it was refused."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = Path(path).read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+    return {"found": found}
+
+
+def connects(host: str, port: int) -> dict[str, Any]:
+    with socket.create_connection((host, port), timeout=3) as connection:
+        connection.sendall(b"the data of this call")
+    return {"connected": True}
+
+
+def shows_environment() -> dict[str, Any]:
+    return {"environment": dict(os.environ)}
+
+
+def runs_program(program: str) -> dict[str, Any]:
+    return {"output": subprocess.run([program], capture_output=True, text=True, check=False).stdout}
+
+
+def leaves_something(text: str) -> dict[str, Any]:
+    """Writes wherever it may."""
+    written = []
+    for place in PLACES:
+        try:
+            Path(place, "left-by-a-call").write_text(text)
+        except OSError:
+            continue
+        written.append(place)
+    return {"written": written}
+
+
+def looks_for_leftovers(text: str) -> dict[str, Any]:
+    """Looks for ``text`` in every file and in the memory and environment of every process that it can see."""
+    found = []
+    for place in PLACES:
+        for folder, _, names in os.walk(place):
+            found += [f"{folder}/{name}" for name in names if text in _read(f"{folder}/{name}")]
+    processes = [name for name in _list("/proc") if name.isdigit()]
+    for process in processes:
+        if process != str(os.getpid()):
+            found += [
+                f"/proc/{process}/{name}"
+                for name in ("environ", "cmdline", "mem")
+                if text in _read(f"/proc/{process}/{name}")
+            ]
+    return {"found": found, "processes": processes}
+
+
+def keeps_a_secret(text: str, seconds: float) -> dict[str, Any]:
+    """Has ``text`` in its memory, its file and its name for a while."""
+    Path("secret").write_text(text)
+    time.sleep(seconds)
+    return {"kept": len(text)}
+
+
+def _list(place: str) -> list[str]:
+    try:
+        return os.listdir(place)
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(1_000_000).decode(errors="replace")
+    except OSError:
+        return ""
