@@ -58,7 +58,7 @@ def ensure() -> None:
 
 def needed_packages() -> list[str]:
     """What must be installed before :func:`ensure` can do the rest."""
-    return [] if shutil.which("dockerd") or answers() else ["docker.io"]
+    return [] if (shutil.which("docker") and shutil.which("dockerd")) or answers() else ["docker.io"]
 
 
 def processes(name: str) -> list[int]:
