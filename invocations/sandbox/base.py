@@ -141,4 +141,4 @@ class Sandbox(Protocol):
         """One line for ``doctor``: what answers; raises ``SandboxUnavailable`` with a cure if nothing does."""
 
     def close(self) -> None:
-        """End all boxes this process started."""
+        """End all boxes this process started, and start no more."""

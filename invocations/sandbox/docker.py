@@ -76,6 +76,7 @@ class DockerSandbox:
         self._image_id = ""
         self._owner = owner.this_process()
         self._runs: dict[str, _Run] = {}
+        self._closed = False
         self._lock = threading.Lock()
 
     def missing(self, profile: Profile) -> tuple[str, ...]:
@@ -89,12 +90,16 @@ class DockerSandbox:
             return Outcome(Status.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
         run, clock = _Run(), _Clock()
         with self._lock:
+            if self._closed:
+                return Outcome(Status.CANCELLED, error_message="The hub is stopping, so the tool was not run.")
             self._runs[call.name] = run
         stream: AttachedStream | None = None
         try:
             body = _call_body(profile, call)
             with clock.step("create"):
                 run.box = self._create(profile, call)
+            if run.cancelled:  # before there was a box that could be ended
+                return self._outcome(Status.CANCELLED, "The call was cancelled before the tool ran.", run, clock)
             with clock.step("start"):
                 stream, channel = self._start(run.box)
             return self._converse(profile, run, clock, stream, channel, body)
@@ -245,6 +250,7 @@ class DockerSandbox:
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             boxes = [run.box for run in self._runs.values() if run.box]
             for run in self._runs.values():
                 run.cancelled = True

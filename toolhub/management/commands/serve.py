@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import contextlib
+import signal
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from django.conf import settings
@@ -10,7 +13,19 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from invocations.sandbox.current import current_sandbox
 from toolhub.embedded import all_parts
+
+if TYPE_CHECKING:
+    import socket
+
+
+class Server(uvicorn.Server):
+    """Ends the running calls before it waits for requests: their callers then get an answer, and nobody waits for a tool."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await asyncio.to_thread(current_sandbox().close)
+        await super().shutdown(sockets)
 
 
 class Command(BaseCommand):
@@ -29,9 +44,8 @@ class Command(BaseCommand):
             )
         connection.close()
         host, _, port = settings.TOOLHUB_BIND.rpartition(":")
-        with all_parts():
-            self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)")
-            uvicorn.run(
+        server = Server(
+            uvicorn.Config(
                 "toolhub.asgi:application",
                 host=host.strip("[]"),
                 port=int(port),
@@ -40,4 +54,10 @@ class Command(BaseCommand):
                 server_header=False,
                 timeout_graceful_shutdown=5,
             )
+        )
+        # Uvicorn sends itself the signal again when it has ended; SIGTERM must leave time for the other parts, as Ctrl-C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with all_parts(), contextlib.suppress(KeyboardInterrupt):
+            self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)")
+            server.run()
         self.stdout.write("Stopped.")
