@@ -11,16 +11,16 @@ from typing import Any
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
-django.setup()
+django.setup()  # models can be imported only from here on
 
-from django.contrib.auth import get_user_model
+from django.contrib.auth import get_user_model  # noqa: E402
 
-from access import services as access
-from access.middleware import principal_of_user
-from access.models import Agent, Tenant
-from registry import services as registry
-from registry.models import Decision
-from tests.manifests import manifest
+from access import services as access  # noqa: E402
+from access.middleware import principal_of_user  # noqa: E402
+from access.models import Agent, Tenant  # noqa: E402
+from registry import services as registry  # noqa: E402
+from registry.models import Decision  # noqa: E402
+from tests.manifests import manifest  # noqa: E402
 
 LONG_MS = 30_000
 TOOLS: dict[str, dict[str, Any]] = {

@@ -79,7 +79,7 @@ def keeps_a_secret(text: str, seconds: float) -> dict[str, Any]:
 
 def _list(place: str) -> list[str]:
     try:
-        return os.listdir(place)
+        return [entry.name for entry in Path(place).iterdir()]
     except OSError:
         return []
 
