@@ -63,8 +63,9 @@ def sources_of(invocation: Invocation) -> tuple[Source, ...]:
     )
 
 
-def warnings_of(invocation: Invocation) -> tuple[str, ...]:
-    warnings = list(invocation.warnings)
+def warnings_of(invocation: Invocation, said: list[str]) -> tuple[str, ...]:
+    """What the tool said, and what the hub adds."""
+    warnings = list(said)
     tool = invocation.version.tool if invocation.version else None
     if tool is not None and tool.state == "deprecated":
         warnings.append(f"{tool.name} is deprecated and answers until {tool.sunset_on}. {tool.state_reason}")
@@ -86,7 +87,7 @@ def answer_of(
         )
     return ResponseEnvelope(
         data=value.get("data"),
-        warnings=warnings_of(invocation),
+        warnings=warnings_of(invocation, value.get("warnings", [])),
         error=problem,
         ttl_seconds=invocation.ttl_seconds,
         evidence=Evidence(snapshot_id=output.wire_id if output else None, sources=sources_of(invocation)),

@@ -76,7 +76,7 @@ class ToolPreflightView(APIView):
     )
     def post(self, request: Request, tool_id: str) -> HttpResponse:
         call = read_call(request, tool_id)
-        tool, preflight, log = services.preflight_call(call, by=caller(request))
+        preflight, log = services.preflight_call(call, by=caller(request))
         problem = preflight.problem
         data: dict[str, Any] = {
             "allow": problem is None,
@@ -90,8 +90,8 @@ class ToolPreflightView(APIView):
                 }
                 for step in log.steps
             ],
-            "tool": tool.name,
-            "version": tool.current.version if tool.current else None,
+            "tool": call.tool,
+            "version": preflight.version.version if preflight.version else None,
             "profile": preflight.profile.to_json() if preflight.profile else None,
             "profile_hash": preflight.profile_hash or None,
             "profile_explanation": preflight.explanation,

@@ -25,6 +25,8 @@ from toolhub.kernel.problems import Problem, by_reason
 from toolhub.kernel.telemetry import trace_id_of
 
 if TYPE_CHECKING:
+    from django.db.models import Q
+
     from invocations.sandbox.base import Outcome
 
 NOTHING = object()
@@ -82,8 +84,10 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             "max_rss_bytes": outcome.max_rss_bytes,
             "result_bytes": outcome.result_bytes,
         }
-        if outcome.blocked or outcome.attempts:
-            data["blocked"] = sorted({*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])})[:20]
+        reached_for = {*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])}
+        if reached_for:
+            # Only the kinds: what a tool reaches for is its own word and could spell out a value. The rest is sealed.
+            data["blocked"] = sorted({each.partition(":")[0][:16] for each in reached_for})
     return data
 
 
@@ -92,7 +96,7 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
     said: dict[str, Any] = {}
     if ending.output is not NOTHING:
-        value = {"data": ending.output, "post_execution_plan": ending.post_execution_plan}
+        value = {"data": ending.output, "post_execution_plan": ending.post_execution_plan, "warnings": ending.warnings}
         snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
         said["output"] = {
             "commit": snapshot.commitment,
@@ -110,7 +114,7 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
         }
         evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value)
     outcome = ending.outcome
-    if outcome is not None and (outcome.stdout or outcome.stderr or outcome.error_message):
+    if outcome is not None and (outcome.stdout or outcome.stderr or outcome.error_message or outcome.attempts):
         logs = {
             "stdout": outcome.stdout,
             "stderr": outcome.stderr,
@@ -138,10 +142,11 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
     )
 
 
-def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int | None = None) -> bool:
+def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:
     """End a call that has begun. False when somebody else ended it first; then nothing is written.
 
-    ``attempt`` is the fencing token when a worker ends its own run.
+    ``attempt`` is the fencing token: the run that is ended, 0 for a call that no worker has claimed. ``only`` narrows it
+    further, to what the caller has seen and decided on.
     """
     now = datetime.now(UTC)
     with transaction.atomic():
@@ -149,10 +154,10 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             invocation.pk,
             to=ending.state,
             attempt=attempt,
+            only=only,
             finished_at=now,
             lease_until=None,
             reason=ending.problem.reason if ending.problem else "",
-            warnings=ending.warnings,
             ttl_seconds=ending.ttl_seconds,
             sources=ending.sources,
             output_digest="" if ending.output is NOTHING else digest(ending.output),

@@ -22,7 +22,7 @@ from django.db.models import F
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import Ending, finish, principal_of_agent
-from invocations.models import Attempt, Invocation, State
+from invocations.models import Attempt, Invocation, State, box_name
 from invocations.outcomes import ending_of
 from invocations.problems import BuildChanged
 from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
@@ -144,10 +144,6 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         context=context,
         labels={"toolhub.tool": invocation.tool},
     )
-
-
-def box_name(invocation: Invocation) -> str:
-    return f"{invocation.wire_id}-{invocation.attempt}"
 
 
 def execute(invocation: Invocation) -> Ending:

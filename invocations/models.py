@@ -67,12 +67,10 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
         mine = self.filter(tenant_id=principal.tenant_id)
         return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
 
-    def move(self, invocation_id: UUID, *, to: State, attempt: int | None = None, **changes: object) -> bool:
-        """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of a worker."""
+    def move(self, invocation_id: UUID, *, to: State, attempt: int, only: Q | None = None, **changes: object) -> bool:
+        """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of the run."""
         allowed = [state for state, following in TRANSITIONS.items() if to in following]
-        rows = self.filter(pk=invocation_id, state__in=allowed)
-        if attempt is not None:
-            rows = rows.filter(attempt=attempt)
+        rows = self.filter(only or Q(), pk=invocation_id, state__in=allowed, attempt=attempt)
         return rows.update(state=to, **changes) == 1
 
 
@@ -106,7 +104,6 @@ class Invocation(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=64, blank=True)  # of the problem, when there is one
-    warnings = models.JSONField(default=list)
     ttl_seconds = models.PositiveIntegerField(null=True)
     sources = models.JSONField(default=list)
     output_digest = models.CharField(max_length=71, blank=True)
@@ -152,6 +149,11 @@ class Invocation(models.Model):
     @property
     def duration_ms(self) -> float | None:
         return (self.finished_at - self.created_at).total_seconds() * 1000 if self.finished_at else None
+
+
+def box_name(invocation: Invocation) -> str:
+    """What the sandbox calls the run of the current attempt; unique, so that it can be ended from anywhere."""
+    return f"{invocation.wire_id}-{invocation.attempt}"
 
 
 class Attempt(models.Model):

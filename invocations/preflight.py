@@ -20,6 +20,7 @@ from invocations.sandbox.base import Limits, Profile
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import SKIPPED, StepLog
 from registry.checks import compile_schema
+from registry.selectors import check_callable
 from toolhub.kernel.canonical import encoded
 from toolhub.kernel.problems import Problem, SchemaInvalid, TooLarge
 
@@ -27,19 +28,21 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
     from access.models import Consent
-    from registry.models import ToolVersion
+    from registry.models import Tool, ToolVersion
     from toolhub.kernel.principal import Principal
 
-STEPS = ("input_schema", "grant", "quota", "consent", "profile", "sandbox_guard")
+STEPS = ("tool", "input_schema", "grant", "quota", "consent", "profile", "sandbox_guard")
+PREFIX = "preflight."
 MAX_FINDINGS = 20
 LEAST_TMP = 4096  # a tmpfs of size 0 would be one without a limit
 
 
 @dataclass(slots=True)
 class Preflight:
-    """What was decided. ``problem`` is None exactly when the call may be made."""
+    """What was decided. ``problem`` is None exactly when the call may be made; ``version`` is what it would run."""
 
     policy: Policy
+    version: ToolVersion | None = None
     problem: Problem | None = None
     refused_at: str = ""
     grant: Grant | None = None
@@ -48,6 +51,11 @@ class Preflight:
     explanation: list[dict[str, str]] = field(default_factory=list)
     budget: dict[str, Any] = field(default_factory=dict)
     obligations: list[dict[str, Any]] = field(default_factory=list)
+
+    def checked_version(self) -> ToolVersion:
+        """The version of a call that may be made."""
+        assert self.version is not None
+        return self.version
 
     @property
     def profile_hash(self) -> str:
@@ -209,44 +217,45 @@ def check_sandbox_guard(
 
 
 def run_preflight(
-    version: ToolVersion, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog
+    tool: Tool, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog
 ) -> Preflight:
     """Go through all steps until one refuses; ``log`` gets each of them, also those that were skipped."""
-    result = Preflight(policy=current_policy())
-    tool_id, manifest = version.tool.name, version.view
-    current = ""
+    result = Preflight(policy=current_policy(), version=tool.current)
     try:
-        current = "input_schema"
-        with log.step(f"preflight.{current}"):
-            check_input(version, arguments)
-        current = "grant"
-        with log.step(f"preflight.{current}") as told:
-            grants = check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=tool_id, now=now)
-            result.grant = grants[0]
-            told["note"] = grants[0].tools
-        current = "quota"
-        with log.step(f"preflight.{current}"):
-            result.grant, result.budget = check_quota(grants, now)
-        current = "consent"
-        with log.step(f"preflight.{current}") as told:
-            if manifest.needs_consent and not dry_run:
-                result.consent = consents.check_has_consent(
-                    agent_id=by.agent(), tool=tool_id, tool_major=manifest.major
-                )
-                told["note"] = result.consent.wire_id
-            else:
-                told["note"] = "dry run" if manifest.needs_consent else "not needed"
-        current = "profile"
-        with log.step(f"preflight.{current}"):
-            check_policy_allows(result.policy, tool_id=tool_id)
-            result.profile, result.explanation = effective_profile(
-                version, result.grant, result.policy, dry_run=dry_run
-            )
-        current = "sandbox_guard"
-        with log.step(f"preflight.{current}"):
-            check_sandbox_guard(version, result.profile, result.explanation, dry_run=dry_run)
+        _decide(result, tool, arguments, by=by, dry_run=dry_run, now=now, log=log)
     except Problem as problem:
-        result.problem, result.refused_at = problem, current
-        for name in STEPS[STEPS.index(current) + 1 :]:
-            log.add(f"preflight.{name}", "control", log.now_ms(), log.now_ms(), status=SKIPPED)
+        result.problem = problem
+        reached = [step["name"].removeprefix(PREFIX) for step in log.steps if step["name"].startswith(PREFIX)]
+        result.refused_at = reached[-1]
+        for name in STEPS[len(reached) :]:
+            log.add(PREFIX + name, "control", log.now_ms(), log.now_ms(), status=SKIPPED)
     return result
+
+
+def _decide(
+    result: Preflight, tool: Tool, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog
+) -> None:
+    """The steps in their order; the first problem ends it."""
+    with log.step(PREFIX + "tool") as told:
+        version = check_callable(tool)
+        version.tool = tool
+        told["note"] = version.version
+    manifest = version.view
+    with log.step(PREFIX + "input_schema"):
+        check_input(version, arguments)
+    with log.step(PREFIX + "grant") as told:
+        grants = check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=tool.name, now=now)
+        result.grant, told["note"] = grants[0], grants[0].tools
+    with log.step(PREFIX + "quota"):
+        result.grant, result.budget = check_quota(grants, now)
+    with log.step(PREFIX + "consent") as told:
+        if manifest.needs_consent and not dry_run:
+            result.consent = consents.check_has_consent(agent_id=by.agent(), tool=tool.name, tool_major=manifest.major)
+            told["note"] = result.consent.wire_id
+        else:
+            told["note"] = "dry run" if manifest.needs_consent else "not needed"
+    with log.step(PREFIX + "profile"):
+        check_policy_allows(result.policy, tool_id=tool.name)
+        result.profile, result.explanation = effective_profile(version, result.grant, result.policy, dry_run=dry_run)
+    with log.step(PREFIX + "sandbox_guard"):
+        check_sandbox_guard(version, result.profile, result.explanation, dry_run=dry_run)

@@ -27,7 +27,7 @@ from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, Qu
 from invocations.steps import StepLog
 from invocations.summaries import shape_of
 from invocations.waker import waker
-from registry.selectors import check_callable, get_tool
+from registry.selectors import get_tool
 from toolhub.kernel.canonical import encoded
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import new_id
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.models import Grant
-    from registry.models import Tool, ToolVersion
+    from registry.models import ToolVersion
     from toolhub.kernel.envelopes import RequestEnvelope
     from toolhub.kernel.principal import Principal
 
@@ -241,7 +241,6 @@ def consume_quota(grant: Grant, now: datetime) -> None:
 def accept(
     call: Call,
     preflight: Preflight,
-    version: ToolVersion,
     fingerprints: dict[str, str],
     *,
     by: Principal,
@@ -251,24 +250,18 @@ def accept(
     """Row, Begin, pending row, outbox row and the quota, all or nothing. The quota comes last: its row is contended."""
     assert preflight.grant is not None
     invocation = _write_begin(
-        call, fingerprints, by=by, state=State.QUEUED, version=version, preflight=preflight, log=log, id=id
+        call, fingerprints, by=by, state=State.QUEUED, version=preflight.version, preflight=preflight, log=log, id=id
     )
     queue.put_in_outbox(id)
     consume_quota(preflight.grant, log.created_at)
     return invocation
 
 
-def preflight_call(call: Call, *, by: Principal) -> tuple[Tool, Preflight, StepLog]:
+def preflight_call(call: Call, *, by: Principal) -> tuple[Preflight, StepLog]:
     """Only the decision; nothing is written."""
     tool = get_tool(call.tool, tenant_id=by.tenant_id)
     log = StepLog(datetime.now(UTC))
-    version = check_callable(tool)
-    version.tool = tool
-    return (
-        tool,
-        run_preflight(version, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log),
-        log,
-    )
+    return run_preflight(tool, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log), log
 
 
 class Refused(Exception):
@@ -282,40 +275,37 @@ class Refused(Exception):
 def invoke(call: Call, *, by: Principal) -> Answered:
     """Make a call and wait for its end, as long as the caller may be kept waiting.
 
-    Raises :class:`Refused` when preflight says no, and a plain problem when no call came about (unknown tool, reused key).
+    Raises :class:`Refused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
     by.agent()
     log = StepLog(datetime.now(UTC))
     tool = get_tool(call.tool, tenant_id=by.tenant_id)
     fingerprints = _fingerprints(call, by)
-    earlier = find_earlier(call, fingerprints, by=by)
-    if earlier is not None:
-        return replay(earlier, by=by)
-    version: ToolVersion | None = tool.current
     preflight: Preflight | None = None
     id = new_id()
     with waker().listen(id) as wait:
         try:
-            with log.step("tool.resolve") as told:
-                version = check_callable(tool)
-                version.tool = tool
-                told["note"] = version.version
+            earlier = find_earlier(call, fingerprints, by=by)
+            if earlier is not None:
+                return replay(earlier, by=by)
             preflight = run_preflight(
-                version, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log
+                tool, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log
             )
             if preflight.problem is not None:
                 raise preflight.problem
-            invocation = accept(call, preflight, version, fingerprints, by=by, log=log, id=id)
-        except IntegrityError:
-            earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other one has it
-            if earlier is None:
-                raise
-            return replay(earlier, by=by)
+            try:
+                invocation = accept(call, preflight, fingerprints, by=by, log=log, id=id)
+            except IntegrityError:
+                earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
+                if earlier is None:
+                    raise
+                return replay(earlier, by=by)
         except Problem as problem:
+            version = preflight.version if preflight else tool.current
             denied = record_denied(call, problem, fingerprints, by=by, version=version, preflight=preflight, log=log)
             raise Refused(problem, denied, preflight) from problem
         ring(invocation)
-        if not (call.respond_async or version.view.is_async):
+        if not (call.respond_async or preflight.checked_version().view.is_async):
             wait_for_end(id, wait)
     return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
 
@@ -334,11 +324,15 @@ def replay(earlier: Invocation, *, by: Principal) -> Answered:
 
 
 def ring(invocation: Invocation) -> None:
-    """Send the message of an accepted call; when the broker does not answer, cancel the call rather than run it later unasked."""
+    """Send the message of an accepted call; when the broker does not answer, cancel the call rather than run it later unasked.
+
+    A broker may take a message and fail to say so: a call that a worker has claimed meanwhile is left to it.
+    """
     if queue.relay(invocation_id=invocation.pk):
         return
     problem = QueueUnavailable(remedy="Try again in a few seconds. Nothing has run.")
-    finish(invocation, Ending(state=State.CANCELLED, problem=problem), actor=principal_of_agent(invocation))
+    ending = Ending(state=State.CANCELLED, problem=problem)
+    finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0)
 
 
 def wait_for_end(invocation_id: UUID, wait: Any) -> None:

@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef, Q
 from access.consents import expire_consents
 from invocations import queue
 from invocations.endings import Ending, finish
-from invocations.models import Invocation, Outbox, State
+from invocations.models import Invocation, Outbox, State, box_name
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.sandbox.current import current_sandbox
 from toolhub.kernel.db import release_connection
@@ -51,14 +51,17 @@ def close_one(invocation_id: UUID) -> bool:
             state=State.TIMED_OUT, problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers.")
         )
     else:
-        current_sandbox().kill(f"{invocation.wire_id}-{invocation.attempt}")
         ending = Ending(
             state=State.OUTCOME_UNKNOWN,
             problem=OutcomeUnknown(remedy="Check whether the effect took place before you call again."),
         )
     actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
-    won = finish(invocation, ending, actor=actor, attempt=invocation.attempt)
+    # A heartbeat that comes now wins: the call is only closed with the lease that was seen to have run out.
+    seen = Q(state=invocation.state, lease_until=invocation.lease_until)
+    won = finish(invocation, ending, actor=actor, attempt=invocation.attempt, only=seen)
     if won:
+        if invocation.attempt:
+            current_sandbox().kill(box_name(invocation))
         log.warning("%s was closed as %s", invocation.wire_id, ending.state)
     return won
 

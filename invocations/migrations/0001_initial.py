@@ -1,5 +1,4 @@
 
-
 import django.db.models.deletion
 import toolhub.kernel.ids
 from django.db import migrations, models
@@ -40,7 +39,6 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('reason', models.CharField(blank=True, max_length=64)),
-                ('warnings', models.JSONField(default=list)),
                 ('ttl_seconds', models.PositiveIntegerField(null=True)),
                 ('sources', models.JSONField(default=list)),
                 ('output_digest', models.CharField(blank=True, max_length=71)),

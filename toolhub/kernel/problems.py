@@ -165,7 +165,7 @@ class SchemaInvalid(Problem):
 
 
 class DatabaseUnavailable(Problem):
-    """The database does not answer, so nothing can be decided or recorded; nothing was changed."""
+    """The database does not answer, so nothing can be decided or recorded now."""
 
     reason, code, status = "EVIDENCE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
