@@ -1,0 +1,333 @@
+"""What does toolhub do? Told over REST against a running hub, step by step, with real answers. `make demo` runs it.
+
+Uses what `make run` has left in the data directory (``demo-credentials.json``) and the standard library. The consent is
+approved the way a person does it: through the console's form, with a session and a CSRF token. May be run again and again.
+
+Exit status: 0 the story held; 1 no hub, or no credentials for it; 2 the hub answered something else than the story says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+OPERATOR = "olivia"
+WAIT_S = 70
+QUOTE = "commerce.pricing.get_realtime_quote"
+ORDER = "commerce.checkout.create_draft_order"
+BERLIN = {"country": "DE", "postal_code": "10115", "city": "Berlin"}
+LINES = [{"sku": "HEADPHONES-ANC", "quantity": 1}]
+
+Json = dict[str, Any]
+
+
+class CannotRun(Exception):
+    """There is no hub to tell the story with. The message says what to do."""
+
+
+class StoryBroken(Exception):
+    """The hub answered, but not what the story says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: Json
+    ms: float
+
+    @property
+    def reason(self) -> str:
+        return str((self.body.get("error") or {}).get("reason", ""))
+
+    @property
+    def call_id(self) -> str:
+        return str(self.body["call"]["call_id"])
+
+
+def _opener(base: str, *handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    """A hub on this machine is never asked for through a proxy."""
+    local = urllib.parse.urlsplit(base).hostname in ("127.0.0.1", "localhost", "::1", "0.0.0.0")
+    return urllib.request.build_opener(*handlers, *([urllib.request.ProxyHandler({})] if local else []))
+
+
+def _open(opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> tuple[int, dict[str, str], bytes]:
+    try:
+        with opener.open(request, timeout=WAIT_S) as response:
+            return response.status, dict(response.headers), response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, dict(error.headers), error.read()
+    except (urllib.error.URLError, OSError) as error:
+        raise CannotRun(f"No hub answers at {request.full_url}: {error}. Start one with `make run`.") from error
+
+
+class Agent:
+    """The REST API with an agent's key."""
+
+    def __init__(self, base: str, key: str) -> None:
+        self.base, self._key, self._count = base, key, 0
+        self._run = f"demo-{time.time_ns() // 1_000_000:x}"
+        self._opener = _opener(base)
+
+    def ask(self, method: str, path: str, body: Json | None = None, headers: dict[str, str] | None = None) -> Answer:
+        sent = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"} | (headers or {})
+        data = None if body is None else json.dumps(body).encode()
+        begun = time.perf_counter()
+        status, got, raw = _open(
+            self._opener, urllib.request.Request(self.base + path, data=data, headers=sent, method=method)
+        )
+        ms = (time.perf_counter() - begun) * 1000
+        try:
+            return Answer(status, got, json.loads(raw), ms)
+        except ValueError as error:
+            raise StoryBroken(f"{method} {path} answered {status} with something that is not JSON.") from error
+
+    def envelope(self, arguments: Json) -> Json:
+        self._count += 1
+        actor = {"type": "agent", "id": "shopping-assistant"}
+        return {
+            "request_id": f"{self._run}-{self._count}",
+            "actor": actor,
+            "currency": "EUR",
+            "arguments": arguments,
+        }
+
+    def call(self, tool: str, arguments: Json, *, key: str = "") -> Answer:
+        headers = {"Idempotency-Key": key} if key else {}
+        return self.ask("POST", f"/api/v1/tools/{tool}/invoke", self.envelope(arguments), headers)
+
+
+class Person:
+    """The console in a browser without JavaScript: cookies, forms, CSRF tokens."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._opener = _opener(base, urllib.request.HTTPCookieProcessor(CookieJar()))
+
+    def _get(self, path: str) -> str:
+        status, _, raw = _open(self._opener, urllib.request.Request(self._base + path))
+        if status != 200:
+            raise StoryBroken(f"The console answered {status} for {path}.")
+        return raw.decode()
+
+    def submit(self, page: str, action: str, fields: dict[str, str]) -> None:
+        """Open ``page`` and send its form to ``action``."""
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', self._get(page))
+        if token is None:
+            raise StoryBroken(f"The page {page} holds no form.")
+        data = urllib.parse.urlencode(fields | {"csrfmiddlewaretoken": html.unescape(token[1])}).encode()
+        request = urllib.request.Request(self._base + action, data=data, headers={"Referer": self._base + page})
+        status, _, _ = _open(self._opener, request)
+        if status != 200:
+            raise StoryBroken(f"The console answered {status} for the form at {page}.")
+
+    def sign_in(self, name: str, password: str) -> None:
+        self.submit("/sign-in", "/sign-in", {"username": name, "password": password})
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+class Steps:
+    """Numbered headings."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def __call__(self, title: str) -> None:
+        self._number += 1
+        say(f"\n{self._number:2}. {title}")
+
+
+def show(label: str, value: Any) -> None:
+    say(f"      {label:<14} {value}")
+
+
+def brief(data: Json, *names: str) -> str:
+    """The parts of an answer that tell the story."""
+    return ", ".join(f"{name} {data[name]}" for name in names if name in data)
+
+
+def expect(answer: Answer, status: int, *, reason: str = "") -> Answer:
+    if answer.status != status or answer.reason != reason:
+        problem = json.dumps(answer.body.get("error") or answer.body, ensure_ascii=False)[:600]
+        raise StoryBroken(f"Expected {status} {reason or 'without a problem'}, got {answer.status}: {problem}")
+    show("answered", f"{answer.status} in {answer.ms:.0f} ms" + (f", {answer.reason}" if reason else ""))
+    return answer
+
+
+def refusal(answer: Answer) -> None:
+    error = answer.body["error"]
+    show("code", error["code"])
+    show("message", error["message"])
+    if error.get("remedy"):
+        show("remedy", error["remedy"])
+
+
+def shop(step: Steps, agent: Agent) -> Json:
+    """The calls that need a grant and nothing else. Returns the total of the cart."""
+    step("The agent looks which tools there are.")
+    tools = expect(agent.ask("GET", "/api/v1/tools"), 200).body["data"]["tools"]
+    for tool in sorted(tools, key=lambda each: str(each["id"])):
+        consent = "  needs consent" if tool["needs_consent"] else ""
+        say(f"        {tool['id']:<42} {tool['side_effect']}{consent}")
+
+    step("It asks whether a call would be allowed. Nothing runs.")
+    asked = agent.envelope({"sku": "HEADPHONES-ANC", "quantity": 1, "currency": "EUR"})
+    verdict = expect(agent.ask("POST", f"/api/v1/tools/{QUOTE}/preflight", asked), 200).body["data"]
+    show("allow", verdict["allow"])
+    show("steps", ", ".join(f"{each['name']} {each['ms']:.2f} ms" for each in verdict["steps"]))
+    show("profile", verdict["profile_hash"])
+
+    step("A quote. The tool runs in a container of its own, without a network.")
+    quote = expect(agent.call(QUOTE, {"sku": "HEADPHONES-ANC", "quantity": 1, "currency": "EUR"}), 200).body
+    show("data", brief(quote["data"], "name", "unit_price", "currency", "total"))
+    show("fresh for", f"{quote['ttl_seconds']} s")
+    show("rests on", ", ".join(f"{each['name']} {each.get('version', '')}" for each in quote["evidence"]["sources"]))
+
+    step("Ways to ship it to Berlin.")
+    wanted = {"destination": BERLIN, "items": LINES, "currency": "EUR"}
+    options = expect(agent.call("commerce.shipping.quote_options", wanted), 200).body["data"]["options"]
+    for option in options[:3]:
+        say(f"        {option['id']:<32} {option['price']}")
+
+    step("Duties and taxes.")
+    wanted = {"destination": {"country": "DE"}, "items": LINES, "currency": "EUR", "ship_from": "NL"}
+    taxes = expect(agent.call("commerce.tax.estimate_duties_and_taxes", wanted), 200).body["data"]
+    show("data", brief(taxes | taxes["totals"], "total", "currency", "incoterm"))
+    for charge in taxes["charges"]:
+        show(charge["kind"], f"{charge['amount']} by rule {charge['rule_id']}, version {charge['rule_version']}")
+
+    step("Beef jerky to Australia: a rule of the tool says no, and which.")
+    forbidden = {"destination_country": "AU", "sku": "JERKY-BEEF", "enforce": True}
+    refusal(expect(agent.call("commerce.compliance.check_item", forbidden), 403, reason="DOMAIN.COMPLIANCE_BLOCKED"))
+
+    step("The total of the cart.")
+    cart = {"lines": LINES, "destination": BERLIN, "shipping_option_id": options[0]["id"], "currency": "EUR"}
+    total: Json = expect(agent.call("commerce.checkout.compute_total", cart), 200).body["data"]
+    show("total", f"{total['total']} {total['currency']}")
+    return cart | {"expected_total": total["total"]}
+
+
+def forget_old_consents(agent: Agent, person: Person) -> None:
+    """Revoke what an earlier telling has left, so that this one starts where the first did."""
+    for consent in agent.ask("GET", "/api/v1/consents").body["data"]["consents"]:
+        if consent["tool"] == ORDER and consent["state"] == "approved":
+            page = f"/consents/{consent['id']}"
+            fields = {"decision": "revoke", "reason": "The demonstration is told from its beginning."}
+            person.submit(page, f"{page}/decision", fields)
+            say(f"    (the consent {consent['id']} of an earlier telling was revoked)")
+
+
+def order(step: Steps, agent: Agent, person: Person, cart: Json) -> Answer:
+    """The call that writes: refused, asked for, approved, made, made again."""
+    forget_old_consents(agent, person)
+    arguments = cart | {"destination": BERLIN | {"recipient": "A. Buyer", "line1": "1 Example Street"}}
+    key = f"order-{time.time_ns():x}"
+
+    step("A draft order writes something, so a person must agree first. Nobody has.")
+    refused = expect(agent.call(ORDER, arguments, key=key), 403, reason="POLICY.CONSENT_REQUIRED")
+    refusal(refused)
+    show("refused at", refused.body["call"]["refused_at"])
+
+    step("The agent asks for consent and says what for.")
+    wanted = {"tool": ORDER, "purpose": "Draft the order that the user has in the cart."}
+    consent = expect(agent.ask("POST", "/api/v1/consents", wanted), 201).body["data"]
+    show("consent", f"{consent['id']} ({consent['state']})")
+
+    step("Olivia, an operator, approves it in the console, with a reason.")
+    page = f"/consents/{consent['id']}"
+    person.submit(page, f"{page}/decision", {"decision": "approve", "reason": "The user asked for this order."})
+    state = expect(agent.ask("GET", f"/api/v1/consents/{consent['id']}"), 200).body["data"]
+    if state["state"] != "approved":
+        raise StoryBroken(f"The consent is {state['state']}, not approved.")
+    show("consent", f"{state['state']} until {state['expires_at']}")
+
+    step("The same call again, now with a consent.")
+    made = expect(agent.call(ORDER, arguments, key=key), 200)
+    show("draft order", made.body["data"]["draft_order_id"])
+    show("call", made.call_id)
+
+    step("And once more with the same Idempotency-Key: the first answer comes back, nothing runs.")
+    again = expect(agent.call(ORDER, arguments, key=key), 200)
+    show("replayed", again.headers.get("Idempotency-Replayed", "no"))
+    show("same call", again.call_id == made.call_id and again.body["data"] == made.body["data"])
+    if again.call_id != made.call_id:
+        raise StoryBroken("The second call was another call.")
+    return made
+
+
+def prove(step: Steps, agent: Agent, made: Answer) -> None:
+    """Fetch the facts of the call and compute their hashes here."""
+    step("The evidence of that call: exactly one Begin and one End, hashed again on this side.")
+    answer = expect(agent.ask("GET", f"/api/v1/evidence/invocations/{made.call_id}"), 200)
+    facts = answer.body["data"]["facts"]
+    for fact in facts:
+        computed = hashlib.sha256(b"\x00" + fact["leaf"].encode()).hexdigest()
+        same = computed == fact["leaf_hash"]
+        say(f"        {fact['kind']:<20} {computed}  {'matches' if same else 'DIFFERS from ' + fact['leaf_hash']}")
+        if not same:
+            raise StoryBroken(f"The leaf hash of {fact['id']} is not the SHA-256 of its leaf.")
+    kinds = [fact["kind"] for fact in facts]
+    if kinds.count("invocation.began") != 1 or kinds.count("invocation.ended") != 1:
+        raise StoryBroken(f"The call has the facts {kinds}.")
+    end = json.loads(next(fact["leaf"] for fact in facts if fact["kind"] == "invocation.ended"))
+    show("outcome", end["outcome"])
+    show("output", f"{end['data']['output']['commit']} (a commitment; the value is in a sealed snapshot)")
+    show("build", end["data"]["tool"]["build"])
+
+
+def connect() -> tuple[str, dict[str, Any]]:
+    """The hub's address and the credentials that `make run` wrote."""
+    bind = os.environ.get("TOOLHUB_BIND", "127.0.0.1:8000")
+    base = os.environ.get("TOOLHUB_PUBLIC_URL", f"http://{bind}").rstrip("/")
+    path = Path(os.environ.get("TOOLHUB_DATA_DIR", ROOT / "var")) / "demo-credentials.json"
+    try:
+        credentials: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CannotRun(
+            f"{path} cannot be read ({error}). `make run` writes it; TOOLHUB_DATA_DIR says where."
+        ) from error
+    return base, credentials
+
+
+def main() -> int:
+    try:
+        base, credentials = connect()
+        agent, person, step = Agent(base, credentials["api_key"]), Person(base), Steps()
+        say(f"toolhub at {base}, told by the agent shopping-assistant.")
+        person.sign_in(OPERATOR, credentials["passwords"][OPERATOR])
+        cart = shop(step, agent)
+        made = order(step, agent, person, cart)
+        prove(step, agent, made)
+    except CannotRun as error:
+        print(error, file=sys.stderr)
+        return 1
+    except StoryBroken as error:
+        print(f"\nThe story broke here. {error}", file=sys.stderr)
+        return 2
+    except (KeyError, IndexError, TypeError) as error:
+        print(f"\nThe story broke here. An answer lacks a part: {error!r}", file=sys.stderr)
+        return 2
+    say(f"\nThe timeline of the call, for people who can sign in:\n    {base}/invocations/{made.call_id}")
+    say(f"    as {OPERATOR} / {credentials['passwords'][OPERATOR]}, or as an auditor (`make run` printed both).")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

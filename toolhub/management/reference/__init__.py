@@ -1,0 +1,1 @@
+"""What do the generated pages of docs/reference say?"""

@@ -1,0 +1,166 @@
+"""What do the closed sets of the hub hold: problems, roles, states, kinds of facts, commands?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.core.management import get_commands, load_command_class
+
+from access.models import CONSENT_TRANSITIONS, ConsentState
+from access.roles import AGENT_SCOPES, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
+from evidence.kinds import PAIR, Kind
+from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
+from invocations.models import State
+from registry.models import TRANSITIONS as TOOL_TRANSITIONS
+from registry.models import ToolState
+from toolhub.kernel.problems import PlatformCode, Retryable, catalogue
+from toolhub.management.reference.markdown import code, page, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+ROOT: Path = settings.BASE_DIR
+PACKAGES = ("evidence", "access", "registry", "invocations", "toolhub")
+DJANGO_OPTIONS = {"--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color"}
+DJANGO_OPTIONS |= {"--force-color", "--skip-checks"}
+
+
+def problems() -> str:
+    rows = [
+        (
+            code(cls.reason),
+            code(cls.code),
+            cls.status,
+            code(cls.retryable) + (f" after {cls.retry_after_s} s" if cls.retry_after_s else ""),
+            code(cls.error_type()),
+            cls.title(),
+        )
+        for cls in catalogue()
+        if cls.__module__.partition(".")[0] in PACKAGES
+    ]
+    words = {
+        Retryable.NO: "the same call would be refused again",
+        Retryable.YES: "the same call may succeed later",
+        Retryable.SAME_KEY: "only with the same Idempotency-Key, because the first call may have had its effect",
+        Retryable.AFTER_ACTION: "once somebody has done what `remedy` says",
+    }
+    used = {cls.code for cls in catalogue()}
+    idle = [f"`{each}`" for each in PlatformCode if each not in used]
+    return page(
+        "Problems",
+        "the problem classes",
+        "Every refusal and failure that a caller can meet. `code` is the closed set of SPEC-6 and `INTERNAL` "
+        "([RFC 0001](../rfc/0001-internal-code.md)); `reason` is what programs branch on; `error_type` is the older tool "
+        "service's word, where it had one. A running hub serves the same list at `/api/v1/errors`, and one entry at "
+        "`/api/v1/errors/REASON`, which is the `type` of each answer.",
+        table(("reason", "code", "HTTP", "retryable", "error_type", "meaning"), rows),
+        "## `retryable`",
+        table(("value", "sending it again helps …"), [(code(value), text) for value, text in words.items()]),
+        f"Codes of the closed set that no problem uses yet: {', '.join(idle)}." if idle else "",
+    )
+
+
+def roles() -> str:
+    rows = [
+        (code(name), text, *("yes" if name in ROLE_PERMISSIONS[role] else "" for role in Role))
+        for name, text in PERMISSIONS.items()
+    ]
+    return page(
+        "Roles, permissions and scopes",
+        "access/roles.py",
+        "## People",
+        "A person has roles within a tenant. django-guardian holds a role's permissions as object permissions on the tenant, so "
+        "one permission can also be given to one person alone. Nobody reviews their own submission or decides on their own "
+        "request, whatever the role.",
+        table(("permission", "allows", *(role.label for role in Role)), rows),
+        "## Agents",
+        "An API key carries scopes. They open an endpoint; which tools the agent may call is decided by its grants.",
+        table(
+            ("scope", "allows", "a new key has it"),
+            [(code(name), text, "yes" if name in AGENT_SCOPES else "") for name, text in SCOPES.items()],
+        ),
+    )
+
+
+def _diagram(transitions: Mapping[str, frozenset[str]], start: str) -> str:
+    lines = ["stateDiagram-v2", f"    [*] --> {start}"]
+    for state, following in transitions.items():
+        lines += [f"    {state} --> {to}" for to in sorted(following)] or [f"    {state} --> [*]"]
+    rows = [
+        (code(state), ", ".join(code(to) for to in sorted(following)) or "final")
+        for state, following in transitions.items()
+    ]
+    return "```mermaid\n" + "\n".join(lines) + "\n```\n\n" + table(("state", "may become"), rows)
+
+
+def states() -> str:
+    return page(
+        "States",
+        "the TRANSITIONS of registry, access and invocations",
+        "The same dictionaries decide in the services. A change that is not in them is refused with `STATE.CONFLICT`.",
+        "## Tool",
+        "`enabled` with another approved version stays `enabled`: the version that calls get is replaced.",
+        _diagram(TOOL_TRANSITIONS, ToolState.REGISTERED),
+        "## Consent",
+        "What has run out counts as `expired` from that moment, also before the sweeper has written it down.",
+        _diagram(CONSENT_TRANSITIONS, ConsentState.REQUESTED),
+        "## Invocation",
+        "`received` is passed through in one transaction and never stored. Nothing enters `held` or `expired` yet, and no run goes "
+        "back from `running` to `queued`: they belong to holding calls for a consent and to retries, which are not there yet.",
+        _diagram(INVOCATION_TRANSITIONS, State.RECEIVED),
+    )
+
+
+def _writers() -> dict[str, list[str]]:
+    """Kind name to the functions that name it."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(path for package in PACKAGES for path in (ROOT / package).glob("*.py")):
+        for function in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(function, ast.FunctionDef) or file.name == "views.py":
+                continue
+            for node in ast.walk(function):
+                match node:
+                    case ast.Attribute(value=ast.Name(id="Kind"), attr=name):
+                        found.setdefault(name, []).append(f"{file.relative_to(ROOT)}: {function.name}")
+    return found
+
+
+def evidence_kinds() -> str:
+    writers = _writers()
+    rows = []
+    for kind in Kind:
+        where = "<br>".join(code(each) for each in dict.fromkeys(writers.get(kind.name, []))) or "nothing writes it yet"
+        rows.append((code(kind.value), "one of the pair" if kind in PAIR else "", where))
+    return page(
+        "Kinds of facts",
+        "evidence/kinds.py and the services that write them",
+        "Names are never changed: they are in leaves that people may have verified. Each call has exactly one `invocation.began` "
+        "and one `invocation.ended`; a unique constraint holds that.",
+        table(("kind", "", "written by"), rows),
+    )
+
+
+def commands() -> str:
+    rows = []
+    for name, app in sorted(get_commands().items()):
+        if app != "toolhub":
+            continue
+        command = load_command_class(app, name)
+        parser = command.create_parser("manage.py", name)
+        options = [action for action in parser._actions if not DJANGO_OPTIONS & set(action.option_strings)]
+        said = "<br>".join(f"`{', '.join(action.option_strings) or action.dest}`: {action.help}" for action in options)
+        rows.append((code(f"manage.py {name}"), command.help, said))
+    targets = re.findall(r"^([a-z-]+):[^#\n]*## (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return page(
+        "Commands",
+        "the Makefile and the management commands",
+        "## make",
+        table(("target", "what it does"), [(code(f"make {name}"), text) for name, text in targets]),
+        "## manage.py",
+        "As `.venv/bin/python manage.py …`. Exit status: 0 good, 1 could not run, 2 ran and the answer is no.",
+        table(("command", "what it does", "options"), rows),
+    )

@@ -1,0 +1,111 @@
+"""What can be asked of the REST API, and with which scope?"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.urls import get_resolver
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
+
+from toolhub.management.reference.markdown import code, page, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@lru_cache(maxsize=1)
+def _document() -> dict[str, Any]:
+    with GENERATOR_STATS.silence():
+        document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return] # lazy texts become plain ones
+
+
+def openapi() -> str:
+    return json.dumps(_document(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _scopes() -> dict[tuple[str, str], str]:
+    """(method, path) to the scope that its view names."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    generator._initialise_endpoints()  # type: ignore[no-untyped-call]
+    found = {}
+    for path, _, method, view in generator._get_paths_and_endpoints():  # type: ignore[no-untyped-call]
+        scope = getattr(view, "required_scope", "")
+        found[method, path] = scope if isinstance(scope, str) else scope.get(method, "")
+    return found
+
+
+def _body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    if not name:
+        return "Body: a JSON document." if content else ""
+    rows = []
+    for field, node in schemas[name]["properties"].items():
+        needed = "yes" if field in schemas[name].get("required", []) else ""
+        inner = (node.get("$ref") or next(iter(node.get("allOf", [{}]))).get("$ref", "")).rpartition("/")[2]
+        kind = ", ".join(schemas[inner].get("properties", {})) if inner else node.get("type", "JSON")
+        rows.append(
+            (
+                code(field),
+                f"object: {kind}" if inner else kind,
+                needed,
+                code(node.get("default")),
+                node.get("description", ""),
+            )
+        )
+    return table(("field", "type", "required", "default", "meaning"), rows)
+
+
+def _open_endpoints(documented: set[str]) -> Iterator[tuple[str, str]]:
+    """Endpoints outside the OpenAPI document: plain views that ask for no key."""
+    for pattern in get_resolver().url_patterns:
+        inner = getattr(pattern, "url_patterns", None)
+        for each in inner if inner is not None and str(pattern.pattern) == "api/v1/" else []:
+            path = "/api/v1/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(each.pattern))
+            if path not in documented:
+                yield path, (each.callback.__doc__ or "").strip().partition("\n")[0]
+
+
+def api() -> str:
+    document, scopes = _document(), _scopes()
+    schemas = document["components"]["schemas"]
+    parts = []
+    for path, item in sorted(document["paths"].items()):
+        for method, operation in item.items():
+            asked = [each for each in operation.get("parameters", []) if each["in"] != "path"]
+            parts.append(f"### {method.upper()} {path}")
+            scope = scopes.get((method.upper(), path), "")
+            parts.append(
+                f"{operation.get('description', '').strip()}\n\nScope: {code(scope) or 'none'}. "
+                f"Answers: {', '.join(sorted(operation['responses']))}. Operation: {code(operation['operationId'])}."
+            )
+            if asked:
+                rows = [(code(each["name"]), each["in"], each.get("description", "")) for each in asked]
+                parts.append(table(("parameter", "in", "meaning"), rows))
+            if body := _body(operation, schemas):
+                parts.append(body)
+    plain = {"/api/v1/errors": "The problem catalogue.", "/api/v1/openapi.json": "The OpenAPI document."}
+    endpoints = [
+        (code("GET " + path), plain.get(path, text)) for path, text in sorted(_open_endpoints(set(document["paths"])))
+    ]
+    endpoints += [
+        ("`GET /healthz`", "200 while the process lives."),
+        ("`GET /readyz`", "200 when calls can be accepted; 503 names the part that cannot."),
+    ]
+    return page(
+        "REST API",
+        "the OpenAPI document and the views",
+        "The document itself is [openapi.json](openapi.json); a running hub serves it at `/api/v1/openapi.json` and shows it at "
+        "`/docs/api`. Agents send `Authorization: Bearer hub_…`. Every answer is an envelope: `ok`, `data`, `warnings`, "
+        "`error`, `ttl_seconds`, `evidence`, and `call` where a call was made. An answer with a problem has the problem's HTTP "
+        "status, the media type `application/problem+json`, and is an RFC 9457 document at once (see [problems](problems.md)).",
+        "## With an API key",
+        *parts,
+        "## Without a key",
+        table(("endpoint", "answers"), endpoints),
+    )

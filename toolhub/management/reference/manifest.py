@@ -1,0 +1,93 @@
+"""What may stand in a manifest, and what does registration check?"""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from toolhub.management.reference.markdown import code, page, table
+from unitools.manifest import manifest_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ROOT: Path = settings.BASE_DIR
+
+
+def _constraints(node: dict[str, Any]) -> str:
+    said = []
+    if "enum" in node:
+        said.append("one of " + ", ".join(code(value) for value in node["enum"]))
+    if "const" in node:
+        said.append(f"always {code(node['const'])}")
+    if "pattern" in node:
+        said.append(f"matches {code(node['pattern'])}")
+    for low, high, unit in (
+        ("minimum", "maximum", ""),
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " items"),
+    ):
+        match node.get(low), node.get(high):
+            case None, None:
+                continue
+            case None, most:
+                said.append(f"at most {most}{unit}")
+            case least, None:
+                said.append(f"at least {least}{unit}")
+            case least, most:
+                said.append(f"{least} to {most}{unit}")
+    if node.get("format"):
+        said.append(f"a {node['format']}")
+    return "; ".join(said)
+
+
+def _fields(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, ...]]:
+    for name, child in node.get("properties", {}).items():
+        path = f"{prefix}{name}"
+        needed = "yes" if name in node.get("required", []) else ""
+        default = code(json.dumps(child["default"])) if "default" in child else ""
+        text = ". ".join(part for part in (child.get("description", "").rstrip("."), _constraints(child)) if part)
+        yield code(path), child.get("type", ""), needed, default, text
+        yield from _fields(child, f"{path}.")
+        yield from _fields(child.get("items", {}), f"{path}[].")
+
+
+def _text_of(node: ast.expr | None) -> str:
+    """A string literal as text; what is filled in when it runs is shown as …"""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_text_of(part) if isinstance(part, ast.Constant) else "…" for part in parts)
+        case _:
+            return "…"
+
+
+def _findings() -> Iterator[tuple[str, ...]]:
+    tree = ast.parse((ROOT / "registry" / "checks.py").read_text())
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="Finding"), args=[_, rule, _, fix, *rest]) if isinstance(rule, ast.Constant):
+                yield code(_text_of(rule)), _text_of(rest[0]) if rest else "error", _text_of(fix)
+
+
+def manifest() -> str:
+    return page(
+        "Manifest",
+        "unitools/manifest.schema.json and registry/checks.py",
+        "One JSON document describes one version of a tool. Its shape is the JSON Schema 2020-12 in "
+        "[manifest.schema.json](manifest.schema.json), which a running hub serves at `/api/v1/manifest-schema`. "
+        "`tools/commerce/manifests/` holds complete examples.",
+        "## Fields",
+        table(("field", "type", "required", "default", "meaning"), _fields(manifest_schema())),
+        "## What registration checks beside the shape",
+        "An `error` refuses the manifest (`MANIFEST.INVALID`, with pointer, rule and fix for each finding); a `warning` "
+        "goes along to the reviewer. `manifest.*` findings come from the schema above.",
+        table(("rule", "severity", "fix"), sorted(set(_findings()))),
+        "Fields that the hub accepts and keeps but does not act on yet: `limits.files`, `limits.concurrency`, "
+        "`concurrency`, `provider_compat`, `deprecations`, `consent.scope`.",
+    )
