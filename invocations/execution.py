@@ -32,7 +32,7 @@ from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
-from unitools.packages import PackageError, build_digest, build_zip, find_module
+from unitools.packages import PackageError, build_digest, build_zip, find_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
 def package_of(version: ToolVersion) -> bytes:
     """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
     try:
-        package = find_module(version.view.module, settings.TOOLHUB_TOOLS_PATH)
+        package = find_package(version.view.module, settings.TOOLHUB_TOOLS_PATH)
         now = build_digest(package)
     except PackageError as error:
         raise BuildChanged(str(error), remedy="Restore the package on the worker, or submit a new version.") from error

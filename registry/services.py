@@ -16,7 +16,7 @@ from registry.problems import ManifestInvalid, NotReviewed, OwnSubmission, Versi
 from toolhub.kernel.canonical import digest
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 from unitools.manifest import Manifest
-from unitools.packages import PackageError, build_digest, find_module
+from unitools.packages import PackageError, build_digest, find_package
 
 if TYPE_CHECKING:
     from datetime import date
@@ -33,7 +33,7 @@ def examine(document: Any) -> tuple[list[Finding], str]:
     if any(finding.severity == "error" for finding in findings):
         return findings, ""
     try:
-        package = find_module(Manifest(document).module, settings.TOOLHUB_TOOLS_PATH)
+        package = find_package(Manifest(document).module, settings.TOOLHUB_TOOLS_PATH)
         return findings, build_digest(package)
     except PackageError as error:
         fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), or correct the name."

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, SandboxCall, SandboxUnavailable
 from invocations.sandbox.docker import DockerSandbox
-from invocations.sandbox.packages import build_zip
 from sandbox.image import image_name
+from unitools.packages import build_zip
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,76 +1,125 @@
-"""What is the code of a tool, as one package that can be digested and shipped?
+"""What exactly is shipped of a tool?
 
-A package is the folder of the first segment of the implementation's module, under a tools root. Its digest is over the
-sorted relative paths and contents, so it is the same on every machine; its zip is deterministic as well.
+A tool's package is one folder of plain files below a tools root. It is shipped as a zip and named by a digest over
+its files, so the version that was reviewed can be told from anything else.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-MAX_BYTES = 16 * 1024 * 1024
-MAX_FILES = 2000
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
-class PackageError(ValueError):
-    """The code of a tool cannot be used; the message says why."""
+MAX_PACKAGE_BYTES = 16 * 1024 * 1024
+MAX_PACKAGE_FILES = 2000
+_OURS = {"unitools", "sandbox"}  # what is in the box already
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-def find_module(module: str, roots: Sequence[Path]) -> Path:
-    """The package folder that holds ``module``: ``a.b`` is ``<root>/a/b.py`` or ``<root>/a/b/__init__.py``."""
-    parts = module.split(".")
+class PackageError(Exception):
+    """A tool's package cannot be shipped.
+
+    ::
+
+        PackageError
+         ├── PackageNotFound
+         ├── ModuleNotFound
+         ├── PackageNameTaken
+         ├── PackageTooLarge
+         └── PackageNotPlain
+    """
+
+
+class PackageNotFound(PackageError):
+    """No tools root holds the package."""
+
+
+class ModuleNotFound(PackageError):
+    """The package does not hold the module."""
+
+
+class PackageNameTaken(PackageError):
+    """The package has the name of something that is in the box already."""
+
+
+class PackageTooLarge(PackageError):
+    """The package has too many bytes or files."""
+
+
+class PackageNotPlain(PackageError):
+    """The package holds something that is neither a file nor a folder."""
+
+
+def find_package(module: str, roots: Sequence[Path]) -> Path:
+    """The folder of a module's package: the first root that has it wins, and it must hold the module."""
+    name = module.partition(".")[0]
+    if not name.isidentifier():
+        raise PackageNotFound(f"{module!r} is not the dotted name of a module.")
+    if name in _OURS or name in sys.stdlib_module_names:
+        raise PackageNameTaken(f"A tool's package cannot be called {name!r}: that module is in the sandbox already.")
     for root in roots:
-        package = root / parts[0]
-        if not (package / "__init__.py").is_file():
-            continue
-        target = root.joinpath(*parts)
-        if target.with_suffix(".py").is_file() or (target / "__init__.py").is_file():
-            return package
-        raise PackageError(f"The package {parts[0]} has no module {module}.")
-    raise PackageError(f"No tools root holds a package {parts[0]}.")
+        folder = Path(root) / name
+        if folder.is_symlink():
+            raise PackageNotPlain(f"{folder} is a symbolic link; a package is a real folder.")
+        if folder.is_dir():
+            _check_holds(folder, module)
+            return folder
+    places = ", ".join(str(root) for root in roots) or "no folder at all"
+    raise PackageNotFound(f"No package {name!r} for the module {module!r}. Looked in: {places}.")
 
 
-def _files(package: Path) -> Iterator[tuple[str, bytes]]:
-    """Relative POSIX path and content of each file, sorted; without compiled files."""
-    size = count = 0
-    for path in sorted(package.rglob("*"), key=lambda each: each.relative_to(package).as_posix()):
-        relative = path.relative_to(package)
-        if "__pycache__" in relative.parts or path.suffix == ".pyc":
-            continue
-        if path.is_symlink():
-            raise PackageError(f"{relative} is a symbolic link; a package holds plain files only.")
-        if not path.is_file():
-            continue
-        content = path.read_bytes()
-        size, count = size + len(content), count + 1
-        if size > MAX_BYTES or count > MAX_FILES:
-            raise PackageError(f"The package {package.name} is larger than {MAX_BYTES} bytes or {MAX_FILES} files.")
-        yield relative.as_posix(), content
+def _check_holds(package: Path, module: str) -> None:
+    target = package.joinpath(*module.split(".")[1:])
+    if not target.with_name(f"{target.name}.py").is_file() and not (target / "__init__.py").is_file():
+        raise ModuleNotFound(f"The package {package.name!r} has no module {module!r}.")
 
 
-def build_digest(package: Path) -> str:
-    """``sha256:<hex>`` of the package's paths and contents."""
-    total = hashlib.sha256()
-    for name, content in _files(package):
-        total.update(len(name.encode()).to_bytes(4, "big") + name.encode() + hashlib.sha256(content).digest())
-    return "sha256:" + total.hexdigest()
+def _files(package: Path) -> list[tuple[str, bytes]]:
+    """The package's files by their sorted names, each beginning with the package's own name."""
+    found: list[tuple[str, bytes]] = []
+    total = 0
+    waiting = [package]
+    while waiting:
+        for path in sorted(waiting.pop().iterdir()):
+            name = path.relative_to(package.parent).as_posix()
+            if path.is_symlink():
+                raise PackageNotPlain(f"{name} is a symbolic link; a package holds its files itself.")
+            if path.is_dir():
+                if path.name != "__pycache__":
+                    waiting.append(path)
+                continue
+            if path.suffix == ".pyc":
+                continue
+            if not path.is_file():
+                raise PackageNotPlain(f"{name} is neither a file nor a folder.")
+            total += path.stat().st_size
+            if total > MAX_PACKAGE_BYTES or len(found) >= MAX_PACKAGE_FILES:
+                raise PackageTooLarge(
+                    f"The package {package.name!r} has over {MAX_PACKAGE_BYTES} bytes or {MAX_PACKAGE_FILES} files."
+                )
+            found.append((name, path.read_bytes()))
+    return sorted(found)
 
 
 def build_zip(package: Path) -> bytes:
-    """The package as a zip with its own folder on top; equal packages give equal bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    """A zip of the package; the same files give the same bytes."""
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as archive:
         for name, content in _files(package):
-            info = zipfile.ZipInfo(f"{package.name}/{name}", _EPOCH)
-            info.external_attr = 0o644 << 16
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, content)
-    return buffer.getvalue()
+            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content)
+    return memory.getvalue()
+
+
+def build_digest(package: Path) -> str:
+    """``sha256:…`` over names and contents."""
+    digest = hashlib.sha256()
+    for name, content in _files(package):
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return f"sha256:{digest.hexdigest()}"

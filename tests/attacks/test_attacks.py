@@ -16,7 +16,7 @@ import pytest
 from invocations.sandbox.base import Limits, Profile, Status
 from invocations.sandbox.docker import INSTANCE, DockerSandbox
 from invocations.sandbox.engine import Engine
-from invocations.sandbox.packages import build_zip
+from unitools.packages import build_zip
 from tests.boxes import call_of, docker_sandbox, package_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox import packages
+from unitools import packages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,13 @@ def test_a_package_is_found_in_the_first_root_that_has_it(package: Path, tmp_pat
     empty = tmp_path / "empty"
     empty.mkdir()
 
-    assert packages.find_package("commerce.pricing.quote", [empty, package.parent]) == package
+    assert packages.find_package("commerce.pricing", [empty, package.parent]) == package
+
+
+@pytest.mark.parametrize("module", ["commerce.nothing", "commerce.pricing.quote", "commerce.data"])
+def test_a_package_must_hold_the_module(package: Path, module: str) -> None:
+    with pytest.raises(packages.ModuleNotFound, match=module):
+        packages.find_package(module, [package.parent])
 
 
 def test_a_package_that_is_nowhere_is_named_with_the_places(tmp_path: Path) -> None:
