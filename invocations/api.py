@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations import services
@@ -154,14 +155,17 @@ class InvocationView(APIView):
 
 
 class InvocationEvidenceView(APIView):
-    """The facts about one of the agent's own calls: leaves and their hashes, without values."""
+    """Begin and End of one of the agent's own calls: leaves and their hashes, without values.
+
+    What people did with the call afterwards (who revealed it, and why) is for the console only.
+    """
 
     required_scope = "invocations:read"
 
     @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
         invocation = Invocation.objects.visible_to(caller(request)).get(pk=invocation_id)
-        facts = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk).order_by("id")
+        facts = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind__in=PAIR).order_by("id")
         data = [
             {
                 "id": fact.wire_id,
