@@ -18,7 +18,7 @@ from evidence.kinds import Kind
 from evidence.models import SnapshotKind
 from invocations.models import Attempt, Invocation, Outbox, State
 from invocations.waker import waker
-from toolhub.kernel.canonical import digest
+from toolhub.kernel.canonical import canonical, digest
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Problem, by_reason
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import Outcome
 
 NOTHING = object()
+MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
 
 
 @dataclass(slots=True)
@@ -58,6 +59,17 @@ def principal_of_agent(invocation: Invocation) -> Principal:
     )
 
 
+def sources_data(sources: list[dict[str, str]]) -> dict[str, Any]:
+    """All of them while they fit; of very many the first, with the number and the digest of all."""
+    kept, size = [], 0
+    for source in sources:
+        size += len(canonical(source)) + 1
+        if size > MAX_SOURCES_BYTES:
+            return {"sources": kept, "all_sources": {"count": len(sources), "hash": digest(sources)}}
+        kept.append(source)
+    return {"sources": kept}
+
+
 def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     """What the End fact says beside its columns."""
     data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
@@ -71,7 +83,7 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     if invocation.profile_hash:
         data["profile"] = invocation.profile_hash
     if ending.sources:
-        data["sources"] = ending.sources
+        data |= sources_data(ending.sources)
     if ending.outcome is not None:
         outcome = ending.outcome
         data["run"] = {
@@ -120,6 +132,7 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             "stderr": outcome.stderr,
             "error_type": outcome.error_type,
             "error_message": outcome.error_message,
+            "attempts": list(outcome.attempts),
         }
         evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
     return said
