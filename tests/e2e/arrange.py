@@ -40,6 +40,9 @@ HOSTILE = (
     "leaves_something",
     "looks_for_leftovers",
     "keeps_a_secret",
+    "hides_in_noise",
+    "reaches_for_an_unspeakable_name",
+    "names_many_sources",
 )
 
 

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from unitools import runtime
+
 PLACES = ("/w", "/tmp", "/dev/shm", "/var/tmp", "/run", "/p")
 
 
@@ -53,20 +55,17 @@ def leaves_something(text: str) -> dict[str, Any]:
     return {"written": written}
 
 
-def looks_for_leftovers(text: str) -> dict[str, Any]:
-    """Looks for ``text`` in every file and in the memory and environment of every process that it can see."""
-    found = []
+def looks_for_leftovers(words: list[str]) -> dict[str, Any]:
+    """Looks for the words, joined, in every file and in the memory and environment of every process that it can see."""
+    text, found = "-".join(words), []
     for place in PLACES:
         for folder, _, names in os.walk(place):
             found += [f"{folder}/{name}" for name in names if text in _read(f"{folder}/{name}")]
     processes = [name for name in _list("/proc") if name.isdigit()]
     for process in processes:
         if process != str(os.getpid()):
-            found += [
-                f"/proc/{process}/{name}"
-                for name in ("environ", "cmdline", "mem")
-                if text in _read(f"/proc/{process}/{name}")
-            ]
+            files = [f"/proc/{process}/{name}" for name in ("environ", "cmdline", "mem")]
+            found += [file for file in files if text in _read(file)]
     return {"found": found, "processes": processes}
 
 
@@ -90,3 +89,23 @@ def _read(path: str) -> str:
             return file.read(1_000_000).decode(errors="replace")
     except OSError:
         return ""
+
+
+def hides_in_noise(text: str) -> dict[str, Any]:
+    """Reaches for so many things with names so long that the list of them is larger than a fact may be."""
+    for number in range(40):
+        _read(f"/{number}" + "\N{PILE OF POO}" * 250)
+    return reads_file("/etc/shadow")
+
+
+def reaches_for_an_unspeakable_name(text: str) -> dict[str, Any]:
+    """The name is not UTF-8."""
+    with open(b"/etc/\xff\xfe", "rb") as file:  # noqa: PTH123
+        return {"text": file.read().decode()}
+
+
+def names_many_sources(number: int) -> dict[str, Any]:
+    """Not hostile, only thorough."""
+    for each in range(number):
+        runtime.used_source("document", name=f"policies/{each:03}-" + "x" * 180, version="2026-11-01")
+    return {"named": number}

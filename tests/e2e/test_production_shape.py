@@ -1,0 +1,297 @@
+"""Web and worker as separate processes on PostgreSQL and Redis: the same job, and what happens when a part fails?"""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from scripts.provision.processes import free_port
+from tests.e2e.conftest import OPEN_BEGINS, TOOLS_PATH, UNPAIRED, Credentials
+from tests.e2e.console import Person
+from tests.e2e.processes import Process, clean_environment, python, run, until
+from tests.e2e.services import Line, OwnRedis, own_database
+from tests.e2e.wire import Agent, Answer, answers, boxes, in_background, request
+from toolhub.kernel.ids import decode
+from toolhub.kernel.names import QUEUE_INVOCATIONS, RUN_INVOCATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ECHO, SLEEPS = "sample.tools.echo", "sample.tools.sleeps"
+QUOTE = "commerce.pricing.get_realtime_quote"
+BUSY = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND left(state, 19) = 'idle in transaction'
+        AND state_change < now() - interval '1 second'
+"""
+
+
+@dataclass(slots=True)
+class Production:
+    """A hub in the production shape, reached through lines that a test may cut."""
+
+    folder: Path
+    env: dict[str, str]
+    database_url: str
+    database: Line
+    redis: OwnRedis
+    credentials: Credentials = field(default_factory=lambda: Credentials(""))
+    web: Process | None = None
+    worker: Process | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.env['TOOLHUB_BIND']}"
+
+    @property
+    def agent(self) -> Agent:
+        return Agent(self.url, self.credentials.key)
+
+    def count(self, query: str, *values: object) -> int:
+        """Asked of the server itself, whatever happens to the line."""
+        with psycopg.connect(self.database_url) as connection:
+            row = connection.execute(query, values).fetchone()  # type: ignore[call-overload]
+        assert row
+        return int(row[0])
+
+    def boxes(self) -> list[str]:
+        return boxes(self.env["TOOLHUB_INSTANCE"])
+
+    def start_web(self) -> None:
+        host, port = self.env["TOOLHUB_BIND"].split(":")
+        command = python("-m", "uvicorn", "toolhub.asgi:application", "--host", host, "--port", port)
+        self.web = Process([*command, "--lifespan", "off"], self.env, self.folder / "web.log")
+        self.web.wait_for(lambda: answers(f"{self.url}/readyz"), "the web process is ready")
+
+    def start_worker(self, **settings: str) -> Process:
+        command = python("-m", "celery", "-A", "toolhub", "worker", "--loglevel", "INFO")
+        worker = Process(command, self.env | settings, self.folder / "worker.log")
+        self.worker = worker
+        worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready")
+        return worker
+
+    def ring_again(self, call_id: str) -> None:
+        """Deliver the message of a call once more, as a broker may, and see that a worker has dealt with it."""
+        message = json.dumps({"invocation_id": str(decode("inv", call_id))})
+        options = ("--kwargs", message, "--queue", QUEUE_INVOCATIONS)
+        task = run(python("-m", "celery", "-A", "toolhub", "call", RUN_INVOCATION, *options), self.env).strip()
+        worker = self.worker
+        assert worker
+        worker.wait_for(lambda: f"{RUN_INVOCATION}[{task}] succeeded" in worker.said(), "the message was dealt with")
+
+    @contextmanager
+    def another_worker(self, **settings: str) -> Iterator[Process]:
+        """Inside the block a worker with other settings takes the place of the usual one."""
+        assert self.worker
+        self.worker.stop()
+        other = self.start_worker(**settings)
+        try:
+            yield other
+        finally:
+            other.stop()
+            self.start_worker()
+
+
+@pytest.fixture(scope="module")
+def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Production]:
+    folder = tmp_path_factory.mktemp("production")
+    with own_database() as database_url:
+        server = urlsplit(database_url)
+        line = Line(server.hostname or "", server.port or 5432)
+        near = server._replace(netloc=f"{server.username}:{server.password}@127.0.0.1:{line.port}")
+        redis = OwnRedis(folder)
+        env = clean_environment(
+            TOOLHUB_DATABASE_URL=urlunsplit(near),
+            TOOLHUB_REDIS_URL=redis.url,
+            TOOLHUB_DATA_DIR=str(folder),
+            TOOLHUB_INSTANCE=str(folder),
+            TOOLHUB_TOOLS_PATH=TOOLS_PATH,
+            TOOLHUB_BIND=f"127.0.0.1:{free_port()}",
+            TOOLHUB_LEASE_S="3",
+        )
+        hub = Production(folder, env, database_url, line, redis)
+        try:
+            line.mend()
+            redis.start()
+            run(python("manage.py", "migrate", "--no-input", "-v", "0"), env)
+            hub.credentials = Credentials(run(python("manage.py", "seed_demo"), env))
+            run(python("-m", "tests.e2e.arrange"), env)
+            hub.start_web()
+            hub.start_worker()
+            yield hub
+            assert hub.count(UNPAIRED) == 0
+            assert hub.count(OPEN_BEGINS) == 0
+            assert hub.boxes() == []
+            for process in (hub.web, hub.worker):
+                assert process
+                process.stop()
+        finally:
+            for process in (hub.web, hub.worker):
+                if process is not None:
+                    process.kill()
+            redis.stop()
+            line.cut()
+
+
+def check_unavailable(answer: Answer, reason: str) -> None:
+    assert (answer.status, answer.reason) == (503, reason), answer
+    assert int(answer.headers["retry-after"]) > 0
+
+
+@pytest.mark.req("CARD-5", "CARD-4", "SVC-6", "TOOLS-17", "TOOLS-18")
+def test_a_call_goes_through_web_queue_worker_and_sandbox(production: Production) -> None:
+    answer = production.agent.invoke(QUOTE, {"sku": "HEADPHONES-ANC", "quantity": 2, "currency": "EUR"})
+
+    assert answer.status == 200, answer
+    assert answer.json()["data"]["quantity"] == 2
+    end = production.agent.check_pair(answer.call_id)
+    assert end["outcome"] == "succeeded"
+    assert end["data"]["run"]["box"], "it ran in a container"
+    assert end["data"]["run"]["image"].startswith("sha256:")
+
+
+@pytest.mark.req("CARD-3", "CARD-6", "TOOLS-19")
+def test_a_consent_is_given_in_the_console_and_the_call_is_seen_there(production: Production) -> None:
+    agent, draft = production.agent, "commerce.checkout.create_draft_order"
+    total = agent.invoke(
+        "commerce.checkout.compute_total",
+        {
+            "lines": [{"sku": "KEYBOARD-MX", "quantity": 1}],
+            "destination": {"country": "US", "postal_code": "94105", "state": "CA", "city": "San Francisco"},
+            "shipping_option_id": "northfreight.ground.US1",
+            "currency": "USD",
+        },
+    )
+    order = {
+        "lines": [{"sku": "KEYBOARD-MX", "quantity": 1}],
+        "destination": {
+            "country": "US",
+            "postal_code": "94105",
+            "state": "CA",
+            "city": "San Francisco",
+            "recipient": "A. Buyer",
+            "line1": "1 Example Street",
+        },
+        "shipping_option_id": "northfreight.ground.US1",
+        "currency": "USD",
+        "expected_total": total.json()["data"]["total"],
+    }
+    assert agent.invoke(draft, order).json()["error"]["code"] == "NEEDS_USER_CONFIRMATION"
+    asked = agent.post("/consents", {"tool": draft, "purpose": "Order what the customer chose."})
+    with Person(production.url, "olivia", production.credentials.password("olivia")) as olivia:
+        olivia.decide(f"/consents/{asked.json()['data']['id']}", decision="approve", reason="The customer agreed.")
+
+        answer = agent.invoke(draft, order)
+
+        assert answer.status == 200, answer
+        status, page = olivia.open(f"/invocations/{answer.call_id}")
+    assert status == 200
+    assert draft in page
+
+
+@pytest.mark.req("TOOLS-18")
+def test_nothing_of_the_database_is_held_while_a_tool_runs(production: Production) -> None:
+    waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 4}))
+    until(production.boxes, "the tool runs")
+
+    looks = 0
+    while waiting.thread.is_alive() and production.boxes():
+        assert production.count(BUSY) == 0
+        looks += 1
+
+    assert looks > 1
+    assert waiting.answer().status == 200, waiting.answer()
+
+
+@pytest.mark.req("CARD-5", "TOOLS-18", "TOOLS-20", "SVC-6")
+def test_a_killed_worker_means_outcome_unknown_and_nothing_is_run_again(production: Production) -> None:
+    waiting = in_background(lambda: production.agent.invoke(SLEEPS, {"text": "x"}))
+    until(production.boxes, "the tool runs")
+    assert production.worker
+
+    production.worker.kill()
+
+    answer = waiting.answer()
+    assert (answer.status, answer.reason) == (503, "SANDBOX.WORKER_LOST"), answer
+    assert answer.json()["call"]["state"] == "outcome_unknown"
+    assert production.agent.check_pair(answer.call_id)["outcome"] == "outcome_unknown"
+    until(lambda: not production.boxes(), "the box is gone")
+    production.start_worker()
+    production.ring_again(answer.call_id)
+    attempts = "SELECT count(*) FROM invocations_attempt WHERE invocation_id = %s"
+    assert production.count(attempts, decode("inv", answer.call_id)) == 1
+    assert production.agent.invoke(ECHO, {"text": "next"}).status == 200
+    assert not production.boxes()
+    production.agent.check_pair(answer.call_id)
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-24")
+def test_without_the_broker_a_call_is_cancelled_and_afterwards_all_works_again(production: Production) -> None:
+    agent = production.agent
+    production.redis.stop()
+    try:
+        answer = agent.invoke(ECHO, {"text": "x"})
+        ready = request("GET", f"{production.url}/readyz")
+    finally:
+        production.redis.start()
+
+    check_unavailable(answer, "QUEUE.UNAVAILABLE")
+    assert agent.check_pair(answer.call_id)["outcome"] == "cancelled"
+    assert ready.status == 503, ready
+    assert ready.headers["retry-after"]
+    until(lambda: agent.invoke(ECHO, {"text": "again"}).status == 200, "calls work again")
+    assert agent.state(answer.call_id) == "cancelled", "nobody ran it after all"
+
+
+@pytest.mark.req("TOOLS-24")
+def test_without_the_database_everything_answers_503_and_afterwards_works_again(production: Production) -> None:
+    agent = production.agent
+    with Person(production.url, "olivia", production.credentials.password("olivia")) as olivia:
+        production.database.cut()
+        try:
+            answer = agent.invoke(ECHO, {"text": "x"})
+            ready = request("GET", f"{production.url}/readyz")
+            alive = request("GET", f"{production.url}/healthz")
+            sign_in = request("GET", f"{production.url}/sign-in")
+            status, page = olivia.open("/invocations")
+        finally:
+            production.database.mend()
+
+        check_unavailable(answer, "DATABASE.UNAVAILABLE")
+        assert (ready.status, alive.status) == (503, 200), ready
+        assert int(ready.headers["retry-after"]) > 0
+        assert (status, "<html" in page) == (503, True), page
+        assert sign_in.status in (200, 503), sign_in
+        until(lambda: answers(f"{production.url}/readyz"), "the hub is ready again")
+        assert olivia.open("/invocations")[0] == 200
+    until(lambda: agent.invoke(ECHO, {"text": "again"}).status == 200, "calls work again")
+
+
+@pytest.mark.req("CARD-5", "TOOLS-18", "TOOLS-24")
+def test_without_the_engine_a_call_fails_before_it_starts(production: Production, tmp_path: Path) -> None:
+    with production.another_worker(TOOLHUB_DOCKER_URL=f"unix://{tmp_path}/nobody-listens.sock"):
+        answer = production.agent.invoke(ECHO, {"text": "x"})
+
+    check_unavailable(answer, "SANDBOX.START_FAILED")
+    assert production.agent.check_pair(answer.call_id)["outcome"] == "failed"
+    assert production.agent.invoke(ECHO, {"text": "again"}).status == 200
+
+
+@pytest.mark.req("CARD-5")
+def test_a_worker_that_is_asked_to_stop_finishes_what_it_has(production: Production) -> None:
+    waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 3}))
+    until(production.boxes, "the tool runs")
+    assert production.worker
+
+    assert production.worker.stop(signal.SIGTERM) == 0
+
+    assert waiting.answer().status == 200, waiting.answer()
+    production.start_worker()
