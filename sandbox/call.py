@@ -8,15 +8,11 @@ word.
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import os
-import platform
 import socket
 import sys
-import zipfile
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sandbox import protocol, syscalls, walls
@@ -38,9 +34,9 @@ def serve_one(end: socket.socket) -> NoReturn:
         _, descriptors, _, _ = socket.recv_fds(end, 16, 4)
         work, *pipes = descriptors
         with os.fdopen(work, "rb") as file:
-            head, (package, arguments) = protocol.unpack(file.read())
-        unpack_package(package, Path(PACKAGE))
-        del package
+            head, (arguments, *contents) = protocol.unpack(file.read())
+        write_package(head["files"], contents, PACKAGE)
+        del contents
         end = _keep_only(pipes, end)
         hints = Hints()
         _raise_walls(head["limits"])
@@ -57,22 +53,25 @@ def serve_one(end: socket.socket) -> NoReturn:
         os._exit(0)
 
 
-def unpack_package(package: bytes, place: Path) -> None:
+def write_package(names: list[str], contents: list[bytes], place: str) -> None:
     """Write the package's files so that nobody may change them."""
-    place.chmod(0o700)  # engines give a mounted folder the mode of the folder below it
+    os.chmod(place, 0o700)  # engines give a mounted folder the mode of the folder below it
     folders = {place}
-    with zipfile.ZipFile(io.BytesIO(package)) as archive:
-        for entry in archive.infolist():
-            parts = entry.filename.split("/")
-            if entry.is_dir() or entry.filename.startswith("/") or ".." in parts or "" in parts:
-                raise ValueError(f"A package holds plain files below one folder, not {entry.filename!r}.")
-            target = place.joinpath(*parts)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            folders.update(parent for parent in target.parents if place in parent.parents)
-            target.write_bytes(archive.read(entry))
-            target.chmod(0o444)
+    for name, content in zip(names, contents, strict=True):
+        parts = name.split("/")
+        if {"", ".", ".."}.intersection(parts):
+            raise ValueError(f"A package holds plain files below one folder, not {name!r}.")
+        for depth in range(1, len(parts)):
+            folder = "/".join((place, *parts[:depth]))
+            if folder not in folders:
+                os.mkdir(folder, 0o700)
+                folders.add(folder)
+        fd = os.open(f"{place}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        write_all(fd, content)
+        os.fchmod(fd, 0o444)
+        os.close(fd)
     for folder in folders:
-        folder.chmod(0o555)
+        os.chmod(folder, 0o555)
 
 
 def _keep_only(pipes: list[int], end: socket.socket) -> socket.socket:
@@ -89,7 +88,8 @@ def _keep_only(pipes: list[int], end: socket.socket) -> socket.socket:
 def _raise_walls(limits: dict[str, int]) -> None:
     os.setsid()
     walls.set_dumpable(True)  # else the next line, and the tool's own /proc/self, belong to root
-    Path("/proc/self/oom_score_adj").write_text("1000")  # when memory is short, the tool goes first
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # when memory is short, the tool goes first
     os.nice(_NICE)
     scratch = limits["tmp_bytes"] > 0
     os.chmod(WORK, 0o700 if scratch else 0o500)
@@ -98,9 +98,8 @@ def _raise_walls(limits: dict[str, int]) -> None:
         PATH="/usr/bin", HOME=WORK, TMPDIR=WORK, LANG="C.UTF-8", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
     )
     sys.path.append(PACKAGE)
-    machine = platform.machine()
     landlock = walls.landlock_version() > 0
-    program = syscalls.build_filter(machine, net=False, proc=False, keep_modes=not landlock)
+    program = syscalls.build_filter(os.uname().machine, net=False, proc=False, keep_modes=not landlock)
     walls.limit_resources(limits)
     walls.forbid_new_privileges()
     if landlock:

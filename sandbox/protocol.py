@@ -105,6 +105,16 @@ def pack(head: dict[str, Any], *parts: bytes) -> bytes:
     return b"".join((_LENGTH.pack(len(text)), text, *parts))
 
 
+def head_of(body: bytes) -> dict[str, Any]:
+    """Only the head, without copying the parts."""
+    try:
+        (length,) = _LENGTH.unpack_from(body)
+        head: dict[str, Any] = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+    except (struct.error, ValueError) as error:
+        raise ProtocolError("A body cannot be read.") from error
+    return head
+
+
 def unpack(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """The head and the parts; trust it as far as you trust the one who packed it."""
     try:

@@ -184,7 +184,7 @@ def main() -> NoReturn:
     body = channel.receive(protocol.CALL)
     begun = time.monotonic()
     signals.expect_cancel()
-    head, _ = protocol.unpack(body)
+    head = protocol.head_of(body)
     channel.send(protocol.RESULT, _run(head["limits"], body, begun, child, end, signals))
     os._exit(0)
 

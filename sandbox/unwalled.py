@@ -22,14 +22,14 @@ def serve(folder: str) -> NoReturn:
     """Run the call that is on stdin, inside ``folder``; the environment names the descriptor for the report."""
     report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
     try:
-        head, (package, arguments) = protocol.unpack(sys.stdin.buffer.read())
+        head, (arguments, *contents) = protocol.unpack(sys.stdin.buffer.read())
         empty = os.open("/dev/null", os.O_RDONLY)
         os.dup2(empty, 0)
         os.close(empty)
         place, work = Path(folder, "p"), Path(folder, "w")
         place.mkdir()
         work.mkdir()
-        call.unpack_package(package, place)
+        call.write_package(head["files"], contents, str(place))
         sys.path.append(str(place))
         os.chdir(work)
         os.environ.update(HOME=str(work), TMPDIR=str(work))

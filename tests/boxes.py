@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, SandboxCall, SandboxUnavailable
@@ -57,4 +58,5 @@ def run_source(
     sandbox: Sandbox, folder: Path, source: str, *, limits: Limits | None = None, **arguments: object
 ) -> Outcome:
     """Run the function ``run`` of this source."""
-    return sandbox.run(Profile(limits or Limits()), call_of(package_of(folder, main=source), **arguments))
+    call = call_of(package_of(folder, main=source))
+    return sandbox.run(Profile(limits or Limits()), replace(call, arguments=json.dumps(arguments).encode()))

@@ -13,8 +13,8 @@ import random
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from invocations.sandbox import owner
 from invocations.sandbox.attached import AttachedStream, ChannelLost, TooLate
@@ -22,6 +22,7 @@ from invocations.sandbox.base import Outcome, Profile, SandboxCall, SandboxUnava
 from invocations.sandbox.container import container_config
 from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
 from invocations.sandbox.results import outcome_of
+from invocations.sandbox.work import UnusableCall, pack_work
 from sandbox import protocol
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class DockerSandbox:
             self._runs[call.name] = run
         stream: AttachedStream | None = None
         try:
-            body = _call_body(profile, call)
+            body = pack_work(profile, call)
             with clock.step("create"):
                 run.box = self._create(profile, call)
             if run.cancelled:  # before there was a box that could be ended
@@ -103,7 +104,7 @@ class DockerSandbox:
             with clock.step("start"):
                 stream, channel = self._start(run.box)
             return self._converse(profile, run, clock, stream, channel, body)
-        except (EngineError, ChannelLost, protocol.ProtocolError) as error:
+        except (UnusableCall, EngineError, ChannelLost, protocol.ProtocolError) as error:
             if run.cancelled:
                 return self._outcome(Status.CANCELLED, "The call was cancelled before the tool ran.", run, clock)
             return self._outcome(Status.START_FAILED, str(error), run, clock)
@@ -257,13 +258,3 @@ class DockerSandbox:
         for box in boxes:
             self._remove(box)
         self._engine.close()
-
-
-def _call_body(profile: Profile, call: SandboxCall) -> bytes:
-    head: dict[str, Any] = {
-        "module": call.module,
-        "entry": call.entry,
-        "context": call.context,
-        "limits": asdict(profile.limits),
-    }
-    return protocol.pack(head, call.package, call.arguments)

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from invocations.sandbox.base import Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.results import outcome_of
+from invocations.sandbox.work import UnusableCall, pack_work
 from sandbox import protocol, watch
 
 if TYPE_CHECKING:
@@ -85,13 +86,7 @@ class FakeSandbox:
         moments = [time.monotonic()]
         place = Path(tempfile.mkdtemp(prefix="toolhub-fake-"))
         try:
-            head = {
-                "module": call.module,
-                "entry": call.entry,
-                "context": call.context,
-                "limits": asdict(profile.limits),
-            }
-            work = protocol.pack(head, call.package, call.arguments)
+            work = pack_work(profile, call)
             moments.append(time.monotonic())
             run = _Run([sys.executable, "-I", "-B", "-c", _COMMAND, str(_ROOT), str(place)], work)
             with self._lock:
@@ -102,6 +97,8 @@ class FakeSandbox:
                 with self._lock:
                     self._runs.pop(call.name, None)
                 run.close()
+        except UnusableCall as error:
+            return Outcome(Status.START_FAILED, error_message=str(error))
         finally:
             _delete(place)
 

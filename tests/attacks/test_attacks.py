@@ -16,8 +16,8 @@ import pytest
 from invocations.sandbox.base import Limits, Profile, Status
 from invocations.sandbox.docker import INSTANCE, DockerSandbox
 from invocations.sandbox.engine import Engine
-from unitools.packages import build_zip
 from tests.boxes import call_of, docker_sandbox, package_of
+from unitools.packages import build_zip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

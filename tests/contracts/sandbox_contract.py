@@ -164,6 +164,21 @@ def run(sku, quantity):
 
         assert outcome.status is Status.BAD_RESULT
 
+    @pytest.mark.parametrize("package", [b"", b"no zip", bytes(1000)])
+    def test_a_package_that_cannot_be_read_does_not_start(self, sandbox: Sandbox, package: bytes) -> None:
+        outcome = sandbox.run(Profile(), call_of(package))
+
+        assert outcome.status is Status.START_FAILED
+        assert "zip" in outcome.error_message
+
+    def test_a_package_that_fits_into_no_frame_does_not_start(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        call = call_of(package_of(tmp_path, main="def run(): return 1"), text="x" * (25 * MIB))
+
+        outcome = sandbox.run(Profile(), call)
+
+        assert outcome.status is Status.START_FAILED
+        assert "bytes" in outcome.error_message
+
     # -- what is done to a tool
 
     @pytest.mark.req("SVC-7")

@@ -6,9 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -263,9 +262,10 @@ def test_the_largest_package_goes_through(sandbox: DockerSandbox, tmp_path: Path
     assert outcome.value == 15 * 1024 * 1024, outcome
 
 
-def test_more_than_fits_into_a_frame_does_not_start(sandbox: DockerSandbox, tmp_path: Path) -> None:
-    call: Any = replace(call_of(package_of(tmp_path, main="")), package=bytes(25 * 1024 * 1024))
+def test_a_process_left_behind_is_ended_and_reported(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    source = "import os, time\ndef run():\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(60)\n    return 'done'"
 
-    outcome = sandbox.run(Profile(), call)
+    outcome = run_source(sandbox, tmp_path, source)
 
-    assert outcome.status is Status.LOST or outcome.status is Status.START_FAILED
+    assert (outcome.status, outcome.value) == (Status.OK, "done")
+    assert not outcome.clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -9,7 +10,7 @@ import time
 
 threading.Thread(target=time.sleep, args=(60,)).start()
 os.write(3, b"L")
-sys.modules["json"].dumps = lambda *_, **__: '"forged"'  # type: ignore[assignment]
+json.dumps = lambda *_, **__: '"forged"'
 sys.exit = lambda *_: None  # type: ignore[assignment]
 os._exit = lambda *_: time.sleep(60)  # type: ignore[assignment]
 

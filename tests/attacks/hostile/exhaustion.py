@@ -46,7 +46,7 @@ def threads() -> list[str]:
 
 
 def memory() -> list[str]:
-    held = []
+    held: list[bytes] = []
     while len(held) < 4096:
         held.append(b"x" * (1024 * 1024))
     return [f"{len(held)} MiB"]
@@ -134,7 +134,7 @@ def deep_folders() -> list[str]:
 
 
 def descriptors() -> list[str]:
-    held = []
+    held: list[int] = []
     try:
         while len(held) < 10_000:
             held.append(os.open("/dev/null", os.O_RDONLY))

@@ -9,7 +9,10 @@ import signal
 import socket
 import struct
 import time
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -67,14 +70,15 @@ def its_limits() -> list[str]:
     got = []
     if _libc.prlimit(1, 7, struct.pack("QQ", 0, 0), None) == 0:
         got.append("prlimit")
-    for name, act in {
+    acts: dict[str, Callable[[], object]] = {
         "priority": lambda: os.setpriority(os.PRIO_PROCESS, 1, 19),
         "scheduler": lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)),
         "affinity": lambda: os.sched_setaffinity(1, {0}),
         "memory": lambda: open("/proc/1/oom_score_adj", "w").write("1000"),
         "own memory": lambda: open("/proc/self/oom_score_adj", "w").write("-1000"),
         "descriptor": lambda: os.pidfd_open(1),
-    }.items():
+    }
+    for name, act in acts.items():
         try:
             act()
         except OSError:

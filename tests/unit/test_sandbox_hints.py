@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import errno
+import socket
+
+import pytest
+
+from sandbox.hints import Hints
+
+
+def hints_with(*attempts: str) -> Hints:
+    hints = Hints(readable=("/usr", "/p"), writable=("/w",))
+    hints.attempts.extend(attempts)
+    return hints
+
+
+def caused(error: Exception, by: BaseException) -> Exception:
+    error.__context__ = by
+    return error
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "attempt"),
+    [
+        ("open", ("/etc/shadow", "r", 0), "fs:/etc/shadow"),
+        ("open", (b"/etc/shadow", "r", 0), "fs:/etc/shadow"),
+        ("open", ("/w/../etc/shadow", "r", 0), "fs:/w/../etc/shadow"),
+        ("open", ("/usrlocal", "r", 0), "fs:/usrlocal"),
+        ("open", ("/usr/lib/x", "w", 1), "fs:/usr/lib/x"),
+        ("os.listdir", ("/root",), "fs:/root"),
+        ("os.remove", ("/usr/bin/x", -1), "fs:/usr/bin/x"),
+        ("socket.getaddrinfo", ("example.org", 443, 0, 0, 0), "net:example.org:443"),
+        ("socket.connect", (None, ("192.0.2.1", 80)), "net:192.0.2.1:80"),
+        ("socket.connect", (None, "/var/run/docker.sock"), "fs:/var/run/docker.sock"),
+        ("subprocess.Popen", ("/bin/sh", [], None, None), "proc:/bin/sh"),
+        ("os.system", (b"id",), "proc:id"),
+        ("os.kill", (1, 9), "proc:signal to 1"),
+    ],
+)
+def test_what_is_reached_for_is_named_once(event: str, arguments: tuple[object, ...], attempt: str) -> None:
+    hints = hints_with()
+
+    hints._hook(event, arguments)
+    hints._hook(event, arguments)
+
+    assert hints.attempts == [attempt]
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments"),
+    [
+        ("open", ("/usr/lib/python3.11/json/__init__.py", "r", 0)),
+        ("open", ("/w/x", "w", 1)),
+        ("open", (3, "r", 0)),
+        ("open", ("", "r", 0)),
+        ("os.listdir", (None,)),
+        ("socket.__new__", (None, socket.AF_UNIX, 1, 0)),
+        ("import", ("json", None, None, None, None)),
+        ("os.kill", (4711, 9)),
+    ],
+)
+def test_what_a_tool_may_do_is_not_an_attempt(event: str, arguments: tuple[object, ...]) -> None:
+    hints = hints_with()
+
+    hints._hook(event, arguments)
+
+    assert hints.attempts == []
+
+
+def test_attempts_are_bounded() -> None:
+    hints = hints_with()
+
+    for number in range(1000):
+        hints._hook("open", (f"/{number}" * 100, "r", 0))
+
+    assert len(hints.attempts) == 32
+    assert max(map(len, hints.attempts)) <= 200
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "capability"),
+    [
+        (PermissionError(errno.EACCES, "x", "/etc/shadow"), (), "fs"),
+        (FileNotFoundError(errno.ENOENT, "x", "/root/x"), (), "fs"),
+        (FileNotFoundError(errno.ENOENT, "x", "/w/x"), (), ""),
+        (FileNotFoundError(errno.ENOENT, "x", "/p/tool/x"), (), ""),
+        (OSError(errno.EROFS, "x", "/usr/x"), (), "fs"),
+        (PermissionError(errno.EPERM, "x", "ls"), ("proc:ls",), "proc"),
+        (PermissionError(errno.EPERM, "x"), ("fs:/x", "net:example.org"), "net"),
+        (PermissionError(errno.EPERM, "x"), (), "system"),
+        (OSError(errno.ENETUNREACH, "x"), (), "net"),
+        (socket.gaierror(-3, "x"), (), "net"),
+        (caused(RuntimeError("no answer"), socket.gaierror(-3, "x")), (), "net"),
+        (OSError(errno.ENOSPC, "x", "/w/x"), (), ""),
+        (PermissionError("You may not see this order."), ("fs:/x",), ""),
+        (ValueError("x"), ("fs:/x",), ""),
+        (None, (), ""),
+    ],
+)
+def test_an_error_is_traced_to_the_missing_capability(
+    error: Exception | None, attempts: tuple[str, ...], capability: str
+) -> None:
+    assert hints_with(*attempts).blocked(error) == capability
+
+
+def test_a_circle_of_causes_has_an_end() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__context__, second.__context__ = second, first
+
+    assert hints_with().blocked(first) == ""
