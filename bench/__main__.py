@@ -1,0 +1,81 @@
+"""Measure everything once and print it. Exit status 0 whatever the figures are; 1 when they could not be measured."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from bench import boxes, hubs
+from bench.figures import CannotMeasure, Times, machine, print_table
+
+HEAD = ("milliseconds", "N", "min", "p50", "p95")
+PREFLIGHT_P95_MS = 5.0  # TOOLS-27
+COLD_RATIO = 1.0
+
+
+def verdict(what: str, measured: str, *, reached: bool) -> list[str]:
+    return [what, measured, "reached" if reached else "NOT reached"]
+
+
+def cold(rounds: int) -> list[str]:
+    found = boxes.measure(rounds)
+    base = found[boxes.DEFAULT].p50
+    print_table(
+        f"A cold call of a trivial tool, {rounds} interleaved rounds",
+        (*HEAD, "p50 against docker run --rm"),
+        [each.row(f"{each.p50 / base:.2f} ×") for each in found.values()],
+    )
+    ratio = found[boxes.SANDBOX].p50 / base
+    return verdict(
+        f"cold call ≤ {COLD_RATIO:.1f} × docker run --rm (p50)", f"{ratio:.2f} ×", reached=ratio <= COLD_RATIO
+    )
+
+
+def preflight(name: str, found: dict[str, list[float]]) -> list[str]:
+    whole = Times("tool lookup and all steps", found.pop("whole"))
+    rows = [whole.row(), *[Times(f"  {each}", ms).row() for each, ms in found.items()]]
+    print_table(f"Preflight in process, {name}", HEAD, rows)
+    return verdict(
+        f"preflight p95 ≤ {PREFLIGHT_P95_MS:.0f} ms, {name} (TOOLS-27)",
+        f"{whole.p95:.2f} ms",
+        reached=whole.p95 <= PREFLIGHT_P95_MS,
+    )
+
+
+def governed(calls: int) -> None:
+    seen, parts = hubs.calls(calls)
+    total = seen[0].p50
+    print_table("A governed call over HTTP, embedded hub, one caller", HEAD, [each.row() for each in seen])
+    print_table(
+        "Where the time of the call goes",
+        (*HEAD, "share of p50"),
+        [each.row(f"{each.p50 / total:.0%}") for each in parts],
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20, help="of the cold comparison (default 20)")
+    parser.add_argument("--preflights", type=int, default=1000, help="for each database (default 1000)")
+    parser.add_argument("--calls", type=int, default=20, help="governed calls over HTTP (default 20)")
+    asked = parser.parse_args()
+    print_table("Machine", ("", ""), machine())
+    try:
+        verdicts = [cold(asked.rounds), preflight("SQLite", hubs.preflights_on_sqlite(asked.preflights))]
+        if url := os.environ.get("TOOLHUB_TEST_DATABASE_URL"):
+            verdicts.append(preflight("PostgreSQL", hubs.preflights_on_postgresql(url, asked.preflights)))
+        else:
+            print(
+                "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."
+            )
+        governed(asked.calls)
+    except CannotMeasure as error:
+        print(f"\nIt could not be measured. {error}", file=sys.stderr)
+        return 1
+    print_table("Acceptance figures that apply now", ("figure", "measured", ""), verdicts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Which hubs are measured? Fresh ones, in directories and databases of their own that go away afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from bench.figures import ROOT, CannotMeasure, Times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+START_S = 60
+TOOL = "commerce.pricing.get_realtime_quote"
+NOWHERE = "redis://127.0.0.1:1/0"  # settings ask for both or neither; a preflight rings no bell
+
+
+@contextmanager
+def fresh_data() -> Iterator[dict[str, str]]:
+    """An environment with data of its own, and a copy of the tools: editing them meanwhile would change their build."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("TOOLHUB_")}
+    if image := os.environ.get("TOOLHUB_SANDBOX_IMAGE"):
+        env["TOOLHUB_SANDBOX_IMAGE"] = image
+    with tempfile.TemporaryDirectory(prefix="toolhub-bench-") as folder:
+        shutil.copytree(ROOT / "tools", Path(folder, "tools"))
+        yield env | {
+            "TOOLHUB_DATA_DIR": f"{folder}/data",
+            "TOOLHUB_TOOLS_PATH": f"{folder}/tools",
+            "TOOLHUB_LOG_LEVEL": "ERROR",
+        }
+
+
+def _manage(env: dict[str, str], *words: str) -> str:
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise CannotMeasure(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _preflights(env: dict[str, str], count: int) -> dict[str, list[float]]:
+    Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
+    _manage(env, "manage.py", "migrate", "--no-input")
+    found: dict[str, list[float]] = json.loads(_manage(env, "-m", "bench.preflight", str(count)).splitlines()[-1])
+    return found
+
+
+def preflights_on_sqlite(count: int) -> dict[str, list[float]]:
+    with fresh_data() as env:
+        return _preflights(env, count)
+
+
+def preflights_on_postgresql(url: str, count: int) -> dict[str, list[float]]:
+    """On a database of its own beside the one that ``url`` names."""
+    name = f"toolhub_bench_{os.getpid()}"
+    own = url.rpartition("/")[0] + "/" + name
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=5) as server:
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    except psycopg.Error as error:
+        raise CannotMeasure(f"PostgreSQL at TOOLHUB_TEST_DATABASE_URL cannot be used: {error}") from error
+    try:
+        with fresh_data() as env:
+            return _preflights(env | {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}, count)
+    finally:
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _post(base: str, path: str, key: str, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(base + path, data=json.dumps(body).encode(), headers=headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    begun = time.perf_counter()
+    try:
+        with opener.open(request, timeout=60) as response:
+            answer = json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        raise CannotMeasure(f"{path} answered {error.code}: {error.read().decode()[:500]}") from error
+    return (time.perf_counter() - begun) * 1000, answer
+
+
+def _wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + START_S
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while True:
+        try:
+            opener.open(f"{base}/healthz", timeout=2).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > until:
+                raise CannotMeasure(f"The hub did not start:\n{log.read_text()[-2000:]}") from None
+            time.sleep(0.1)
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, dict[str, str]]]:
+    """The embedded hub in a process of its own: (address, its environment)."""
+    with fresh_data() as env:
+        base = f"127.0.0.1:{_free_port()}"
+        data = Path(env["TOOLHUB_DATA_DIR"])
+        data.mkdir(parents=True)
+        log = data / "bench.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "scripts/start_hub.py"],
+                cwd=ROOT,
+                env=env | {"TOOLHUB_BIND": base},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                _wait_until_it_answers(f"http://{base}", process, log)
+                yield f"http://{base}", env
+            finally:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+def calls(count: int) -> tuple[list[Times], list[Times]]:
+    """Over HTTP: (whole call and preflight as the caller sees them, the call's parts by its recorded steps)."""
+    with serving() as (base, env):
+        data = Path(env["TOOLHUB_DATA_DIR"])
+        key = json.loads((data / "demo-credentials.json").read_text())["api_key"]
+        body = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"sku": "HEADPHONES-ANC", "quantity": 2}}
+        whole, decided = [], []
+        for number in range(-1, count):
+            ms, answer = _post(base, f"/api/v1/tools/{TOOL}/invoke", key, body | {"request_id": f"bench-{number:06}"})
+            asked, _ = _post(base, f"/api/v1/tools/{TOOL}/preflight", key, body | {"request_id": f"bench-{number:06}"})
+            if answer["data"] is None:
+                raise CannotMeasure(f"The call had no value: {json.dumps(answer['error'])}")
+            if number >= 0:
+                whole.append(ms)
+                decided.append(asked)
+        with sqlite3.connect(f"file:{data}/toolhub.sqlite3?mode=ro", uri=True) as database:
+            rows = database.execute("SELECT steps FROM invocations_invocation ORDER BY id DESC LIMIT ?", [count])
+            logs = [json.loads(row[0]) for row in rows][::-1]
+    return [Times("call", whole), Times("preflight only", decided)], _parts(whole, logs)
+
+
+def _parts(whole: list[float], logs: list[list[dict[str, Any]]]) -> list[Times]:
+    """Each recorded step; those of the preflight as one; what no step covers as the rest."""
+    found: dict[str, list[float]] = {}
+    for ms, steps in zip(whole, logs, strict=True):
+        parts: dict[str, float] = {}
+        for step in steps:
+            name = "preflight, all steps" if step["name"].startswith("preflight.") else step["name"]
+            if name == "sandbox.execute":
+                continue  # its parts follow it
+            parts[name] = parts.get(name, 0.0) + step["end_ms"] - step["begin_ms"]
+        parts["rest: HTTP, key, facts, sealing, commits"] = ms - sum(parts.values())
+        for name, value in parts.items():
+            found.setdefault(name, []).append(value)
+    return [Times(name, values) for name, values in found.items()]
