@@ -36,10 +36,9 @@ def clean() -> None:
         services.home().rmdir()
         say(f"removed {services.home()}")
     for name in _images():
-        for box in (ask(["docker", "ps", "--all", "--quiet", "--filter", f"ancestor={name}"]) or "").split():
-            ask(["docker", "rm", "--force", box])
-        if ask(["docker", "image", "rm", name], timeout_s=60) is not None:
-            say(f"removed image {name}")
+        # Not by force: a hub of another checkout may be running a tool in it.
+        removed = ask(["docker", "image", "rm", name], timeout_s=60) is not None
+        say(f"removed image {name}" if removed else f"kept image {name}: a container uses it")
     for name in FOLDERS:
         if (folder := ROOT / name).exists():
             shutil.rmtree(folder)
@@ -54,6 +53,10 @@ def _images() -> list[str]:
 
 
 def _check_nothing_runs() -> None:
+    if tests := services.going_on():
+        raise Trouble(
+            f"Tests of this checkout are running (process {tests[0]}).", "Wait for them, or end them with Ctrl-C."
+        )
     lock = Path(os.environ.get("TOOLHUB_DATA_DIR", ROOT / "var")) / "hub.lock"
     if not lock.exists():
         return

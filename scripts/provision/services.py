@@ -103,12 +103,23 @@ def stop() -> None:
     sweep()
 
 
+def going_on() -> list[int]:
+    """The processes of the test runs of this checkout."""
+    return [pid for folder in _runs() if (pid := _owner(folder))]
+
+
+def _runs() -> list[Path]:
+    return [folder for folder in home().iterdir() if folder.name != KEPT] if home().is_dir() else []
+
+
+def _owner(folder: Path) -> int | None:
+    return pid_of(folder.name.replace("-", " "))
+
+
 def sweep() -> None:
     """End and remove what a run left that could not clean up after itself."""
-    if not home().is_dir():
-        return
-    for folder in home().iterdir():
-        if folder.name != KEPT and pid_of(folder.name.replace("-", " ")) is None:
+    for folder in _runs():
+        if _owner(folder) is None:
             say(f"           ending what a test run that was cut off left in {folder}")
             stop_and_remove(folder)
 

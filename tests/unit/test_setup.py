@@ -172,6 +172,7 @@ def test_a_run_that_goes_on_is_left_alone(
 
     assert sleeper.poll() is None
     assert len(list(tmp_path.iterdir())) == 2
+    assert services.going_on() == [os.getpid()]
 
 
 # The engine and the packages
