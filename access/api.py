@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -56,7 +57,7 @@ class ConsentView(APIView):
 
     required_scope = "consents:request"
 
-    @extend_schema(operation_id="read_consent", responses={200: serializers.JSONField()})
+    @extend_schema(operation_id="read_consent", responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request, consent_id: UUID) -> Response:
         mine = Consent.objects.visible_to(caller(request)).filter(agent_id=caller(request).agent())
         return Response(ResponseEnvelope(data=consent_json(mine.get(pk=consent_id))).to_json())
@@ -82,7 +83,7 @@ class GrantListView(APIView):
     @extend_schema(
         operation_id="list_grants",
         parameters=[OpenApiParameter("after", str)],
-        responses={200: serializers.JSONField()},
+        responses={200: OpenApiTypes.OBJECT},
     )
     def get(self, request: Request) -> Response:
         page = page_of(
@@ -91,7 +92,7 @@ class GrantListView(APIView):
         data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
-    @extend_schema(operation_id="give_grant", request=GrantRequestSerializer, responses={201: serializers.JSONField()})
+    @extend_schema(operation_id="give_grant", request=GrantRequestSerializer, responses={201: OpenApiTypes.OBJECT})
     def post(self, request: Request) -> Response:
         payload = GrantRequestSerializer(data=request.data)
         payload.is_valid(raise_exception=True)
@@ -113,7 +114,7 @@ class GrantRevokeView(APIView):
 
     required_scope = "grants:manage"
 
-    @extend_schema(operation_id="revoke_grant", request=RevokeSerializer, responses={200: serializers.JSONField()})
+    @extend_schema(operation_id="revoke_grant", request=RevokeSerializer, responses={200: OpenApiTypes.OBJECT})
     def post(self, request: Request, grant_id: UUID) -> Response:
         payload = RevokeSerializer(data=request.data)
         payload.is_valid(raise_exception=True)

@@ -33,6 +33,7 @@ class GrantForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
     reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
         max_length=500,
         label=gettext_lazy("Reason"),
         help_text=gettext_lazy("Why the agent gets this grant; kept as evidence."),
@@ -45,7 +46,12 @@ class GrantForm(forms.Form):
 
 
 class ReasonForm(forms.Form):
-    reason = forms.CharField(max_length=500, label=gettext_lazy("Reason"), help_text=gettext_lazy("Kept as evidence."))
+    reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Kept as evidence."),
+    )
 
 
 class DecisionForm(ReasonForm):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, JsonResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -95,7 +96,7 @@ class ToolListView(APIView):
         return Response(ResponseEnvelope(data=data, warnings=warnings).to_json())
 
     @extend_schema(
-        operation_id="submit_tool_version", request=serializers.JSONField(), responses={201: serializers.JSONField()}
+        operation_id="submit_tool_version", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT}
     )
     def post(self, request: Request) -> Response:
         version = services.submit_version(document=request.data, by=caller(request))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -39,7 +40,7 @@ class ConsentListView(APIView):
     @extend_schema(
         operation_id="list_consents",
         parameters=[OpenApiParameter("after", str)],
-        responses={200: serializers.JSONField()},
+        responses={200: OpenApiTypes.OBJECT},
     )
     def get(self, request: Request) -> Response:
         mine = Consent.objects.visible_to(caller(request)).filter(agent_id=caller(request).agent())
@@ -48,7 +49,7 @@ class ConsentListView(APIView):
         return Response(ResponseEnvelope(data=data).to_json())
 
     @extend_schema(
-        operation_id="request_consent", request=ConsentRequestSerializer, responses={201: serializers.JSONField()}
+        operation_id="request_consent", request=ConsentRequestSerializer, responses={201: OpenApiTypes.OBJECT}
     )
     def post(self, request: Request) -> Response:
         payload = ConsentRequestSerializer(data=request.data)

@@ -45,6 +45,7 @@ class SubmitForm(forms.Form):
 class ReviewForm(forms.Form):
     decision = forms.ChoiceField(choices=Decision.choices, widget=forms.HiddenInput)
     note = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
         max_length=1000,
         required=False,
         label=gettext_lazy("Note to the developer"),
@@ -53,7 +54,12 @@ class ReviewForm(forms.Form):
 
 
 class StateForm(forms.Form):
-    reason = forms.CharField(max_length=500, label=gettext_lazy("Reason"), help_text=gettext_lazy("Kept as evidence."))
+    reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Kept as evidence."),
+    )
 
 
 class EnableForm(StateForm):
@@ -61,4 +67,22 @@ class EnableForm(StateForm):
 
 
 class DeprecateForm(StateForm):
+    """Cannot be taken back, so the name is typed; the server checks it."""
+
     sunset_on = forms.DateField(label=gettext_lazy("Answers until"), widget=forms.DateInput(attrs={"type": "date"}))
+    confirm = forms.CharField(
+        max_length=128,
+        label=gettext_lazy("Type the tool’s id"),
+        help_text=gettext_lazy("Deprecating cannot be undone."),
+    )
+
+    def __init__(self, *args: Any, tool: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.tool = tool
+        self.fields["confirm"].widget.attrs |= {"autocomplete": "off", "placeholder": tool}
+
+    def clean_confirm(self) -> str:
+        typed: str = self.cleaned_data["confirm"]
+        if typed.strip() != self.tool:
+            raise forms.ValidationError(gettext_lazy("This is not the id of the tool."))
+        return typed

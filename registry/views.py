@@ -76,7 +76,7 @@ def _tool_page(
         "latest_approved": approved if approved and approved != found.current else None,
         "enable_form": EnableForm(),
         "pause_form": StateForm(),
-        "deprecate_form": DeprecateForm(),
+        "deprecate_form": DeprecateForm(tool=name),
     }
     return render_page(request, "registry/tool_detail.html", context | extra, partial="tab", status=status)
 
@@ -85,13 +85,17 @@ def _tool_page(
 @needs("tools.view")
 def tool(request: ConsoleRequest, name: str) -> HttpResponse:
     """Tab overview. Context beside the frame's: grants (list of active Grant that cover the tool, when the person may see them)."""
+    return _overview_tab(request, name, {})
+
+
+def _overview_tab(request: ConsoleRequest, name: str, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
     grants = []
     if request.principal.may("grants.view"):
         found = (
             Grant.objects.visible_to(request.principal).filter(revoked_at=None).select_related("agent").order_by("-pk")
         )
         grants = [grant for grant in found if grant.covers(name)]
-    return _tool_page(request, name, "overview", {"grants": grants})
+    return _tool_page(request, name, "overview", {"grants": grants} | extra, status=status)
 
 
 @require_GET
@@ -134,7 +138,7 @@ def _change(request: ConsoleRequest, name: str, form: Form, key: str, do: Any) -
                 % {"tool": done.name, "state": done.get_state_display().lower()},
             )
             return redirect("tool", done.name)
-    return _tool_page(request, name, "overview", {key: form}, status=422)
+    return _overview_tab(request, name, {key: form}, status=422)
 
 
 @require_POST
@@ -170,7 +174,7 @@ def deprecate(request: ConsoleRequest, name: str) -> HttpResponse:
     return _change(
         request,
         name,
-        DeprecateForm(request.POST),
+        DeprecateForm(request.POST, tool=name),
         "deprecate_form",
         lambda data: services.deprecate_tool(
             name=name, reason=data["reason"], sunset_on=data["sunset_on"], by=request.principal

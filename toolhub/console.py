@@ -43,6 +43,7 @@ NAV = [
             ("tools", gettext_lazy("Catalogue"), "package", "tools", "tools.view"),
             ("reviews", gettext_lazy("Review queue"), "git-compare", "reviews", "tools.review"),
             ("submit", gettext_lazy("Submit a version"), "file-json-2", "tool_submit", "tools.submit"),
+            ("api", gettext_lazy("API reference"), "terminal", "api_reference", "tools.view"),
         ],
     ),
     (gettext_lazy("Evidence"), [("evidence", gettext_lazy("Facts"), "scroll-text", "facts", "evidence.view")]),
