@@ -79,8 +79,7 @@ def things(
 def state_of_the_hub() -> list[Any]:
     """Everything that a person can change, to see that nothing did."""
     return [
-        list(model.objects.order_by("pk").values())
-        for model in (Tool, ToolVersion, Grant, Consent, Invocation)
+        list(model.objects.order_by("pk").values()) for model in (Tool, ToolVersion, Grant, Consent, Invocation)
     ] + [Fact.objects.exclude(kind="snapshot.read").count()]
 
 

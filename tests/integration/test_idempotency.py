@@ -1,0 +1,164 @@
+"""Is a call with a key made once, however often it is sent?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access import services as access
+from evidence.models import Fact
+from invocations.models import Attempt, Invocation
+from invocations.sandbox.base import Outcome, Status
+from tests.calls import PAIR, kinds_of, row_of
+from tests.conftest import make_caller
+from tests.threads import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = pytest.mark.django_db
+ECHO = "sample.tools.echo"
+KEY = {"Idempotency-Key": "order-1"}
+
+
+@pytest.fixture
+def ready(enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox) -> None:
+    enable(idempotency="keyed")
+    grant()
+    sandbox.outcome = Outcome(Status.OK, value={"b": 1.5, "a": ["é", 10**20, {"z": None}]}, report={"ttl_seconds": 30})
+
+
+@pytest.mark.req("SPEC-9", "TOOLS-20")
+def test_the_same_call_again_is_answered_byte_for_byte_without_a_run(
+    ready: None, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    second = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert first.status_code == second.status_code == 200
+    assert second.content == first.content
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first.headers
+    assert len(sandbox.calls) == 1
+    assert kinds_of(row_of(first)) == PAIR
+    replayed = Fact.objects.get(kind="invocation.replayed")
+    assert replayed.subject == row_of(first).wire_id
+
+
+@pytest.mark.req("SPEC-9")
+def test_a_failure_is_answered_again_as_it_was(ready: None, caller: Caller, sandbox: ScriptedSandbox) -> None:
+    sandbox.outcome = Outcome(Status.RAISED, error_type="ValueError", error_message="x")
+
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    second = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert first.status_code == second.status_code == 502
+    assert second.content == first.content
+    assert len(sandbox.calls) == 1
+
+
+@pytest.mark.req("SPEC-9")
+def test_a_key_in_the_envelope_is_the_same_key(ready: None, caller: Caller, sandbox: ScriptedSandbox) -> None:
+    caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    caller.invoke(ECHO, {"text": "x"}, idempotency_key=KEY["Idempotency-Key"])
+
+    assert len(sandbox.calls) == 1
+    assert sandbox.calls[0][1].context["idempotency_key"] == "order-1"
+
+
+@pytest.mark.req("SPEC-9")
+@pytest.mark.parametrize("changes", [{"arguments": {"text": "y"}}, {"dry_run": True}])
+def test_a_key_that_was_used_for_something_else_is_refused(
+    changes: dict[str, Any], ready: None, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    changed: dict[str, Any] = {"arguments": {"text": "x"}} | changes
+    second = caller.invoke(ECHO, changed.pop("arguments"), headers=KEY, **changed)
+
+    error = second.json()["error"]
+    assert (second.status_code, error["code"], error["reason"]) == (422, "CONFLICT", "IDEMPOTENCY.KEY_REUSED")
+    assert error["details"]["first_call"] == first.json()["call"]["call_id"]
+    assert len(sandbox.calls) == 1
+    assert kinds_of(row_of(second)) == PAIR
+
+
+@pytest.mark.req("SPEC-9")
+def test_a_first_call_that_still_runs_is_said(ready: None, caller: Caller, bell: Bell) -> None:
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "respond-async"})
+
+    second = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert (second.status_code, second.json()["error"]["reason"]) == (409, "IDEMPOTENCY.IN_PROGRESS")
+    assert second.headers["Retry-After"] == "1"
+    assert second.json()["error"]["details"]["first_call"] == first.json()["call"]["call_id"]
+    bell.deliver()
+    assert caller.invoke(ECHO, {"text": "x"}, headers=KEY).status_code == 200
+
+
+@pytest.mark.req("SPEC-9")
+def test_keys_of_different_users_and_tools_do_not_meet(
+    ready: None, caller: Caller, enable: Callable[..., Tool], sandbox: ScriptedSandbox
+) -> None:
+    enable("plans")
+    for envelope in ({}, {"user_id": "ann"}, {"user_id": "bob"}):
+        assert caller.invoke(ECHO, {"text": "x"}, headers=KEY, **envelope).status_code == 200
+    caller.invoke("sample.tools.plans", {"text": "x"}, headers=KEY)
+
+    assert len(sandbox.calls) == 4
+    assert "ann" not in json.dumps(list(Invocation.objects.values_list("user_fingerprint", flat=True)))
+
+
+@pytest.mark.req("TOOLS-22")
+def test_keys_of_different_agents_do_not_meet(
+    ready: None, caller: Caller, operator: Person, sandbox: ScriptedSandbox
+) -> None:
+    other = make_caller(operator.by, "other")
+    access.give_grant(agent_id=other.agent.pk, tools="*", reason="x", by=operator.by)
+
+    caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    other.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert len(sandbox.calls) == 2
+
+
+def test_a_refused_call_leaves_its_key_free(
+    enable: Callable[..., Tool], grant: Callable[..., Any], caller: Caller, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable(idempotency="keyed")
+    refused = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    grant()
+
+    allowed = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert (refused.status_code, allowed.status_code) == (403, 200)
+
+
+def test_the_order_of_names_in_the_arguments_does_not_matter(
+    ready: None, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    caller.invoke(ECHO, {"text": "x", "n": 1}, headers=KEY)
+    second = caller.invoke(ECHO, {"n": 1, "text": "x"}, headers=KEY)
+
+    assert second.headers["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.req("SPEC-9", "TOOLS-20")
+@pytest.mark.django_db(transaction=True)
+def test_eight_calls_at_once_with_one_key_run_once(ready: None, caller: Caller, sandbox: ScriptedSandbox) -> None:
+    answers = at_once(8, lambda number: caller.invoke(ECHO, {"text": "x"}, headers=KEY))
+
+    found = [(answer.status_code, answer.json()["error"]) for answer in answers]  # type: ignore[union-attr]
+    reasons = {error["reason"] for _, error in found if error}
+    assert reasons <= {"IDEMPOTENCY.IN_PROGRESS"}
+    assert (200, None) in found
+    assert len(sandbox.calls) == 1
+    assert Attempt.objects.count() == 1
+    assert Invocation.objects.filter(idempotency_key="order-1").count() == 1
+    for invocation in Invocation.objects.all():
+        assert kinds_of(invocation) == PAIR

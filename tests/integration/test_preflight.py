@@ -1,0 +1,408 @@
+"""Does preflight go through its steps in order, and does each refusal say what would allow the call?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from access import consents
+from access import services as access
+from access.models import Consent, Grant, QuotaWindow
+from evidence.models import Fact
+from invocations.models import Invocation
+from invocations.preflight import STEPS, window_start
+from registry import services as registry
+from tests.calls import PAIR, kinds_of, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = pytest.mark.django_db
+
+ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
+FS = {"fs": [{"path": "/data/in", "actions": ["read"]}, {"path": "/data/out", "actions": ["write"]}]}
+
+
+def ask(caller: Caller, tool: str, arguments: Any = None, **envelope: Any) -> dict[str, Any]:
+    body = {
+        "request_id": "test-request-1",
+        "actor": {"type": "agent", "id": "x"},
+        "arguments": {} if arguments is None else arguments,
+        **envelope,
+    }
+    answer = caller.post(f"/tools/{tool}/preflight", body)
+    assert answer.status_code == 200, answer.json()
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def writer(enable: Callable[..., Tool], **changes: Any) -> Tool:
+    return enable("write", **({"side_effect": "Write", "idempotency": "keyed"} | changes))
+
+
+@pytest.mark.req("TOOLS-13", "TOOLS-14")
+def test_an_allowed_call_passes_every_step_in_order(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    enable()
+    grant(calls_limit=3)
+
+    data = ask(caller, ECHO)
+
+    assert data["allow"] is True
+    assert data["problem"] is None
+    assert [(step["name"], step["status"]) for step in data["steps"]] == [(name, "ok") for name in STEPS]
+    assert data["profile_hash"].startswith("sha256:")
+    assert data["policy"]["version"] == "default-1"
+    assert data["budget_snapshot"]["limit"] == 3
+    assert data["obligations"] == []
+    assert not Invocation.objects.exists()
+    assert not Fact.objects.filter(kind__startswith="invocation.").exists()
+
+
+Scene = tuple["Caller", "Callable[..., Tool]", "Callable[..., Any]", Any, "Person"]
+
+
+def at_tool(scene: Scene) -> str:
+    _, enable, grant, _, operator = scene
+    enable()
+    grant()
+    registry.pause_tool(name=ECHO, reason="broken", by=operator.by)
+    return ECHO
+
+
+def at_input_schema(scene: Scene) -> str:
+    _, enable, _, _, _ = scene  # no grant: the first step that fails decides
+    enable(input_schema={"type": "object", "required": ["sku"]})
+    return ECHO
+
+
+def at_grant(scene: Scene) -> str:
+    _, enable, grant, _, _ = scene
+    enable()
+    grant("other.*")
+    return ECHO
+
+
+def at_quota(scene: Scene) -> str:
+    _, enable, grant, _, _ = scene
+    writer(enable)  # has no consent either
+    given = grant(calls_limit=1, window_s=31_536_000)
+    QuotaWindow.objects.create(grant=given, starts_at=window_start(given, datetime.now(UTC)), used=1)
+    return WRITE
+
+
+def at_consent(scene: Scene) -> str:
+    _, enable, grant, settings, _ = scene
+    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"denied_tools": [WRITE]}
+    writer(enable)
+    grant()
+    return WRITE
+
+
+def at_profile(scene: Scene) -> str:
+    _, enable, grant, settings, _ = scene
+    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"denied_tools": [ECHO]}
+    enable()
+    grant()
+    return ECHO
+
+
+def at_sandbox_guard(scene: Scene) -> str:
+    _, enable, grant, _, _ = scene
+    enable(side_effect="Read", capabilities={"fs": [{"path": "/data", "actions": ["read"]}]})
+    grant()
+    return ECHO
+
+
+REFUSALS = {
+    "tool": (at_tool, 409, "TOOL.PAUSED"),
+    "input_schema": (at_input_schema, 422, "SCHEMA.VALIDATION_FAILED"),
+    "grant": (at_grant, 403, "AUTH.NO_GRANT"),
+    "quota": (at_quota, 429, "QUOTA.BUDGET_EXCEEDED"),
+    "consent": (at_consent, 403, "POLICY.CONSENT_REQUIRED"),
+    "profile": (at_profile, 403, "POLICY.DENY_TOOL"),
+    "sandbox_guard": (at_sandbox_guard, 403, "SANDBOX.CAPABILITY_BLOCKED"),
+}
+
+
+def test_every_step_is_refused_at_least_once_below() -> None:
+    assert tuple(REFUSALS) == STEPS
+
+
+@pytest.mark.req("TOOLS-14", "TOOLS-15", "TOOLS-18")
+@pytest.mark.parametrize("step", REFUSALS)
+def test_a_refusal_names_the_step_the_reason_and_what_would_allow_it(
+    step: str,
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    settings: Any,
+    bell: Bell,
+) -> None:
+    arrange, status, reason = REFUSALS[step]
+    tool = arrange((caller, enable, grant, settings, operator))
+
+    asked = ask(caller, tool)
+    answer = caller.invoke(tool, {})
+
+    assert asked["allow"] is False
+    assert asked["refused_at"] == step
+    assert asked["problem"]["reason"] == reason
+    assert asked["problem"]["remedy"]
+    at = STEPS.index(step)
+    expected = ["ok"] * at + ["failed"] + ["skipped"] * (len(STEPS) - at - 1)
+    assert [each["status"] for each in asked["steps"]] == expected
+    # The call itself is refused in the same way, and leaves its pair.
+    body = answer.json()
+    assert (answer.status_code, body["error"]["reason"]) == (status, reason)
+    assert body["call"]["refused_at"] == step
+    assert body["call"]["status"] == "denied"
+    row = row_of(answer)
+    assert row.state == "denied"
+    assert kinds_of(row) == PAIR
+    assert [fact.reason for fact in Fact.objects.filter(invocation_id=row.pk)] == [reason, reason]
+    assert bell.rung == []
+    assert caller.get(f"/invocations/{row.wire_id}").json()["error"] == body["error"]
+
+
+def test_preflight_only_reads(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]) -> None:
+    enable()
+    grant(calls_limit=5)
+
+    with CaptureQueriesContext(connection) as queries:
+        ask(caller, ECHO)
+
+    assert [query["sql"] for query in queries if not query["sql"].startswith("SELECT")] == []
+
+
+@pytest.mark.req("TOOLS-31")
+def test_a_change_of_policy_counts_with_the_next_call(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], settings: Any
+) -> None:
+    enable()
+    grant()
+    before = ask(caller, ECHO)
+    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"version": "2", "denied_tools": [ECHO]}
+
+    after = ask(caller, ECHO)
+
+    assert (before["allow"], after["allow"]) == (True, False)
+    assert before["policy"]["hash"] != after["policy"]["hash"]
+
+
+# Grants.
+
+
+@pytest.mark.req("TOOLS-15")
+@pytest.mark.parametrize(
+    ("pattern", "covers"),
+    [
+        ("*", True),
+        ("sample.*", True),
+        ("sample.tools.*", True),
+        ("sample.tools.echo", True),
+        ("sample.tool.*", False),
+        ("sam.*", False),
+        ("sample.tools.echo2", False),
+        ("other.tools.echo", False),
+    ],
+)
+def test_a_grant_covers_whole_segments_only(
+    pattern: str, covers: bool, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    enable()
+    grant(pattern)
+
+    assert ask(caller, ECHO)["allow"] is covers
+
+
+@pytest.mark.req("TOOLS-15")
+def test_a_grant_counts_until_it_expires_or_is_revoked(
+    caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    enable()
+    given = grant(expires_at=timezone.now() + timedelta(hours=1))
+    assert ask(caller, ECHO)["allow"]
+
+    Grant.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert ask(caller, ECHO)["refused_at"] == "grant"
+
+    Grant.objects.update(expires_at=None)
+    assert ask(caller, ECHO)["allow"]
+    access.revoke_grant(grant_id=given.pk, reason="no longer", by=operator.by)
+    assert ask(caller, ECHO)["refused_at"] == "grant"
+
+
+def test_the_grant_of_another_agent_does_not_help(
+    caller: Caller, operator: Person, enable: Callable[..., Tool]
+) -> None:
+    enable()
+    other = access.create_agent(name="other", by=operator.by)
+    access.give_grant(agent_id=other.pk, tools="*", reason="x", by=operator.by)
+
+    assert ask(caller, ECHO)["refused_at"] == "grant"
+
+
+# Consents.
+
+
+@pytest.mark.req("TOOLS-19")
+@pytest.mark.parametrize(
+    ("changes", "needed"),
+    [
+        ({}, False),
+        ({"safety_class": "Medium"}, False),
+        ({"safety_class": "High"}, True),
+        ({"side_effect": "Write", "idempotency": "keyed"}, True),
+        ({"consent": {"required": True}}, True),
+        ({"consent": {"required": False}, "safety_class": "High"}, True),
+    ],
+)
+def test_what_is_dangerous_needs_a_consent_whatever_its_manifest_says(
+    changes: dict[str, Any], needed: bool, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    enable(**changes)
+    grant()
+
+    assert (ask(caller, ECHO)["refused_at"] == "consent") is needed
+
+
+@pytest.mark.req("TOOLS-19")
+def test_a_consent_counts_from_its_approval_until_it_ends(
+    caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    writer(enable, consent={"validity_seconds": 60})
+    grant()
+    asked = caller.post("/consents", {"tool": WRITE, "purpose": "write a test"}).json()["data"]
+    consent = Consent.objects.get()
+    assert ask(caller, WRITE)["refused_at"] == "consent"
+
+    consents.approve_consent(consent_id=consent.pk, reason="fine", by=operator.by)
+    allowed = ask(caller, WRITE)
+    assert allowed["allow"]
+    assert allowed["consent"] == asked["id"]
+
+    Consent.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert ask(caller, WRITE)["refused_at"] == "consent"
+
+    Consent.objects.update(expires_at=timezone.now() + timedelta(seconds=60))
+    consents.revoke_consent(consent_id=consent.pk, reason="enough", by=operator.by)
+    assert ask(caller, WRITE)["refused_at"] == "consent"
+
+
+def test_a_consent_to_one_major_version_does_not_cover_the_next(
+    caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    writer(enable)
+    grant()
+    consent = consents.request_consent(tool=WRITE, tool_major=1, purpose="x", validity_s=600, by=caller.by)
+    consents.approve_consent(consent_id=consent.pk, reason="fine", by=operator.by)
+    assert ask(caller, WRITE)["allow"]
+
+    writer(enable, version="2.0.0")
+
+    assert ask(caller, WRITE)["refused_at"] == "consent"
+
+
+# The profile: Grant ∩ Manifest ∩ Policy.
+
+
+@pytest.fixture
+def wide(settings: Any, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
+    """A policy that allows a lot, and a sandbox that provides everything."""
+    capabilities = {
+        "tmp": 1_000_000,
+        "fs": [{"path": "/data", "actions": ["read", "write"]}],
+        "net": [{"host": "*.example.org"}],
+        "proc": [],
+        "browser": False,
+    }
+    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"capabilities": capabilities}
+    monkeypatch.setattr(sandbox, "missing", lambda profile: ())
+    return sandbox
+
+
+@pytest.mark.req("TOOLS-16")
+def test_the_sandbox_gets_exactly_the_intersection_that_preflight_showed(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], wide: ScriptedSandbox, bell: Bell
+) -> None:
+    enable(side_effect="Read", capabilities={"fs": [{"path": "/data/in", "actions": ["read"]}], "tmp": 5_000_000})
+    grant(capabilities={"fs": [{"path": "/data", "actions": ["read"]}], "tmp": 2_000_000})
+
+    shown = ask(caller, ECHO)
+    answer = caller.invoke(ECHO, {})
+
+    assert answer.status_code == 200, answer.json()
+    profile, _ = wide.calls[0]
+    assert shown["profile"] == profile.to_json()
+    assert shown["profile_hash"] == profile.digest() == answer.json()["call"]["profile_hash"]
+    assert profile.fs == (("/data/in", "read"),)
+    assert profile.net == ()
+    assert profile.limits.tmp_bytes == 1_000_000
+
+
+@pytest.mark.req("TOOLS-16")
+@pytest.mark.parametrize(
+    ("granted", "side"), [({"fs": [{"path": "/other", "actions": ["read"]}]}, "grant"), (None, "policy")]
+)
+def test_a_capability_that_is_missing_is_named_with_who_does_not_allow_it(
+    granted: dict[str, Any] | None,
+    side: str,
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    wide: ScriptedSandbox,
+) -> None:
+    path = "/data/in" if granted else "/secret"
+    enable(side_effect="Read", capabilities={"fs": [{"path": path, "actions": ["read"]}]})
+    grant(capabilities=granted)
+
+    problem = ask(caller, ECHO)["problem"]
+
+    assert problem["reason"] == "SANDBOX.CAPABILITY_BLOCKED"
+    assert {"capability": f"fs:read:{path}", "dropped_by": side} in problem["details"]["dropped"]
+    assert side in problem["remedy"]
+
+
+@pytest.mark.req("SPEC-2")
+def test_a_dry_run_of_a_writer_needs_no_consent_and_can_write_nothing(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], wide: ScriptedSandbox, bell: Bell
+) -> None:
+    writer(enable, capabilities=FS | {"net": [{"host": "api.example.org"}]})
+    grant()
+
+    real = caller.invoke(WRITE, {})
+    dry = caller.invoke(WRITE, {}, dry_run=True)
+
+    assert real.json()["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
+    assert dry.status_code == 200, dry.json()
+    assert dry.json()["call"]["dry_run"] is True
+    profile, call = wide.calls[0]
+    assert profile.fs == (("/data/in", "read"),)
+    assert (profile.net, profile.proc, profile.browser) == ((), (), False)
+    assert call.context["dry_run"] is True
+    dropped = [each["capability"] for each in ask(caller, WRITE, dry_run=True)["profile_explanation"]]
+    assert dropped == ["fs:write:/data/out", "net:https://api.example.org:443"]
+
+
+def test_limits_are_the_smaller_of_manifest_and_policy(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], settings: Any
+) -> None:
+    enable(timeout_ms=60_000, limits={"memory_bytes": 64 * 1024 * 1024})
+    grant()
+
+    limits = ask(caller, ECHO)["profile"]["limits"]
+
+    assert limits["wall_ms"] == settings.TOOLHUB_POLICY["limits"]["timeout_ms"] == 30_000
+    assert limits["memory_bytes"] == 64 * 1024 * 1024
