@@ -223,4 +223,9 @@ def _run(
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except protocol.ProtocolError as error:
+        raise SystemExit(
+            f"{error} Are the image and the hub of the same sources? This is {protocol.VERSION}."
+        ) from None

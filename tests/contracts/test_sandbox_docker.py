@@ -106,6 +106,17 @@ def test_without_the_image_a_call_says_how_to_build_it(tmp_path: Path) -> None:
     sandbox.close()
 
 
+def test_an_image_of_other_sources_is_a_failed_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = docker_sandbox()
+    monkeypatch.setattr("sandbox.protocol.VERSION", 0)
+
+    outcome = run_source(sandbox, tmp_path, "def run(): return 1")
+
+    assert outcome.status is Status.START_FAILED
+    assert "same sources" in outcome.error_message
+    sandbox.close()
+
+
 def test_a_runtime_that_the_engine_does_not_have_is_a_failed_start(tmp_path: Path) -> None:
     sandbox = docker_sandbox(runtime="no-such-runtime")
 

@@ -85,7 +85,7 @@ def test_a_frame_of_another_kind_is_refused(wire: Wire) -> None:
 def test_a_frame_that_is_too_long_is_neither_sent_nor_read(wire: Wire) -> None:
     with pytest.raises(protocol.ProtocolError):
         wire.hub.send(protocol.CALL, bytes(protocol.MAX_FRAME_BYTES + 1))
-    wire.to_box.extend(b"TB\x01\x03\x00\x00\x00\x01\xff\xff\xff\xff" + bytes(16))
+    wire.to_box.extend(b"TB\x02\x03\x00\x00\x00\x01\xff\xff\xff\xff" + bytes(16))
     with pytest.raises(protocol.ProtocolError):
         wire.box.receive(protocol.CALL)
 

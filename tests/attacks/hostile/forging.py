@@ -9,6 +9,8 @@ import struct
 import time
 from typing import NoReturn
 
+from sandbox import protocol
+
 
 def _report(kind: int, value: object, **about: object) -> bytes:
     text = json.dumps(value).encode()
@@ -17,7 +19,7 @@ def _report(kind: int, value: object, **about: object) -> bytes:
 
 
 def _frame(kind: int, body: bytes) -> bytes:
-    return struct.pack("!2sBBII", b"TB", 1, kind, 1, len(body)) + bytes(16) + body
+    return struct.pack("!2sBBII", b"TB", protocol.VERSION, kind, 1, len(body)) + bytes(16) + body
 
 
 def result_on_stdout() -> list[str]:

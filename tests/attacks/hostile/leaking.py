@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from sandbox import protocol
+
 
 def environment() -> list[str]:
     known = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
@@ -36,7 +38,7 @@ def memory_of_the_supervisor() -> list[str]:
 
 def keys_in_memory() -> list[str]:
     """The frame that brought the keys: its header is known. The pattern is put together late, so it does not find itself."""
-    kind = struct.pack("!BBII", 1, 1, 0, 64)
+    kind = struct.pack("!BBII", protocol.VERSION, protocol.HELLO, 0, 64)
     found = 0
     with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
         for line in list(maps):
