@@ -212,4 +212,5 @@ def _report(kind: int, value: bytes, error: dict[str, Any], said: runtime.Report
 
 
 def _rest(said: dict[str, Any], hints: Hints, error: dict[str, Any]) -> bytes:
-    return json.dumps({"report": said, "attempts": hints.attempts, "error": error}).encode()
+    # Not as ASCII: escapes could make what is allowed to a tool larger than the report may be, and lose its attempts.
+    return json.dumps({"report": said, "attempts": hints.attempts, "error": error}, ensure_ascii=False).encode()

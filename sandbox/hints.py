@@ -102,7 +102,7 @@ class Hints:
         attempt = look(self, arguments)
         if attempt is None:
             return
-        attempt = attempt[:_MAX_ATTEMPT_CHARS]
+        attempt = attempt.encode(errors="backslashreplace").decode()[:_MAX_ATTEMPT_CHARS]  # a path may be no text
         if attempt not in self.attempts and len(self.attempts) < _MAX_ATTEMPTS:
             self.attempts.append(attempt)
         if self._refuse:
