@@ -229,7 +229,7 @@ def test_a_killed_worker_means_outcome_unknown_and_nothing_is_run_again(producti
     attempts = "SELECT count(*) FROM invocations_attempt WHERE invocation_id = %s"
     assert production.count(attempts, decode("inv", answer.call_id)) == 1
     assert production.agent.invoke(ECHO, {"text": "next"}).status == 200
-    assert not production.boxes()
+    assert not boxes(production.env["TOOLHUB_INSTANCE"], call=f"{answer.call_id}-2")
     production.agent.check_pair(answer.call_id)
 
 
@@ -265,7 +265,7 @@ def test_without_the_database_everything_answers_503_and_afterwards_works_again(
         finally:
             production.database.mend()
 
-        check_unavailable(answer, "DATABASE.UNAVAILABLE")
+        check_unavailable(answer, "EVIDENCE.UNAVAILABLE")
         assert (ready.status, alive.status) == (503, 200), ready
         assert int(ready.headers["retry-after"]) > 0
         assert (status, "<html" in page) == (503, True), page

@@ -1,0 +1,208 @@
+"""From an uploaded manifest to a refused call: do people come through the console with a real browser, whatever it is like?"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
+from tests.manifests import manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.conftest import Embedded
+
+VARIANTS = [
+    Variant("light"),
+    Variant("dark", dark=True),
+    Variant("chinese", language="zh-hans"),
+    Variant("narrow", width=390, height=844),
+    Variant("without-scripts", scripts=False),
+]
+TEXT = "the words that the call carried"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from chromium()
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    wanted = os.environ.get("TOOLHUB_TEST_SHOTS")
+    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("shots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def upload(dana: Visitor, document: Path, tool: str) -> None:
+    dana.check("overview-developer")
+    dana.go("Catalogue")
+    dana.check("catalogue")
+    dana.follow("Submit a version")
+    dana.check("submit")
+    dana.label("Manifest file").set_input_files(document)
+    dana.button("Check and submit").click()
+    expect(dana.page.get_by_role("heading", level=1)).to_contain_text(tool, timeout=PATIENCE_MS)
+    dana.ready()
+    dana.check("submitted")
+
+
+def review_and_enable(olivia: Visitor, tool: str) -> None:
+    olivia.check("overview-operator")
+    olivia.go("Review queue")
+    olivia.check("review-queue")
+    olivia.follow(tool)
+    olivia.check("review")
+    olivia.button("Approve").click()
+    olivia.sees("Approved: enable it now?")
+    olivia.check("approved")
+    olivia.label("Reason").fill("Its code was read and it does what it says.")
+    olivia.button("Enable tool").click()
+    expect(olivia.page).to_have_url(f"{olivia.url}/tools/{tool}", timeout=PATIENCE_MS)
+    olivia.ready()
+    olivia.sees("Enabled")
+    olivia.check("tool")
+
+
+def give_grant(olivia: Visitor, tool: str, agent: str) -> None:
+    olivia.go("Grants")
+    olivia.check("grants")
+    olivia.follow("Give a grant")
+    olivia.check("grant-form")
+    olivia.label("Agent").select_option(label=agent)
+    olivia.label("Tools").fill(tool)
+    olivia.label("Reason").fill("The assistant keeps the customer's notes.")
+    olivia.button("Give grant").click()
+    expect(olivia.page.get_by_role("heading", name=olivia.variant.say("Give a grant"))).to_have_count(
+        0, timeout=PATIENCE_MS
+    )
+    olivia.ready()
+    olivia.check("grant")
+
+
+def approve_consent(olivia: Visitor, purpose: str) -> None:
+    olivia.go("Consents")
+    olivia.check("consents")
+    row = olivia.page.get_by_role("row").filter(has_text=purpose)
+    row.get_by_role("link").first.click()
+    olivia.sees("Your decision")
+    olivia.ready()
+    olivia.check("consent")
+    olivia.label("Reason").fill("The customer agreed on the phone.")
+    olivia.button("Approve").click()
+    olivia.sees("The customer agreed on the phone.")
+    expect(olivia.button("Approve")).to_have_count(0, timeout=PATIENCE_MS)
+    olivia.check("consent-approved")
+
+
+def read_timeline(visitor: Visitor, tool: str, call_id: str) -> None:
+    visitor.go("Invocations")
+    visitor.check("invocations")
+    visitor.page.get_by_role("row").filter(has_text=tool).first.get_by_role("link").first.click()
+    expect(visitor.page).to_have_url(f"{visitor.url}/invocations/{call_id}", timeout=PATIENCE_MS)
+    visitor.ready()
+    visitor.sees("One Begin, one End.")
+    steps = visitor.page.get_by_role("table").filter(has_text="preflight.consent")
+    for step in ("preflight.grant", "queue.wait", "sandbox.execute", "output.validate"):
+        expect(steps.get_by_role("row").filter(has_text=step)).to_be_visible()
+    expect(visitor.page.get_by_role("main")).not_to_contain_text(TEXT)
+    visitor.check(f"invocation-{visitor.name}")
+
+
+def reveal(aaron: Visitor) -> None:
+    aaron.button("Reveal and record").click()
+    expect(aaron.page.get_by_role("main")).not_to_contain_text(TEXT)
+    aaron.label("Reason").fill("A customer complained about this call.")
+    aaron.button("Reveal and record").click()
+    expect(aaron.page.get_by_role("main").get_by_text(TEXT).first).to_be_visible(timeout=PATIENCE_MS)
+    aaron.check("revealed")
+
+
+def pause(olivia: Visitor, tool: str) -> None:
+    olivia.go("Catalogue")
+    olivia.follow(tool)
+    olivia.button("Pause…").click()
+    dialog = olivia.page.get_by_role("dialog", name=olivia.variant.say("Pause this tool?"))
+    expect(dialog).to_be_visible()
+    olivia.check("pause-dialog")
+    olivia.label("Reason", dialog).fill("Its notes are read by the wrong people.")
+    olivia.button("Pause tool", dialog).click()
+    olivia.sees("Its notes are read by the wrong people.")
+    olivia.ready()
+    olivia.check("paused")
+
+
+@pytest.mark.req("CARD-1", "CARD-3", "CARD-6", "TOOLS-7", "TOOLS-15", "TOOLS-19", "SPEC-10")
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_people_take_a_tool_from_upload_to_pause(
+    hub: Embedded, browser: Browser, variant: Variant, shots: Path, tmp_path: Path
+) -> None:
+    assert hub.credentials
+    agent, tool = hub.agent, f"walk.{variant.name.replace('-', '_')}.keep_note"
+    implementation = {"module": "sample.tools", "entry": "write"}
+    document = manifest(id=tool, display_name="Keep note", side_effect="Write", implementation=implementation)
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(document))
+
+    def visitor() -> Visitor:
+        return Visitor(browser, hub.url, variant, shots)
+
+    def password(name: str) -> str:
+        assert hub.credentials
+        return hub.credentials.password(name)
+
+    with visitor() as dana, visitor() as olivia, visitor() as aaron:
+        dana.sign_in("dana", password("dana"))
+        upload(dana, file, tool)
+        olivia.sign_in("olivia", password("olivia"))
+        review_and_enable(olivia, tool)
+        ungranted = agent.invoke(tool, {"text": TEXT})
+        assert (ungranted.status, ungranted.json()["call"]["refused_at"]) == (403, "grant"), ungranted
+        give_grant(olivia, tool, agent.name)
+        unconsented = agent.invoke(tool, {"text": TEXT})
+        assert unconsented.json()["error"]["code"] == "NEEDS_USER_CONFIRMATION", unconsented
+        asked = agent.post("/consents", {"tool": tool, "purpose": f"Keep what the customer says ({variant.name})."})
+        assert asked.status == 201, asked
+        approve_consent(olivia, f"({variant.name})")
+        answer = agent.invoke(tool, {"text": TEXT})
+        assert (answer.status, answer.json()["data"]["written"]) == (200, TEXT), answer
+        read_timeline(olivia, tool, answer.call_id)
+        aaron.sign_in("aaron", password("aaron"))
+        read_timeline(aaron, tool, answer.call_id)
+        reveal(aaron)
+        aaron.go("Evidence")
+        aaron.check("evidence")
+        pause(olivia, tool)
+        refused = agent.invoke(tool, {"text": TEXT})
+        assert refused.reason == "TOOL.PAUSED", refused
+        agent.check_pair(refused.call_id)
+
+
+@pytest.mark.req("CARD-3", "TOOLS-22")
+@pytest.mark.parametrize("variant", VARIANTS[:1], ids=lambda variant: variant.name)
+def test_an_auditor_sees_consents_but_has_no_way_to_decide(
+    hub: Embedded, browser: Browser, variant: Variant, shots: Path
+) -> None:
+    assert hub.credentials
+    agent = hub.agent
+    asked = agent.post(
+        "/consents", {"tool": "commerce.checkout.create_draft_order", "purpose": "Order for a customer."}
+    )
+    with Visitor(browser, hub.url, variant, shots) as aaron:
+        aaron.sign_in("aaron", hub.credentials.password("aaron"))
+        aaron.page.goto(f"{hub.url}/consents/{asked.json()['data']['id']}")
+        aaron.ready()
+        aaron.sees("Order for a customer.")
+        expect(aaron.button("Approve")).to_have_count(0)
+        aaron.check("consent-auditor")
+        for path in ("/docs/api", "/nobody-lives-here", "/grants/new"):
+            aaron.page.goto(hub.url + path)
+            aaron.ready()
+            aaron.check(f"auditor{path.replace('/', '-')}")
