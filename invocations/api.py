@@ -165,7 +165,9 @@ class InvocationEvidenceView(APIView):
     @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
         invocation = Invocation.objects.visible_to(caller(request)).get(pk=invocation_id)
-        facts = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind__in=PAIR).order_by("id")
+        facts = Fact.objects.filter(
+            tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind__in=PAIR
+        ).order_by("id")
         data = [
             {
                 "id": fact.wire_id,

@@ -61,7 +61,8 @@ def principal_of_agent(invocation: Invocation) -> Principal:
 
 def sources_data(sources: list[dict[str, str]]) -> dict[str, Any]:
     """All of them while they fit; of very many the first, with the number and the digest of all."""
-    kept, size = [], 0
+    kept: list[dict[str, str]] = []
+    size = 0
     for source in sources:
         size += len(canonical(source)) + 1
         if size > MAX_SOURCES_BYTES:

@@ -49,6 +49,7 @@ def check() -> int:
             [python, "manage.py", "build_docs", "--check"],
             ".venv/bin/python manage.py build_docs",
         ),
+        Check("translations", [python, "scripts/messages.py", "--check"], ".venv/bin/python scripts/messages.py"),
         Check("built assets", ["node", str(FRONTEND / "build.mjs"), "--check"], "node frontend/build.mjs"),
     )
     failed = [item for item in checks if not _passes(item)]
@@ -91,6 +92,8 @@ def _ensure_node_modules() -> None:
     """The packages that build the assets; nothing at run time comes from npm."""
     if shutil.which("npm") is None:
         packages.ensure("nodejs", "npm", purpose="Comparing the built assets")
+    if shutil.which("msgfmt") is None:
+        packages.ensure("gettext", purpose="Comparing the translations")
     lock = FRONTEND / "package-lock.json"
     stamp = FRONTEND / "node_modules" / ".toolhub-lock"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
