@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 from jsonschema import Draft3Validator, Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend, validator_for
 
 from access.capabilities import Capabilities
 from unitools.manifest import Manifest, manifest_schema
@@ -63,9 +63,19 @@ def _fix_for(error: Any) -> str:
             return "See the manifest reference for this field."
 
 
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """As JSON Schema means it: its `$` is the end, while Python's also matches before a last line feed."""
+    del validator, schema
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_ManifestValidator = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+
+
 def check_document(document: Any) -> Iterator[Finding]:
     """The shape: is it valid against the published manifest schema?"""
-    validator = Draft202012Validator(manifest_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER)
+    validator = _ManifestValidator(manifest_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER)
     for error in sorted(validator.iter_errors(document), key=lambda each: [str(part) for part in each.path]):
         yield Finding(_pointer(error.path), f"manifest.{error.validator}", error.message[:300], _fix_for(error))
 
