@@ -8,8 +8,6 @@ from django.db.models import TextChoices
 class Kind(TextChoices):
     INVOCATION_BEGAN = "invocation.began"
     INVOCATION_ENDED = "invocation.ended"
-    INVOCATION_CLAIMED = "invocation.claimed"
-    INVOCATION_PREFLIGHTED = "invocation.preflighted"
     INVOCATION_REPLAYED = "invocation.replayed"
 
     TOOL_REGISTERED = "tool.registered"

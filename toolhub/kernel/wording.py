@@ -54,8 +54,6 @@ STATUS: dict[str, tuple[str, str, Text]] = {
 FACT: dict[str, tuple[str, str, Text]] = {
     "invocation.began": ("info", "play", gettext_lazy("Call began")),
     "invocation.ended": ("quiet", "circle-stop", gettext_lazy("Call ended")),
-    "invocation.claimed": ("quiet", "cpu", gettext_lazy("Call taken by a worker")),
-    "invocation.preflighted": ("quiet", "shield-check", gettext_lazy("Call checked, not made")),
     "invocation.replayed": ("quiet", "repeat", gettext_lazy("Answer given again")),
     "tool.registered": ("info", "upload", gettext_lazy("Version submitted")),
     "tool.reviewed": ("info", "stamp", gettext_lazy("Version reviewed")),
