@@ -260,6 +260,11 @@ CELERY: dict[str, Any] = {
             "unacked_restore_throttle": 1,
             "socket_connect_timeout": 2,
             "socket_timeout": 5,
+            # kombu's default tries for 6 s, with the sender's transaction open: a caller is told at once instead.
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0.2,
+            "interval_max": 0.2,
         }
         if TOOLHUB_REDIS_URL
         else {"polling_interval": 0.01}
