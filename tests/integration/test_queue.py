@@ -75,7 +75,7 @@ def test_a_broker_behind_a_closed_port_is_one_that_does_not_answer(
     enable()
     grant()
     app = Celery("closed", broker="redis://127.0.0.1:1/0", set_as_current=False)
-    app.conf.broker_transport_options = {"socket_connect_timeout": 2, "retry_on_timeout": False}
+    app.conf.broker_transport_options = {"max_retries": 0}
     monkeypatch.setattr(queue, "current_app", app)
 
     assert_cancelled(caller.invoke(ECHO, {"text": "x"}))

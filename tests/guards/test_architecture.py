@@ -1,0 +1,338 @@
+"""Does the code keep the rules that a reviewer would otherwise have to remember?"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access import consents
+from access import services as access
+from access.models import CONSENT_TRANSITIONS, ConsentState
+from access.roles import PERMISSIONS, ROLE_PERMISSIONS, SCOPES
+from evidence.kinds import Kind
+from invocations import models as invocations
+from invocations import services as calls
+from registry import models as registry
+from registry import services as tools
+from tests.routes import api_routes, console_routes, routes
+from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "toolhub",
+    "unitools",
+    "evidence",
+    "access",
+    "registry",
+    "invocations",
+    "sandbox",
+    "scripts",
+    "bench",
+    "tools",
+)
+PRODUCT = sorted(
+    path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
+)
+SERVICES = [path for path in PRODUCT if path.parent.name in ("access", "registry", "invocations", "evidence")]
+MAX_LINES = 400
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+# Modules.
+
+
+def test_there_is_code_to_look_at() -> None:
+    assert len(PRODUCT) > 60
+    assert len(SERVICES) > 30
+
+
+def test_no_module_is_too_long() -> None:
+    long = {name_of(path): lines for path in PRODUCT if (lines := len(path.read_text().splitlines())) > MAX_LINES}
+
+    assert long == {}
+
+
+def test_every_module_says_which_question_it_answers() -> None:
+    silent = [
+        name_of(path)
+        for path in PRODUCT
+        if path.name != "apps.py" and path.read_text().strip() and not ast.get_docstring(parsed(path))
+    ]
+
+    assert silent == []
+
+
+def test_imports_point_one_way() -> None:
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout
+
+
+CARD_2 = {
+    "django": "django",
+    "djangorestframework": "rest_framework",
+    "django-htmx": "django_htmx",
+    "jsonschema": "jsonschema",
+    "celery": "celery",
+    "redis": "redis",
+    "docker": "docker",
+    "psycopg": "psycopg",
+    "django-guardian": "guardian",
+    "opentelemetry-instrumentation-django": "opentelemetry.instrumentation.django",
+}
+THROUGH_DJANGO = {"psycopg"}  # Django's PostgreSQL backend imports it; the settings name the pool that it brings
+
+
+def imported() -> set[str]:
+    found: set[str] = set()
+    for path in PRODUCT:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+@pytest.mark.req("CARD-2")
+@pytest.mark.parametrize("package", CARD_2)
+def test_every_package_of_the_design_card_is_declared_and_used(package: str) -> None:
+    declared = (ROOT / "pyproject.toml").read_text()
+    module = CARD_2[package]
+
+    assert re.search(rf'"{re.escape(package)}(\[[a-z,-]+\])?>=', declared), package
+    if package in THROUGH_DJANGO:
+        assert '"pool"' in (ROOT / "toolhub" / "settings.py").read_text()
+    else:
+        assert any(name == module or name.startswith(module + ".") for name in imported()), package
+
+
+# Addresses.
+
+
+def test_every_page_names_its_permission_or_that_it_is_public() -> None:
+    unnamed = [route.path for route in routes() if route.api_class is None and not hasattr(route.view, "needs")]
+    wrong = [
+        route.path
+        for route in routes()
+        if route.api_class is None and route.needs is not None and route.needs not in PERMISSIONS
+    ]
+
+    assert unnamed == []
+    assert wrong == []
+
+
+PUBLIC = {
+    "sign_in", "sign_out", "switch_tenant", "theme", "set_language", "api_reference", "healthz", "readyz",
+    "api_manifest_schema", "api_errors", "api_error",
+}  # fmt: skip
+
+
+def test_what_is_public_is_on_a_short_list() -> None:
+    assert {route.name for route in routes() if route.api_class is None and route.needs is None} == PUBLIC
+
+
+def test_every_endpoint_names_its_scope() -> None:
+    for route in api_routes():
+        if route.api_class is None or route.name == "api_openapi":
+            continue
+        scope = route.api_class.required_scope
+        methods = {
+            method.upper() for method in ("get", "post", "put", "patch", "delete") if hasattr(route.api_class, method)
+        }
+        assert (set(scope) == methods) if isinstance(scope, dict) else scope in SCOPES, route.path
+        if isinstance(scope, dict):
+            assert set(scope.values()) <= set(SCOPES), route.path
+
+
+def test_no_page_is_exempt_from_the_protection_against_forgery() -> None:
+    assert [route.path for route in console_routes() if getattr(route.view, "csrf_exempt", False)] == []
+
+
+def test_every_address_has_a_name_of_its_own() -> None:
+    names = [route.name for route in routes()]
+
+    assert all(names)
+    assert len(names) == len(set(names))
+
+
+def test_every_permission_and_scope_is_asked_for_somewhere() -> None:
+    """One that nothing asks for would look like a control and be none."""
+    text = "\n".join(path.read_text() for path in PRODUCT if path.name != "roles.py")
+    held = set().union(*ROLE_PERMISSIONS.values())
+
+    assert held == set(PERMISSIONS)
+    assert [scope for scope in SCOPES if f'"{scope}"' not in text] == []
+
+
+# Problems, states, kinds.
+
+
+def test_every_problem_says_what_is_the_case() -> None:
+    for cls in catalogue():
+        assert cls.__doc__, cls
+        assert cls.title().endswith("."), cls.title()
+        assert re.fullmatch(r"[A-Z]+\.[A-Z_]+", cls.reason), cls.reason
+        assert isinstance(cls.code, PlatformCode), cls
+        assert isinstance(cls.retryable, Retryable), cls
+        assert 400 <= cls.status < 600, cls
+        assert cls.__module__.endswith(".problems"), cls
+
+
+def test_every_problem_class_has_a_reason() -> None:
+    pending, found = [Problem], []
+    while pending:
+        for cls in pending.pop().__subclasses__():
+            pending.append(cls)
+            found.append(cls)
+
+    assert [cls for cls in found if not cls.reason and cls.__module__.endswith(".problems")] == []
+
+
+def test_every_problem_is_on_the_reference_page() -> None:
+    page = (ROOT / "docs" / "reference" / "problems.md").read_text()
+
+    assert [cls.reason for cls in catalogue() if cls.reason not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("transitions", "states"),
+    [
+        (invocations.TRANSITIONS, invocations.State),
+        (registry.TRANSITIONS, registry.ToolState),
+        (CONSENT_TRANSITIONS, ConsentState),
+    ],
+)
+def test_transitions_cover_every_state_and_lead_to_known_ones(
+    transitions: dict[str, frozenset[str]], states: Any
+) -> None:
+    assert set(transitions) == set(states)
+    assert set().union(*transitions.values()) <= set(states)
+
+
+@pytest.mark.parametrize(
+    ("transitions", "first"),
+    [
+        (invocations.TRANSITIONS, invocations.State.RECEIVED),
+        (registry.TRANSITIONS, registry.ToolState.REGISTERED),
+        (CONSENT_TRANSITIONS, ConsentState.REQUESTED),
+    ],
+)
+def test_every_state_can_be_reached(transitions: dict[str, frozenset[str]], first: str) -> None:
+    reached, pending = {first}, [first]
+    while pending:
+        for state in transitions[pending.pop()] - reached:
+            reached.add(state)
+            pending.append(state)
+
+    assert reached == set(transitions)
+
+
+def test_every_kind_of_fact_is_written_somewhere() -> None:
+    text = "\n".join(path.read_text() for path in PRODUCT if path.name != "kinds.py")
+
+    assert [kind.name for kind in Kind if not re.search(rf"\bKind\.{kind.name}\b", text)] == []
+    assert all(re.fullmatch(r"[a-z]+\.[a-z_]+", kind) for kind in Kind)
+
+
+# Writing.
+
+WRITES = {"create", "save", "update", "delete", "get_or_create", "bulk_create", "update_or_create"}
+WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
+    "evidence/services.py:record": "it is the fact",
+    "evidence/services.py:seal_values": "part of a Begin or End, which binds its commitment",
+    "invocations/queue.py:put_in_outbox": "part of a Begin",
+    "invocations/queue.py:relay": "a message sent is not a decision",
+    "invocations/services.py:consume_quota": "part of a Begin",
+    "invocations/execution.py:claim": "an attempt; the End names it",
+    "invocations/execution.py:heartbeat": "a lease",
+    "invocations/endings.py:finish": "write_end, in the same transaction",
+    "invocations/sweeper.py:resend_lost": "a message",
+    "access/consents.py:request_consent": "the request, once",
+}
+
+
+def writers(path: Path) -> Iterator[tuple[str, bool]]:
+    """Functions that write rows, and whether each records a fact, itself or through a helper of its module."""
+    functions = {node.name: node for node in parsed(path).body if isinstance(node, ast.FunctionDef)}
+
+    def calls(node: ast.AST) -> Iterator[ast.Call]:
+        return (each for each in ast.walk(node) if isinstance(each, ast.Call))
+
+    def records(name: str, seen: frozenset[str] = frozenset()) -> bool:
+        for call in calls(functions[name]):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("record", "reveal"):
+                return True
+            helper = call.func.id if isinstance(call.func, ast.Name) else ""
+            if helper in functions and helper not in seen | {name} and records(helper, seen | {name}):
+                return True
+        return False
+
+    for name, node in functions.items():
+        if any(
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in WRITES
+            and ("objects" in ast.unparse(call.func) or call.func.attr in ("save", "create", "get_or_create"))
+            for call in calls(node)
+        ):
+            yield name, records(name)
+
+
+def test_every_function_that_writes_records_a_fact() -> None:
+    silent = [
+        f"{name_of(path)}:{name}"
+        for path in SERVICES
+        if path.name not in ("models.py", "keystore.py")
+        for name, records in writers(path)
+        if not records and f"{name_of(path)}:{name}" not in WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN
+    ]
+
+    assert silent == []
+
+
+def test_views_tasks_and_endpoints_write_nothing_themselves() -> None:
+    edges = [
+        path for path in SERVICES if path.name in ("views.py", "api.py", "tasks.py", "consents_api.py", "forms.py")
+    ]
+
+    assert {f"{name_of(path)}:{name}" for path in edges for name, _ in writers(path)} == set()
+
+
+def test_saving_names_what_it_changed() -> None:
+    for path in SERVICES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "save":
+                owner = ast.unparse(node.func.value)
+                named = any(keyword.arg == "update_fields" for keyword in node.keywords)
+                assert named or owner in ("super()", "fact"), f"{name_of(path)}:{node.lineno}"
+
+
+def test_the_signature_of_every_service_names_who_acts() -> None:
+    verbs = re.compile(
+        r"(approve|deny|revoke|request|create|give|submit|review|enable|pause|deprecate|reveal|invoke)_?"
+    )
+    nobody_yet = {"create_tenant"}
+    for module in (access, consents, tools, calls):
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and verbs.match(name) and name not in nobody_yet:
+                by = inspect.signature(function).parameters.get("by")
+                assert by is not None, name
+                assert by.kind is inspect.Parameter.KEYWORD_ONLY, name
