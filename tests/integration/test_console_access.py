@@ -141,7 +141,7 @@ VALID_FORMS: dict[str, dict[str, str]] = {
     "consent_decide": {"decision": "approve", "reason": "because of a test"},
     "tool_enable": {"reason": "because of a test"},
     "tool_pause": {"reason": "because of a test"},
-    "tool_deprecate": {"reason": "because of a test", "sunset_on": "2999-01-01"},
+    "tool_deprecate": {"reason": "because of a test", "sunset_on": "2999-01-01", "confirm": "sample.tools.echo"},
     "review_decide": {"decision": "approve", "note": "because of a test"},
     "invocation_values": {"reason": "because of a test"},
 }

@@ -1,0 +1,170 @@
+"""Does a real worker do what the tests' stand-in does, and hold nothing while a tool runs?"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection
+
+from invocations import endings, execution, services
+from invocations.models import Invocation
+from invocations.waker import InProcessWaker
+from tests.calls import PAIR, kinds_of, row_of
+from tests.threads import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ECHO = "sample.tools.echo"
+
+
+def test_nothing_of_the_database_is_held_while_a_tool_runs(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    seen: list[tuple[bool, bool]] = []
+    sandbox.during = lambda: seen.append((connection.in_atomic_block, connection.connection is None))
+
+    answer = caller.invoke(ECHO, {"text": "x"})
+
+    assert answer.status_code == 200
+    assert seen == [(False, True)]
+
+
+def test_nothing_of_the_database_is_held_while_a_caller_waits(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enable()
+    grant()
+    seen: list[tuple[bool, bool]] = []
+    deliver = bell.deliver
+
+    def look_and_deliver() -> None:
+        seen.append((connection.in_atomic_block, connection.connection is None))
+        deliver()
+
+    monkeypatch.setattr(bell, "deliver", look_and_deliver)
+
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert seen == [(False, True)]
+
+
+def test_a_heartbeat_keeps_the_lease_and_ends_the_box_of_a_call_that_was_closed(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.TOOLHUB_LEASE_S = 0.03
+    enable()
+    grant()
+    killed = threading.Event()
+    kill = sandbox.kill
+
+    def kill_and_tell(name: str) -> None:
+        kill(name)
+        killed.set()
+
+    monkeypatch.setattr(sandbox, "kill", kill_and_tell)
+
+    def until_the_box_is_ended() -> None:
+        Invocation.objects.update(attempt=99)  # somebody else has the call now
+        assert killed.wait(timeout=30)
+
+    sandbox.during = until_the_box_is_ended
+    bell.answers = False
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
+
+    execution.run_invocation(invocation_id=row.pk)
+
+    assert sandbox.killed == [f"{row.wire_id}-1"]
+    assert kinds_of(row) == PAIR[:1]
+
+
+@pytest.mark.req("CARD-5")
+def test_calls_at_once_through_celery_get_each_their_own_answer(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], worker: None
+) -> None:
+    enable()
+    grant()
+
+    answers = at_once(6, lambda number: caller.invoke(ECHO, {"text": str(number)}))
+
+    assert [answer.json()["data"]["text"] for answer in answers] == [str(number) for number in range(6)]  # type: ignore[union-attr]
+    for answer in answers:
+        assert kinds_of(row_of(answer)) == PAIR
+
+
+def test_a_caller_is_woken_when_the_end_is_committed_and_not_before(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enable()
+    grant()
+    woken: list[str] = []
+
+    class Watching:
+        def wake(self, invocation_id: Any) -> None:
+            assert not connection.in_atomic_block
+            woken.append(Invocation.objects.get(pk=invocation_id).state)
+
+    monkeypatch.setattr(endings, "waker", Watching)
+
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert woken == ["succeeded"]
+
+
+def test_a_wake_up_reaches_everybody_who_listens_for_this_call() -> None:
+    waker = InProcessWaker()
+    mine, other = Invocation().pk, Invocation().pk
+
+    with waker.listen(mine) as first, waker.listen(mine) as second, waker.listen(other):
+        waker.wake(mine)
+        first(30)
+        second(30)
+        waker.wake(other)
+    waker.wake(mine)  # nobody listens any more
+
+    assert waker._events == {}
+
+
+def test_services_listen_before_they_send(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enable()
+    grant()
+    order: list[str] = []
+    listen, ring = bell.listen, services.ring
+    monkeypatch.setattr(bell, "listen", lambda row: order.append("listen") or listen(row))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(services, "ring", lambda row: order.append("send") or ring(row))  # type: ignore[func-returns-value]
+
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert order == ["listen", "send"]
