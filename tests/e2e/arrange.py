@@ -1,6 +1,6 @@
-"""Which sample tools does the demonstration agent of a tested hub have? Run with the hub's environment, after `seed_demo`.
+"""Which sample tools does the demonstration agent of a tested hub have? Run with the hub's environment.
 
-They go through the same services as everything else; `test_console_walk` does the same with a browser.
+Migrates and seeds first, in the same process, because loading the application takes most of the time. The sample tools go through the same services as everything else; `test_console_walk` does the same with a browser.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 django.setup()  # models can be imported only from here on
 
 from django.contrib.auth import get_user_model  # noqa: E402
+from django.core.management import call_command  # noqa: E402
 
 from access import services as access  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
@@ -55,6 +56,8 @@ def documents() -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    call_command("migrate", interactive=False, verbosity=0)
+    call_command("seed_demo")
     tenant = Tenant.objects.get(slug="demo")
     people = get_user_model().objects
     dana, olivia = (principal_of_user(people.get(username=name), tenant) for name in ("dana", "olivia"))

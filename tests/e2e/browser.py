@@ -161,7 +161,9 @@ class Visitor:
 
     def check(self, name: str) -> None:
         """What must hold on every page; keeps a picture of it."""
-        self.page.screenshot(path=self.shots / f"{self.variant.name}-{name}.png", full_page=True)
+        # Hiding the caret would write style attributes into the page.
+        shot = self.shots / f"{self.variant.name}-{name}.png"
+        self.page.screenshot(path=shot, full_page=True, caret="initial")
         found = self.page.evaluate(LOOK)
         wrong: dict[str, Any] = {
             "console errors": self.errors,

@@ -124,9 +124,7 @@ class Embedded:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Embedded:
     """A migrated and seeded hub with the sample tools, which is never started: tests take copies of it."""
     hub = Embedded.at(tmp_path_factory.mktemp("prepared"), TOOLHUB_TOOLS_PATH=TOOLS_PATH)
-    hub.manage("migrate", "--no-input", "-v", "0")
-    hub.seed()
-    run(python("-m", "tests.e2e.arrange"), hub.env)
+    hub.credentials = Credentials(run(python("-m", "tests.e2e.arrange"), hub.env))
     return hub
 
 

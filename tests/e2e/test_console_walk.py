@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 VARIANTS = [
     Variant("light"),
-    Variant("dark", dark=True),
-    Variant("chinese", language="zh-hans"),
+    Variant("chinese-dark", language="zh-hans", dark=True),
     Variant("narrow", width=390, height=844),
     Variant("without-scripts", scripts=False),
 ]
@@ -177,7 +176,7 @@ def test_people_take_a_tool_from_upload_to_pause(
         aaron.sign_in("aaron", password("aaron"))
         read_timeline(aaron, tool, answer.call_id)
         reveal(aaron)
-        aaron.go("Evidence")
+        aaron.go("Facts")
         aaron.check("evidence")
         pause(olivia, tool)
         refused = agent.invoke(tool, {"text": TEXT})
