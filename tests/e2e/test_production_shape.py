@@ -58,7 +58,7 @@ class Production:
     def count(self, query: str, *values: object) -> int:
         """Asked of the server itself, whatever happens to the line."""
         with psycopg.connect(self.database_url) as connection:
-            row = connection.execute(query, values).fetchone()  # type: ignore[call-overload]
+            row = connection.execute(query, values).fetchone()
         assert row
         return int(row[0])
 
