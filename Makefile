@@ -6,6 +6,8 @@ ARGS ?=
 PROVISION = @exec $(PYTHON) -m scripts.provision
 VENV = .venv/bin/python
 
+NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all check fix demo bench doctor requirements clean venv lock engine sandbox-image python
 
@@ -17,9 +19,11 @@ run: python ## set up what is missing and serve the hub on http://127.0.0.1:8000
 	$(PROVISION) run
 
 demo: ## tell the whole story over REST against a running hub
+	$(NEEDS_VENV)
 	@exec $(VENV) scripts/demo.py $(ARGS)
 
 doctor: ## say what is wrong here, line by line
+	$(NEEDS_VENV)
 	@exec $(VENV) manage.py doctor $(ARGS)
 
 test: python ## run the tests with PostgreSQL, Redis, Docker and Chromium (ARGS="-k consent -x" goes to pytest)
@@ -35,9 +39,11 @@ fix: python ## repair what the checks can repair themselves
 	$(PROVISION) fix
 
 bench: ## measure, against `docker run` in the same minute (needs `make sandbox-image`)
+	$(NEEDS_VENV)
 	@exec $(VENV) -m bench $(ARGS)
 
 requirements: ## which requirements have a test, and which do not
+	$(NEEDS_VENV)
 	@exec $(VENV) scripts/requirements.py $(ARGS)
 
 sandbox-image: python ## build the sandbox image if these sources have none; print its name

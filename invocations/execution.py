@@ -32,7 +32,7 @@ from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
-from unitools.packages import PackageError, build_digest, build_zip, find_package
+from unitools.packages import PackageError, build_zip, digest_of_zip, find_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,17 +94,17 @@ def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
 def package_of(version: ToolVersion) -> bytes:
     """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
     try:
-        package = find_package(version.view.module, settings.TOOLHUB_TOOLS_PATH)
-        now = build_digest(package)
+        archive = build_zip(find_package(version.view.module, settings.TOOLHUB_TOOLS_PATH))
     except PackageError as error:
         raise BuildChanged(str(error), remedy="Restore the package on the worker, or submit a new version.") from error
+    now = digest_of_zip(archive)  # of what will be shipped, not of a second look at the folder
     if now != version.build_digest:
         raise BuildChanged(
             f"The code of {version.tool.name} {version.version} differs from what was reviewed.",
             details={"reviewed": version.build_digest, "found": now},
             remedy="Submit the changed code as a new version and have it reviewed.",
         )
-    return build_zip(package)
+    return archive
 
 
 def profile_of(invocation: Invocation) -> Profile:

@@ -237,6 +237,16 @@ def consume_quota(grant: Grant, now: datetime) -> None:
         raise quota_exceeded(budget_of(grant, now), now)
 
 
+def return_quota(invocation: Invocation) -> None:
+    """Give back what a call has counted that never ran and was the hub's own failure."""
+    grant = invocation.grant
+    if grant is not None and grant.calls_limit is not None:
+        window = QuotaWindow.objects.filter(
+            grant=grant, starts_at=window_start(grant, invocation.created_at), used__gt=0
+        )
+        window.update(used=F("used") - 1)
+
+
 @transaction.atomic
 def accept(
     call: Call,
@@ -332,7 +342,8 @@ def ring(invocation: Invocation) -> None:
         return
     problem = QueueUnavailable(remedy="Try again in a few seconds. Nothing has run.")
     ending = Ending(state=State.CANCELLED, problem=problem)
-    finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0)
+    if finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0):
+        return_quota(invocation)
 
 
 def wait_for_end(invocation_id: UUID, wait: Any) -> None:

@@ -254,6 +254,23 @@ def check_texts(manifest: Manifest) -> Iterator[Finding]:
             )
 
 
+def check_not_enforced(manifest: Manifest) -> Iterator[Finding]:
+    """What a manifest may say already and this version does not act on: nobody should rely on it."""
+    document = manifest.document
+    fix = "It may stay; do not rely on it yet."
+    said = {
+        "/consent/scope": document.get("consent", {}).get("scope") == "once",
+        "/concurrency": document.get("concurrency") == "serial",
+        "/limits/concurrency": "concurrency" in document.get("limits", {}),
+        "/limits/files": bool(document.get("limits", {}).get("files")),
+        "/provider_compat": bool(document.get("provider_compat")),
+    }
+    for pointer in (pointer for pointer, is_said in said.items() if is_said):
+        yield Finding(
+            pointer, "field.not_enforced", "This version of the hub does not act on this field.", fix, "warning"
+        )
+
+
 def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
     if manifest.dependencies:
         yield Finding(
@@ -275,6 +292,7 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
     check_freshness,
     check_texts,
     check_dependencies,
+    check_not_enforced,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -51,13 +51,31 @@ def find_tools(
     return tools
 
 
+# Manifests never change, so what was decoded once is kept; it is most of the cost of looking up a tool.
+_manifests: dict[UUID, dict[str, Any]] = {}
+MAX_MANIFESTS = 2048
+
+
+def _fill_manifest(version: ToolVersion) -> None:
+    if version.pk not in _manifests:
+        if len(_manifests) >= MAX_MANIFESTS:
+            _manifests.clear()
+        _manifests[version.pk] = version.manifest  # deferred: one query
+    else:
+        version.manifest = _manifests[version.pk]
+
+
 def get_tool(name: str, *, tenant_id: UUID) -> Tool:
-    tool = Tool.objects.select_related("current").filter(tenant_id=tenant_id, name=name).first()
+    tool = (
+        Tool.objects.select_related("current").defer("current__manifest").filter(tenant_id=tenant_id, name=name).first()
+    )
     if tool is None:
         raise UnknownTool(
             f"There is no tool {name[:128]} here.",
             remedy="List the tools with GET /api/v1/tools and use an id from there.",
         )
+    if tool.current is not None:
+        _fill_manifest(tool.current)
     return tool
 
 

@@ -27,6 +27,7 @@ def _is_behind() -> bool:
 
 
 def main() -> None:
+    os.umask(0o077)  # database and logs are the owner's, also in a data directory that others may enter
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
     with step("loading the application", "application loaded"):
         django.setup()

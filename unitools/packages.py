@@ -116,10 +116,17 @@ def build_zip(package: Path) -> bytes:
     return memory.getvalue()
 
 
-def build_digest(package: Path) -> str:
-    """``sha256:…`` over names and contents."""
+def digest_of_zip(archive: bytes) -> str:
+    """``sha256:…`` over the names and contents of what :func:`build_zip` made, whatever wrote the zip around them."""
     digest = hashlib.sha256()
-    for name, content in _files(package):
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        for name in opened.namelist():
+            content = opened.read(name)
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
     return f"sha256:{digest.hexdigest()}"
+
+
+def build_digest(package: Path) -> str:
+    """The digest of a package as it lies on disk now."""
+    return digest_of_zip(build_zip(package))

@@ -79,9 +79,8 @@ class Problem(Exception):
         """The word of SVC-4 and SVC-7 for this reason; empty where the older service had none."""
         if cls.code is PlatformCode.TIMEOUT:
             return "TOOL_TIMEOUT_ERROR"
-        if cls.reason.startswith(("TOOL.", "SANDBOX.", "DOMAIN.", "PROVIDER.", "UNKNOWN.", "SCHEMA.OUTPUT")):
-            return "TOOL_EXECUTION_ERROR"
-        return ""
+        ran = ("TOOL.EXECUTION_FAILED", "SANDBOX.", "DOMAIN.", "PROVIDER.", "UNKNOWN.", "SCHEMA.OUTPUT")
+        return "TOOL_EXECUTION_ERROR" if cls.reason.startswith(ran) else ""
 
     def to_error(self) -> dict[str, Any]:
         """The ``error`` member of a SPEC-4 envelope."""

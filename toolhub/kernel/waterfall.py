@@ -18,6 +18,8 @@ MIN_WIDTH = 0.45
 FOLD_ABOVE_MS = 1000.0
 FOLD_ABOVE_SHARE = 0.3
 """A wait is folded when it is longer than a second and takes more than this share of the whole."""
+SHORTEST_MS = 1e-9
+"""Less than this is no time at all: dividing by it would overflow."""
 ROUND_STEPS = (1, 2, 5)
 
 
@@ -116,7 +118,7 @@ def scale(
 ) -> Callable[[float], float]:
     """The function from milliseconds to per cent."""
     working = total - sum(end - start for start, end in folds)
-    per_ms = (100.0 - fold_width * len(folds)) / working if working > 0 else 0.0
+    per_ms = (100.0 - fold_width * len(folds)) / working if working > SHORTEST_MS else 0.0
 
     def place(ms: float) -> float:
         position, done = 0.0, 0.0
@@ -135,7 +137,7 @@ def scale(
 def _ticks(total: float, folds: Sequence[tuple[float, float]], place: Callable[[float], float]) -> list[Tick]:
     """At most five round moments that are not inside a fold, and not crowded."""
     working = total - sum(end - start for start, end in folds)
-    if working <= 0:
+    if working <= SHORTEST_MS:
         return []
     step = _round_step(working / 4)
     ticks: list[Tick] = []
