@@ -117,6 +117,7 @@ def read_timeline(visitor: Visitor, tool: str, call_id: str) -> None:
 
 def reveal(aaron: Visitor) -> None:
     aaron.button("Reveal and record").click()
+    aaron.sees("Nothing was changed yet.")
     expect(aaron.page.get_by_role("main")).not_to_contain_text(TEXT)
     aaron.label("Reason").fill("A customer complained about this call.")
     aaron.button("Reveal and record").click()
