@@ -6,6 +6,7 @@ Stricter than the standard parser: a duplicate key, NaN or a lone surrogate is r
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rest_framework.parsers import BaseParser
@@ -23,8 +24,7 @@ MAX_DEPTH = 64
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"The key {twice!r} appears twice in one object.")
     return found
 
