@@ -40,11 +40,11 @@ def examine(document: Any) -> tuple[list[Finding], str]:
         return [Finding("/implementation/module", "implementation.unusable", str(error), fix), *findings], ""
 
 
-@transaction.atomic
 def submit_version(*, document: Any, by: Principal) -> ToolVersion:
     """Register a manifest as a version that waits for its review.
 
     Submitting the same content again gives the same version back; the same version number with other content is refused.
+    The manifest and the package are examined before the transaction begins: that takes as long as they are large.
     """
     findings, build = examine(document)
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -57,6 +57,11 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
             details={"findings": [finding.to_json() for finding in findings]},
             remedy=first.fix,
         )
+    return _register(document, findings, build, by=by)
+
+
+@transaction.atomic
+def _register(document: Any, findings: list[Finding], build: str, *, by: Principal) -> ToolVersion:
     manifest = Manifest(document)
     tool, _ = Tool.objects.get_or_create(tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id})
     same = {"manifest_digest": digest(document), "build_digest": build}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -55,6 +56,22 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "/output_schema/$schema",
         "schema.dialect",
     ),
+    "another dialect inside": (
+        {"output_schema": {"properties": {"a": {"$schema": "http://127.0.0.1:9/x"}}}},
+        "/output_schema/properties/a/$schema",
+        "schema.dialect",
+    ),
+    "a dialect that is no text": (
+        {"input_schema": OBJECT | {"$schema": []}},
+        "/input_schema/$schema",
+        "schema.dialect",
+    ),
+    "a dialect with an address that is none": (
+        {"input_schema": OBJECT | {"$schema": "http://[bad"}},
+        "/input_schema/$schema",
+        "schema.dialect",
+    ),
+    "a major version that no column holds": ({"version": "2147483648.0.0"}, "/version", "version.major"),
     "a remote reference": (
         {"output_schema": {"$ref": "https://example.org/x"}},
         "/output_schema/$ref",
@@ -165,6 +182,30 @@ def test_a_hostile_pattern_takes_no_time_on_a_call() -> None:
     validator = compile_schema({"type": "string", "pattern": "^(a+)+$"})
 
     assert not validator.is_valid("a" * 50_000 + "b")
+
+
+def test_a_schema_makes_the_hub_ask_nobody() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(0.2)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+        for schema in (
+            {"properties": {"a": {"$schema": address}}},
+            {"$defs": {"a": {"$id": "urn:a", "$schema": address}}},
+        ):
+            compile_schema(schema)
+        with pytest.raises(ValueError, match="not present"):
+            compile_schema({"$ref": address})
+
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_a_property_may_be_called_schema() -> None:
+    schema = OBJECT | {"properties": {"$schema": {"type": "string"}}}
+
+    assert findings_of(manifest(input_schema=schema)) == []
 
 
 @pytest.mark.parametrize("version", ["0.0.1", "1.0.0", "10.20.30", "1.0.0-alpha.1", "1.0.0+build.5", "1.0.0-rc.1+x"])
