@@ -42,6 +42,8 @@ def _trace(**_: Any) -> None:
 
 @worker_ready.connect
 def _start_sweeping(**_: Any) -> None:
+    if settings.TOOLHUB_EMBEDDED:
+        return  # the one process sweeps by itself (toolhub.embedded)
     _stop_sweeping.clear()
     threading.Thread(target=sweeper_loop(), args=(_stop_sweeping,), name="sweeper", daemon=True).start()
 
