@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 NOTHING = object()
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
+KINDS_OF_CAPABILITIES = frozenset({"browser", "fs", "net", "proc", "system"})
 
 
 @dataclass(slots=True)
@@ -99,8 +100,11 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
         }
         reached_for = {*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])}
         if reached_for:
-            # Only the kinds: what a tool reaches for is its own word and could spell out a value. The rest is sealed.
-            data["blocked"] = sorted({each.partition(":")[0][:16] for each in reached_for})
+            # Only kinds that we know: what a tool reaches for is its own word and could spell out a value. The rest is sealed.
+            kinds = {each.partition(":")[0] for each in reached_for}
+            data["blocked"] = sorted(kinds & KINDS_OF_CAPABILITIES) + (
+                ["other"] if kinds - KINDS_OF_CAPABILITIES else []
+            )
     return data
 
 

@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from access.models import QuotaWindow
+from access.problems import QuotaExceeded
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
@@ -178,7 +179,7 @@ def _write_begin(
         "alg": snapshot.alg,
         "bytes": snapshot.size,
         "snapshot": snapshot.wire_id,
-        "shape": shape_of(call.arguments),
+        "shape": shape_of(call.arguments, version.view.input_schema.get("properties", {}) if version else ()),
     }
     evidence.record(
         kind=Kind.INVOCATION_BEGAN,
@@ -311,6 +312,8 @@ def invoke(call: Call, *, by: Principal) -> Answered:
                     raise
                 return replay(earlier, by=by)
         except Problem as problem:
+            if preflight is not None and isinstance(problem, QuotaExceeded):
+                preflight.refused_at = "quota"  # also when another call took the last one after the preflight
             version = preflight.version if preflight else tool.current
             denied = record_denied(call, problem, fingerprints, by=by, version=version, preflight=preflight, log=log)
             raise Refused(problem, denied, preflight) from problem

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-MAX_NAMES = 40
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_NAMES, MAX_NAME_CHARS = 40, 64
 
 
-def shape_of(value: Any) -> Any:
-    """Top-level names with type and size; no value of the call is in it. Names that no schema chose are cut."""
+def shape_of(value: Any, declared: Iterable[str]) -> Any:
+    """Top-level names with type and size; no value of the call is in it.
+
+    Only names that the tool's schema declares: others are the caller's own words. They are counted under ``*``.
+    """
     if not isinstance(value, dict):
         return _kind(value)
-    return {str(name)[:64]: _kind(each) for name, each in list(value.items())[:MAX_NAMES]}
+    names = [name for name in declared if name in value and len(name) <= MAX_NAME_CHARS and name.isprintable()]
+    shape = {name: _kind(value[name]) for name in names[:MAX_NAMES]}
+    return shape | ({"*": f"{len(value) - len(shape)} more"} if len(value) > len(shape) else {})
 
 
 def _kind(value: Any) -> str:

@@ -192,6 +192,22 @@ def test_the_end_fact_binds_version_build_output_and_rules(
     assert begin["data"]["input"]["shape"] == {"text": "string(1)"}
 
 
+def test_what_a_tool_reached_for_is_told_by_kinds_that_are_known(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    forged = tuple(f"{CANARY}\x01\x01{number}:x" for number in range(98))
+    sources = [{"type": "a", "name": "n" * 500, "version": "1"}] * 100
+    sandbox.outcome = Outcome(Status.OK, value={}, attempts=("net:x:1", *forged), report={"sources": sources})
+
+    row = row_of(caller.invoke(ECHO, {}))
+
+    leaf = bytes(Fact.objects.get(invocation_id=row.pk, kind=Kind.INVOCATION_ENDED).leaf)
+    assert json.loads(leaf)["data"]["blocked"] == ["net", "other"]
+    assert CANARY not in leaf.decode()
+
+
 def row_of_body(body: dict[str, Any]) -> Any:
     return decode("inv", body["call"]["call_id"])
 

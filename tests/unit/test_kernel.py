@@ -282,9 +282,18 @@ def test_a_clock_that_was_set_back_makes_no_step_negative() -> None:
 
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=5))
 def test_a_shape_holds_no_value(value: dict[str, Any]) -> None:
-    shape = shape_of(value)
+    declared = {name for name in value if name.isalpha()}
+    shape = shape_of(value, declared)
+    others = shape.pop("*", "0 more")
 
-    assert set(shape) == set(value)
+    assert set(shape) == declared
+    assert others == f"{len(value) - len(declared)} more"
     for kind in shape.values():
         word = kind.partition("(")[0]
         assert word in {"boolean", "null", "number", "string", "array", "object"}
+
+
+def test_a_shape_names_nothing_that_the_schema_did_not_choose() -> None:
+    said = shape_of({"text": "x", "alice@example.com": 1, "\x01": 2}, ["text", "absent", "\x01", "y" * 100])
+
+    assert said == {"text": "string(1)", "*": "2 more"}
