@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models import F
 
 from evidence import services as evidence
@@ -72,7 +72,7 @@ def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
                 kept = Invocation.objects.filter(
                     pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt
                 ).update(lease_until=datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S))
-            except DatabaseError as error:
+            except (DatabaseError, InterfaceError) as error:
                 log.warning("A heartbeat was not written, trying again: %s", error)
                 continue
             finally:
@@ -188,6 +188,19 @@ def execute(invocation: Invocation) -> Ending:
     return ending_of(invocation.version, outcome, steps)
 
 
+def write_down(invocation: Invocation, ending: Ending) -> bool:
+    """End the call. What cannot be stored as it is ends the call too, at once and not when its lease has run out."""
+    actor = principal_of_agent(invocation)
+    try:
+        return finish(invocation, ending, actor=actor, attempt=invocation.attempt)
+    except (OperationalError, InterfaceError):
+        raise  # the database does not answer; the sweeper closes the call when it does again
+    except Exception as error:
+        log.exception("The ending of %s cannot be stored", invocation.wire_id, exc_info=error)
+        lesser = Ending(state=State.FAILED, problem=Internal())
+        return finish(invocation, lesser, actor=actor, attempt=invocation.attempt)
+
+
 def run_invocation(*, invocation_id: UUID) -> None:
     """Claim, run, end. Called by the task; twice for one call does no harm."""
     invocation = claim(invocation_id)
@@ -199,7 +212,7 @@ def run_invocation(*, invocation_id: UUID) -> None:
         # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
         ending = Ending(state=State.FAILED, problem=Internal())
-    if not finish(invocation, ending, actor=principal_of_agent(invocation), attempt=invocation.attempt):
+    if not write_down(invocation, ending):
         log.warning(
             "%s was ended by somebody else; the result of attempt %s is discarded",
             invocation.wire_id,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
 from django.db.models import Exists, OuterRef, Q
 
 from access.consents import expire_consents
@@ -71,7 +71,18 @@ def close_overdue() -> int:
     overdue = Invocation.objects.filter(
         Q(state=State.QUEUED, queue_deadline_at__lte=now) | Q(state=State.RUNNING, lease_until__lte=now)
     ).values_list("pk", flat=True)[:BATCH]
-    return sum(close_one(pk) for pk in list(overdue))
+    return sum(_close_if_possible(pk) for pk in list(overdue))
+
+
+def _close_if_possible(invocation_id: UUID) -> bool:
+    """One call that cannot be closed does not keep the others open."""
+    try:
+        return close_one(invocation_id)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("%s cannot be closed and is tried again", invocation_id)
+        return False
 
 
 def resend_lost() -> int:

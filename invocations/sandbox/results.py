@@ -25,6 +25,7 @@ _MAX_ERROR_CHARS = 2000
 _MAX_REPORT_ITEMS = 100
 _MAX_REPORT_CHARS = 500
 _REPORT_DEPTH = 16
+_MAX_TTL_S = 365 * 24 * 60 * 60  # as in the manifest
 _SIGXCPU, _SIGKILL, _SIGSYS = 24, 9, 31
 
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
@@ -123,8 +124,8 @@ def check_report(report: Any) -> dict[str, Any]:
         raise NotStrictJson(
             f"Warnings are at most {_MAX_REPORT_ITEMS} sentences of at most {_MAX_REPORT_CHARS} characters."
         )
-    if ttl is not None and (not isinstance(ttl, int) or isinstance(ttl, bool) or ttl < 0):
-        raise NotStrictJson("The TTL is not a number of seconds.")
+    if ttl is not None and (not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 <= ttl <= _MAX_TTL_S):
+        raise NotStrictJson(f"The TTL is not a number of seconds up to {_MAX_TTL_S}.")
     return {"sources": sources, "warnings": warnings, "ttl_seconds": ttl}
 
 

@@ -441,6 +441,34 @@ def test_what_breaks_inside_the_worker_still_gets_its_end(
     assert kinds_of(row_of(answer)) == PAIR
 
 
+def test_an_ending_that_cannot_be_stored_is_an_end_all_the_same(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    sandbox.outcome = Outcome(Status.OK, value={}, report={"ttl_seconds": 10**20})  # no column holds that
+
+    answer = caller.invoke("sample.tools.echo", {})
+
+    assert_problem(answer, 500, "UNKNOWN.INTERNAL")
+    assert row_of(answer).state == "failed"
+    assert kinds_of(row_of(answer)) == PAIR
+
+
+def test_names_that_the_schema_does_not_know_stay_out_of_the_facts_and_do_not_fill_them(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+
+    answer = caller.invoke("sample.tools.echo", {"text": "x"} | {"\x01" * 60 + str(number): 1 for number in range(40)})
+
+    assert answer.status_code == 200
+    assert kinds_of(row_of(answer)) == PAIR
+    began = Fact.objects.get(kind="invocation.began")
+    assert json.loads(bytes(began.leaf))["data"]["input"]["shape"] == {"text": "string(1)", "*": "40 more"}
+
+
 def test_arguments_larger_than_the_tool_takes_are_refused_with_a_pair(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:

@@ -84,6 +84,26 @@ def test_a_worker_that_was_killed_leaves_an_unknown_outcome_and_no_box(
     assert (end.actor_kind, end.actor_id, end.outcome) == ("system", "system:sweeper", "outcome_unknown")
 
 
+def test_one_call_that_cannot_be_closed_keeps_no_other_open(
+    queued: Invocation, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = row_of(caller.invoke(ECHO, {"text": "y"}, headers={"Prefer": "respond-async"}))
+    running(queued)
+    running(first)
+    close = sweeper.close_one
+
+    def break_at_first(invocation_id: object) -> bool:
+        if invocation_id == first.pk:
+            raise ValueError("this one is poisoned")
+        return close(queued.pk)
+
+    monkeypatch.setattr(sweeper, "close_one", break_at_first)
+
+    assert sweeper.sweep()["closed"] == 1
+    queued.refresh_from_db()
+    assert queued.is_final
+
+
 def test_a_call_within_its_time_is_left_alone(queued: Invocation) -> None:
     assert sweeper.sweep() == {"closed": 0, "resent": 0, "consents_expired": 0}
     execution.claim(queued.pk)

@@ -101,6 +101,7 @@ def test_the_size_is_checked_first() -> None:
         {"ttl_seconds": -1},
         {"ttl_seconds": True},
         {"ttl_seconds": "5"},
+        {"ttl_seconds": 31_536_001},
     ],
 )
 def test_a_report_of_another_shape_is_refused(report: Any) -> None:
