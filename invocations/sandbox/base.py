@@ -132,7 +132,7 @@ class Sandbox(Protocol):
         """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up and a small grace."""
 
     def kill(self, name: str) -> None:
-        """End the run with this name, wherever it was started; no error if it is gone."""
+        """End the run with this name, wherever it was started; no error if it is gone, or if no engine answers here."""
 
     def kill_overdue(self) -> int:
         """Remove boxes of this hub whose deadline has passed or whose owner is gone; returns how many."""

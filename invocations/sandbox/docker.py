@@ -212,8 +212,11 @@ class DockerSandbox:
             run = self._runs.get(name)
             if run is not None:
                 run.cancelled = True
-        for found in self._engine.find({INSTANCE: self._instance, CALL: name}):
-            self._end(found["Id"])
+        try:
+            for found in self._engine.find({INSTANCE: self._instance, CALL: name}):
+                self._end(found["Id"])
+        except EngineError as error:
+            log.warning("The box of %s is left to its owner and its deadline: %s", name, error)
 
     def _end(self, box: str) -> None:
         """Ask the runner, so that it can still report; then do not ask."""
