@@ -46,6 +46,7 @@ class Ending:
     ttl_seconds: int | None = None
     sources: list[dict[str, str]] = field(default_factory=list)
     outcome: Outcome | None = None
+    ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
     steps: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -180,6 +181,7 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             sources=ending.sources,
             output_digest="" if ending.output is NOTHING else digest(ending.output),
             steps=[*invocation.steps, *ending.steps],
+            **({} if ending.ran else {"idempotency_key": ""}),
         )
         if not won:
             return False

@@ -157,7 +157,7 @@ def execute(invocation: Invocation) -> Ending:
             package = package_of(invocation.version)
             call, profile = sandbox_call(invocation, package), profile_of(invocation)
     except Problem as problem:
-        return Ending(state=State.FAILED, problem=problem, steps=steps.steps)
+        return Ending(state=State.FAILED, problem=problem, ran=False, steps=steps.steps)
     release_connection()  # nothing of the database is held while the tool runs
     span_name = names.SPAN_TOOL_EXECUTION.format(tool_id=invocation.tool)
     with tracer.start_as_current_span(span_name, context=context_of(invocation.trace)) as span:

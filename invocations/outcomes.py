@@ -96,7 +96,12 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     if outcome.status is not Status.OK:
         state, problem = problem_of_outcome(outcome, wall_ms=version.view.timeout_ms)
         return Ending(
-            state=state, problem=problem, outcome=outcome, steps=steps.steps, sources=sources_of(outcome.report)
+            state=state,
+            problem=problem,
+            outcome=outcome,
+            ran=outcome.status is not Status.START_FAILED,
+            steps=steps.steps,
+            sources=sources_of(outcome.report),
         )
     value, plan = outcome.value, None
     if isinstance(value, dict) and PLAN in value:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from access.consents import check_has_consent
 from access.models import QuotaWindow
 from access.problems import QuotaExceeded
 from evidence import services as evidence
@@ -23,7 +24,14 @@ from evidence.models import SnapshotKind
 from invocations import queue, sweeper
 from invocations.endings import Ending, finish, principal_of_agent, write_end
 from invocations.models import Invocation, Origin, State
-from invocations.preflight import Preflight, budget_of, quota_exceeded, run_preflight, window_start
+from invocations.preflight import (
+    Preflight,
+    budget_of,
+    check_has_grant,
+    quota_exceeded,
+    run_preflight,
+    window_start,
+)
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.steps import StepLog
 from invocations.summaries import shape_of
@@ -64,8 +72,15 @@ class Answered:
 
 
 def _fingerprints(call: Call, by: Principal) -> dict[str, str]:
-    body = encoded({"tool": call.tool, "arguments": call.arguments, "dry_run": call.envelope.dry_run})[1]
-    user = call.envelope.user_id
+    envelope = call.envelope
+    said = {"tool": call.tool, "arguments": call.arguments, "dry_run": envelope.dry_run}
+    said |= {
+        "locale": envelope.locale,
+        "currency": envelope.currency,
+        "timezone": envelope.timezone,
+    }  # answers differ by them
+    body = encoded(said)[1]
+    user = envelope.user_id
     return {
         "arguments_fingerprint": evidence.fingerprint(body, tenant_id=by.tenant_id),
         "user_fingerprint": evidence.fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
@@ -323,9 +338,17 @@ def invoke(call: Call, *, by: Principal) -> Answered:
     return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
 
 
+def check_may_be_answered_again(earlier: Invocation, *, by: Principal) -> None:
+    """What was taken back since the first call holds for its answer too: who lost the permission gets nothing."""
+    check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=earlier.tool, now=datetime.now(UTC))
+    if earlier.consent_id is not None and earlier.version is not None:
+        check_has_consent(agent_id=by.agent(), tool=earlier.tool, tool_major=earlier.version.view.major)
+
+
 @transaction.atomic
 def replay(earlier: Invocation, *, by: Principal) -> Answered:
     """Answer a finished call again. That it was read again is a fact of its own."""
+    check_may_be_answered_again(earlier, by=by)
     evidence.record(
         kind=Kind.INVOCATION_REPLAYED,
         subject=earlier.wire_id,
@@ -344,7 +367,7 @@ def ring(invocation: Invocation) -> None:
     if queue.relay(invocation_id=invocation.pk):
         return
     problem = QueueUnavailable(remedy="Try again in a few seconds. Nothing has run.")
-    ending = Ending(state=State.CANCELLED, problem=problem)
+    ending = Ending(state=State.CANCELLED, problem=problem, ran=False)
     if finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0):
         return_quota(invocation)
 

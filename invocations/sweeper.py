@@ -48,7 +48,9 @@ def close_one(invocation_id: UUID) -> bool:
         return False
     if invocation.state == State.QUEUED:
         ending = Ending(
-            state=State.TIMED_OUT, problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers.")
+            state=State.TIMED_OUT,
+            problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers."),
+            ran=False,
         )
     else:
         ending = Ending(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
+from access import consents
 from access import services as access
 from evidence.models import Fact
+from invocations import queue, sweeper
 from invocations.models import Attempt, Invocation
 from invocations.sandbox.base import Outcome, Status
 from tests.calls import PAIR, kinds_of, row_of
@@ -137,6 +140,78 @@ def test_a_refused_call_leaves_its_key_free(
     allowed = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
 
     assert (refused.status_code, allowed.status_code) == (403, 200)
+
+
+def test_a_call_that_never_began_leaves_its_key_free(
+    ready: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, sandbox.outcome = sandbox.outcome, Outcome(Status.START_FAILED, error_message="no engine")
+    no_box = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    sandbox.outcome = good
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "send", Mock(side_effect=ConnectionError("no broker")))
+        no_broker = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    bell.answers = False
+    asked = caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "respond-async"})
+    bell.rung.clear()
+    Invocation.objects.filter(state="queued").update(queue_deadline_at=asked.json()["call"]["created_at"])
+    sweeper.sweep()
+    bell.answers = True
+
+    answered = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert [each.status_code for each in (no_box, no_broker, asked, answered)] == [503, 503, 202, 200]
+    assert "Idempotency-Replayed" not in answered.headers
+
+
+def test_an_answer_in_another_currency_is_another_call(ready: None, caller: Caller) -> None:
+    caller.invoke(ECHO, {"text": "x"}, headers=KEY, currency="EUR")
+
+    other = caller.invoke(ECHO, {"text": "x"}, headers=KEY, currency="USD")
+
+    assert (other.status_code, other.json()["error"]["reason"]) == (422, "IDEMPOTENCY.KEY_REUSED")
+
+
+def test_who_lost_the_grant_gets_no_earlier_answer(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    caller: Caller,
+    operator: Person,
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+) -> None:
+    enable(idempotency="keyed")
+    given = grant()
+    caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    access.revoke_grant(grant_id=given.pk, reason="for a test", by=operator.by)
+
+    again = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert (again.status_code, again.json()["error"]["reason"]) == (403, "AUTH.NO_GRANT")
+    assert again.json()["data"] is None
+    assert kinds_of(row_of(again)) == PAIR
+
+
+def test_who_lost_the_consent_gets_no_earlier_answer(
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    caller: Caller,
+    operator: Person,
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+) -> None:
+    enable(idempotency="keyed", consent={"required": True})
+    grant()
+    asked = consents.request_consent(tool=ECHO, tool_major=1, purpose="a test", validity_s=600, by=caller.by)
+    consents.approve_consent(consent_id=asked.pk, reason="for a test", by=operator.by)
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    consents.revoke_consent(consent_id=asked.pk, reason="for a test", by=operator.by)
+
+    again = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert (first.status_code, again.status_code) == (200, 403)
+    assert again.json()["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
+    assert len(sandbox.calls) == 1
 
 
 def test_the_order_of_names_in_the_arguments_does_not_matter(
