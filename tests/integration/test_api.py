@@ -10,6 +10,7 @@ from django.test import Client
 from drf_spectacular.validation import validate_schema
 
 from registry.models import Tool
+from tests.conftest import make_caller
 from tests.manifests import manifest
 from tests.routes import api_routes
 from toolhub.kernel.pagination import PAGE_SIZE
@@ -19,7 +20,7 @@ from unitools.manifest import manifest_schema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import Caller
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
 WHOLE_VIEW_ONLY = {"input_schema", "output_schema", "manifest_digest", "build_digest"}
@@ -101,6 +102,13 @@ def test_a_cursor_that_no_list_gave_out_is_refused(path: str, after: str, caller
 
 
 @pytest.mark.req("TOOLS-2", "TOOLS-21")
+def test_asking_for_the_head_of_an_answer_needs_the_scope_of_the_answer(operator: Person) -> None:
+    other = make_caller(operator.by, "other", scopes=("invocations:read",))
+
+    assert Client().head("/api/v1/tools", headers=other.headers()).status_code == 403
+    assert Client().head("/api/v1/tools", headers=make_caller(operator.by).headers()).status_code == 200
+
+
 def test_one_tool_is_shown_with_its_schemas_and_without_the_inside(enable: Callable[..., Tool], caller: Caller) -> None:
     enable()
 
