@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import jsonschema_rs
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -21,9 +23,11 @@ from access.problems import SelfApproval
 from access.roles import AGENT_SCOPES, ROLE_PERMISSIONS, SCOPES, Role
 from evidence import services as evidence
 from evidence.kinds import Kind
+from toolhub.kernel.canonical import encoded
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict, SchemaInvalid
+from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 TOOL_PATTERN = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?\.\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*){2}")
 KEY_LIFETIME = timedelta(days=90)
+MAX_BOUNDS_BYTES = 8192
 
 
 def _finding(pointer: str, message: str) -> SchemaInvalid:
@@ -120,6 +125,27 @@ def revoke_key(*, key_id: UUID, by: Principal) -> ApiKey:
     return key
 
 
+@lru_cache(maxsize=1)
+def _bounds_validator() -> jsonschema_rs.Validator:
+    return jsonschema_rs.Draft202012Validator(manifest_schema()["properties"]["capabilities"])
+
+
+def _check_bounds(capabilities: Any) -> None:
+    """Bounds have the form that capabilities have in a manifest, and fit into the fact that says that they were given."""
+    error = next(_bounds_validator().iter_errors(capabilities), None)
+    if error is not None:
+        place = "".join(f"/{part}" for part in error.instance_path)
+        raise _finding(
+            "/capabilities", f"These capability bounds cannot be read: {error.message[:300]} (at {place or '/'})"
+        )
+    try:
+        Capabilities.from_json(capabilities)
+    except ValueError as wrong:
+        raise _finding("/capabilities", f"These capability bounds cannot be read: {wrong}") from wrong
+    if len(encoded(capabilities)[1]) > MAX_BOUNDS_BYTES:
+        raise _finding("/capabilities", f"These capability bounds have more than {MAX_BOUNDS_BYTES:,} bytes as JSON.")
+
+
 @transaction.atomic
 def give_grant(
     *,
@@ -147,10 +173,7 @@ def give_grant(
     if expires_at is not None and expires_at <= timezone.now():
         raise _finding("/expires_at", "The grant would have expired already.")
     if capabilities is not None:
-        try:
-            Capabilities.from_json(capabilities)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise _finding("/capabilities", f"These capability bounds cannot be read: {error}") from error
+        _check_bounds(capabilities)
     grant = Grant.objects.create(
         tenant_id=by.tenant_id,
         agent=agent,

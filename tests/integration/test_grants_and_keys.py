@@ -57,6 +57,15 @@ def test_a_grant_is_a_fact_with_its_reason(caller: Caller, operator: Person) -> 
         ({"capabilities": {"fs": [{"actions": ["read"]}]}}, "/capabilities"),
         ({"capabilities": {"net": "everything"}}, "/capabilities"),
         ({"capabilities": []}, "/capabilities"),
+        ({"capabilities": {"proc": [1, "/bin/sh"]}}, "/capabilities"),
+        ({"capabilities": {"net": [{"host": 5}]}}, "/capabilities"),
+        ({"capabilities": {"tmp": 2**60}}, "/capabilities"),
+        ({"capabilities": {"nte": []}}, "/capabilities"),
+        ({"capabilities": {"fs": [{"path": f"/{n}", "actions": ["read"]} for n in range(20_000)]}}, "/capabilities"),
+        (
+            {"capabilities": {"fs": [{"path": f"/{n}" + "x" * 390, "actions": ["read"]} for n in range(50)]}},
+            "/capabilities",
+        ),
     ],
 )
 def test_a_grant_that_means_nothing_is_refused_at_its_field(
