@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
@@ -34,14 +34,16 @@ FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
 WAITING_STEPS = ("queue.wait",)
 
 
-def _day(text: str) -> Any:
+def _day(text: str, *, following: int = 0) -> datetime:
+    """The beginning of a day, or of one ``following`` days later."""
     try:
         day = parse_date(text)
-    except ValueError:
-        day = None
-    if day is None:
-        raise SchemaInvalid(gettext("Write the day as YYYY-MM-DD."))
-    return timezone.make_aware(timezone.datetime(day.year, day.month, day.day))  # type: ignore[attr-defined]
+        if day is not None:
+            midnight = datetime(day.year, day.month, day.day) + timedelta(days=following)  # noqa: DTZ001  aware below
+            return timezone.make_aware(midnight).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # no such day, or one at the end of time
+    raise SchemaInvalid(gettext("Write the day as YYYY-MM-DD."))
 
 
 def filtered(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQuerySet:
@@ -64,7 +66,7 @@ def filtered(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQue
     if filters["from"]:
         rows = rows.filter(created_at__gte=_day(filters["from"]))
     if filters["to"]:
-        rows = rows.filter(created_at__lt=_day(filters["to"]) + timedelta(days=1))
+        rows = rows.filter(created_at__lt=_day(filters["to"], following=1))
     return rows
 
 

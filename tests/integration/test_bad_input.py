@@ -164,6 +164,15 @@ def test_a_nul_in_an_address_is_refused_before_it_reaches_the_database(path: str
     assert_problem(caller.get(path), 400, "REQUEST.MALFORMED")
 
 
+@pytest.mark.parametrize("name", ["sessionid", "csrftoken", "theme"])
+def test_a_nul_in_a_cookie_is_refused_before_it_reaches_the_database(name: str, db: None) -> None:
+    answer = Client().get("/", headers={"Cookie": f'{name}="abcdefgh\\000ijkl"'})
+
+    assert answer.status_code == 400
+    assert "NUL" in answer.content.decode()
+    assert "Content-Security-Policy" in answer.headers
+
+
 # Keys.
 
 

@@ -31,6 +31,19 @@ def request_id(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Calla
     return middleware
 
 
+def no_nul(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Refuse a NUL character: no name, filter or session holds one, and the database would, in the middle of a query."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            return respond(request, Malformed("The address holds a NUL character."))
+        if any("\x00" in value for value in request.COOKIES.values()):
+            return respond(request, Malformed("A cookie holds a NUL character."))
+        return get_response(request)
+
+    return middleware
+
+
 class Problems:
     """Turn what a console view raises into a page or a fragment. The API has the same in its exception handler."""
 
@@ -38,9 +51,6 @@ class Problems:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            # No name and no filter holds one, and the database would refuse it in the middle of a query.
-            return respond(request, Malformed("The address holds a NUL character."))
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase:
