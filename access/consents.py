@@ -49,7 +49,11 @@ def request_consent(*, tool: str, tool_major: int, purpose: str, validity_s: int
             )
             return consent
     except IntegrityError:
-        return Consent.objects.get(**same)
+        # Somebody asked at the same moment, and it may be decided by now: the newest is what there is to know.
+        newest = Consent.objects.filter(agent_id=by.agent(), tool=tool, tool_major=tool_major).order_by("-pk").first()
+        if newest is None:
+            raise
+        return newest
 
 
 def check_can_decide(consent: Consent, *, by: Principal) -> None:

@@ -19,6 +19,8 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models import F
 
+from access.models import Consent, Grant
+from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import Ending, finish, principal_of_agent
@@ -28,6 +30,8 @@ from invocations.problems import BuildChanged
 from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import StepLog
+from registry.models import Tool
+from registry.selectors import check_callable
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Internal, Problem
@@ -146,12 +150,33 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     )
 
 
+def check_still_allowed(invocation: Invocation) -> None:
+    """What allowed the call may have been taken back while it waited: a pause or a revocation counts at once."""
+    now = datetime.now(UTC)
+    check_callable(Tool.objects.select_related("current").get(tenant_id=invocation.tenant_id, name=invocation.tool))
+    assert invocation.grant_id is not None
+    if not Grant.objects.in_force(now).filter(pk=invocation.grant_id).exists():
+        raise NoGrant(
+            "The grant of this call was revoked or ran out while the call waited.",
+            remedy="Ask an operator for a grant.",
+        )
+    if invocation.consent_id and not Consent.objects.valid(now).filter(pk=invocation.consent_id).exists():
+        raise ConsentRequired(
+            "The consent of this call was revoked or ran out while the call waited.", remedy="Ask for consent again."
+        )
+
+
 def execute(invocation: Invocation) -> Ending:
     """Run the tool and judge the result. Every failure is an ending; nothing is raised for what a tool does."""
     assert invocation.version is not None
     steps = StepLog(invocation.created_at)
     queued_from = max((step["end_ms"] for step in invocation.steps), default=0.0)
     steps.add("queue.wait", "control", queued_from, steps.now_ms())
+    try:
+        with steps.step("worker.recheck"):
+            check_still_allowed(invocation)
+    except Problem as problem:
+        return Ending(state=State.CANCELLED, problem=problem, ran=False, steps=steps.steps)
     try:
         with steps.step("sandbox.prepare"):
             package = package_of(invocation.version)

@@ -51,7 +51,9 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
             )
         case Status.TIMED_OUT:
             return State.TIMED_OUT, problems.ToolTimedOut(
-                f"The tool did not finish within {wall_ms} ms and was stopped.", details={"timeout_ms": wall_ms}
+                f"The tool did not finish within {wall_ms} ms and was stopped.",
+                details={"timeout_ms": wall_ms},
+                remedy="Check whether its effect took place; then call again, with another Idempotency-Key.",
             )
         case Status.OUT_OF_MEMORY:
             return State.FAILED, _resource(outcome, "it used more memory than it may")
@@ -76,7 +78,9 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
                 remedy="Try again later. Operators: `make doctor` says what is wrong."
             )
         case Status.CANCELLED:
-            return State.CANCELLED, problems.ToolFailed("The run was cancelled.")
+            return State.CANCELLED, problems.RunCancelled(
+                remedy="Check whether the effect took place before you call again."
+            )
         case _:
             return State.OUTCOME_UNKNOWN, problems.OutcomeUnknown(
                 remedy="Check whether the effect took place before you call again."

@@ -21,7 +21,7 @@ class ToolTimedOut(Problem):
     """The tool ran out of time and was stopped."""
 
     reason, code, status = "SANDBOX.TIMEOUT", PlatformCode.TIMEOUT, 504
-    retryable = Retryable.SAME_KEY
+    retryable = Retryable.AFTER_ACTION
 
 
 class ResourceExceeded(Problem):
@@ -34,13 +34,20 @@ class OutcomeUnknown(Problem):
     """The run was interrupted; whether the tool had its effect is unknown."""
 
     reason, code, status = "SANDBOX.WORKER_LOST", PlatformCode.UPSTREAM_ERROR, 503
-    retryable = Retryable.SAME_KEY
+    retryable = Retryable.AFTER_ACTION
 
 
 class ToolFailed(Problem):
     """The tool failed."""
 
     reason, code, status = "TOOL.EXECUTION_FAILED", PlatformCode.UPSTREAM_ERROR, 502
+
+
+class RunCancelled(Problem):
+    """The run was ended before the tool had finished, because the hub was stopping."""
+
+    reason, code, status = "SANDBOX.CANCELLED", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.AFTER_ACTION, 10
 
 
 class BuildChanged(Problem):

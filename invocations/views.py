@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from access.forms import ReasonForm
 from access.models import Agent
-from evidence.kinds import Kind
+from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations.models import Invocation, State
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from invocations.models import InvocationQuerySet
 
 FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
+MAX_FACTS = 200  # of one call on its page; all of them are in the list of facts
 WAITING_STEPS = ("queue.wait",)
 
 
@@ -116,7 +117,10 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
 def _page(
     request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: dict[str, Any] | None = None
 ) -> HttpResponse:
-    facts = list(Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id"))
+    rows = Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id")
+    if not request.principal.may("evidence.view"):
+        rows = rows.filter(kind__in=PAIR)  # who looked into a call, and why, is for those who may browse evidence
+    facts = list(rows[:MAX_FACTS])
     context = {
         "section": "invocations",
         "invocation": invocation,

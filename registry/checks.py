@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_SCHEMA_NODES = 2000
 MAX_SCHEMA_DEPTH = 24
+MAX_EXPANSIONS = 20_000
 MAX_MAJOR = 2_147_483_647
 DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#")
 INVISIBLE = re.compile(
@@ -93,6 +94,49 @@ def _walk(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[s
             stack += [((*here, index), child) for index, child in enumerate(value)]
 
 
+def expansions(schema: dict[str, Any]) -> int:
+    """How many subschemas one value can be held against, references followed; capped above ``MAX_EXPANSIONS``.
+
+    Definitions that each refer twice to the next double the work at every step: small to write, hours to validate.
+    """
+    known: dict[str, int] = {}
+
+    def cost(node: Any) -> int:
+        total, stack = 0, [node]
+        while stack and total <= MAX_EXPANSIONS:
+            value = stack.pop()
+            if isinstance(value, list):
+                stack += value
+            elif isinstance(value, dict):
+                total += 1
+                stack += [child for key, child in value.items() if key not in ("$defs", "definitions")]
+                if isinstance(target := value.get("$ref"), str):
+                    total += of_reference(target)
+        return min(total, MAX_EXPANSIONS + 1)
+
+    def of_reference(reference: str) -> int:
+        if reference not in known:
+            known[reference] = 1  # a cycle ends with the value, not with the schema
+            known[reference] = cost(_resolve(schema, reference))
+        return known[reference]
+
+    return cost(schema)
+
+
+def _resolve(schema: dict[str, Any], reference: str) -> Any:
+    """What a ``#/…`` pointer names; nothing for anchors and for what is not there."""
+    node: Any = schema
+    for part in reference.removeprefix("#").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, list) and key.isdigit() and int(key) < len(node):
+            node = node[int(key)]
+        elif isinstance(node, dict) and key in node:
+            node = node[key]
+        else:
+            return None
+    return node
+
+
 def check_schema(manifest: Manifest, field: str) -> Iterator[Finding]:
     """Is an embedded schema valid 2020-12, of bounded size, closed in itself and safe to run?"""
     schema = manifest.document[field]
@@ -108,6 +152,14 @@ def check_schema(manifest: Manifest, field: str) -> Iterator[Finding]:
     if max(len(path) for path, _ in nodes) > MAX_SCHEMA_DEPTH:
         yield Finding(
             f"/{field}", "schema.depth", "The schema is nested too deeply.", f"Keep it below {MAX_SCHEMA_DEPTH} levels."
+        )
+        return
+    if expansions(schema) > MAX_EXPANSIONS:
+        yield Finding(
+            f"/{field}",
+            "schema.expansion",
+            "References multiply: one value would be held against too many subschemas.",
+            "Refer to each definition once where you can, or write it out.",
         )
         return
     for path, value in nodes:

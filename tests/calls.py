@@ -10,6 +10,7 @@ from invocations import execution
 from invocations.models import Invocation
 from invocations.sandbox.base import Outcome, Status
 from toolhub.kernel.ids import decode
+from toolhub.kernel.problems import by_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,3 +82,22 @@ class ScriptedSandbox:
 
     def close(self) -> None:
         """Nothing runs."""
+
+
+def assert_problem(answer: Any, status: int, reason: str) -> dict[str, Any]:
+    """The answer is the catalogued problem: an RFC 9457 document and an envelope at once."""
+    body: dict[str, Any] = answer.json()
+    cls = by_reason(reason)
+    assert cls.reason == reason
+    assert (answer.status_code, body["error"]["reason"]) == (status, reason), body
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert body["ok"] is False
+    assert body["data"] is None
+    assert body["error"]["code"] == cls.code
+    assert body["error"]["retryable"] == cls.retryable
+    assert body["title"] == cls.title()
+    assert body["status"] == status == cls.status
+    assert body["type"].endswith(f"/api/v1/errors/{reason}")
+    assert body["detail"] == body["error"]["message"]
+    assert set(body) >= {"ok", "data", "warnings", "error", "ttl_seconds", "evidence"}
+    return body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from django.core.asgi import get_asgi_application
 
@@ -10,6 +11,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
 import toolhub.celery  # noqa: F401  the web process sends messages
 from toolhub.kernel import telemetry
+from toolhub.kernel.bodies import limited
+
+if TYPE_CHECKING:
+    from toolhub.kernel.bodies import Application
 
 telemetry.setup("web")
-application = get_asgi_application()
+application: Application = limited(get_asgi_application())

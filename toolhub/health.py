@@ -28,7 +28,8 @@ def checks() -> dict[str, str]:
         found["database"] = "does not answer"
     if settings.TOOLHUB_REDIS_URL:
         try:
-            redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2, socket_timeout=2).ping()
+            with redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2, socket_timeout=2) as client:
+                client.ping()
         except (redis.RedisError, *BROKER_ERRORS):
             found["broker"] = "does not answer"
     return found

@@ -74,9 +74,22 @@ def read_json(raw: bytes) -> Any:
         ) from error
     except ValueError as error:
         raise Malformed(f"The body is not JSON that can be read safely: {error}") from error
-    if "\\u0000" in text or "\x00" in text:
+    if "\\u0000" in text and _holds_nul(value):
         raise Malformed("The body holds a NUL character, which cannot be stored.")
     return value
+
+
+def _holds_nul(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, str) and "\x00" in each:
+            return True
+        if isinstance(each, dict):
+            stack += [*each.keys(), *each.values()]
+        elif isinstance(each, list):
+            stack += each
+    return False
 
 
 class StrictJSONParser(BaseParser):
