@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from guardian.shortcuts import get_perms
 
 from access.models import Tenant
+from toolhub.kernel.handlers import API_PREFIX
 from toolhub.kernel.ids import decode
 from toolhub.kernel.principal import ActorKind, Principal
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
 SESSION_TENANT = "tenant"
-API_PREFIX = "/api/"
 
 
 def user_wire_id(user: Any) -> str:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from registry.models import Tool
 
-FILTERS = ("q", "group", "tag", "safety_class", "side_effect", "capability", "state")
-
 
 class ToolSerializer(serializers.Serializer[Any]):
     """A tool as agents see it: what it is and how to call it."""
@@ -79,14 +77,14 @@ class ToolListView(APIView):
 
     @extend_schema(
         operation_id="list_tools",
-        parameters=[OpenApiParameter(name, str) for name in (*FILTERS, "after")],
+        parameters=[OpenApiParameter(name, str) for name in (*selectors.FILTERS, "after")],
         responses={200: ToolSerializer(many=True)},
     )
     def get(self, request: Request) -> Response:
-        unknown = sorted(set(request.query_params) - {*FILTERS, "after"})
+        unknown = sorted(set(request.query_params) - {*selectors.FILTERS, "after"})
         if unknown:
-            raise SchemaInvalid(f"There is no filter {unknown[0]}. The filters are {', '.join(FILTERS)}.")
-        filters = {name: request.query_params.get(name, "") for name in FILTERS}
+            raise SchemaInvalid(f"There is no filter {unknown[0]}. The filters are {', '.join(selectors.FILTERS)}.")
+        filters = {name: request.query_params.get(name, "") for name in selectors.FILTERS}
         tools = selectors.find_tools(by=caller(request), **filters)
         if not filters["state"]:
             tools = tools.filter(state=ToolState.ENABLED)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 
+FILTERS = ("q", "group", "tag", "safety_class", "side_effect", "capability", "state")
+
+
 def find_tools(
     *,
     by: Principal,

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from django.forms import Form
     from django.http import HttpResponse
 
-FILTERS = ("q", "group", "tag", "safety_class", "side_effect", "capability", "state")
 SAFETY_CLASSES = ("Low", "Medium", "High")
 SIDE_EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Browser", "Process")
 CAPABILITIES = ("fs", "net", "browser", "proc", "tmp")
@@ -40,7 +39,7 @@ CAPABILITIES = ("fs", "net", "browser", "proc", "tmp")
 @needs("tools.view")
 def tools(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Tool with .current), filters, states, safety_classes, side_effects, capabilities, may_submit."""
-    filters = {name: request.GET.get(name, "") for name in FILTERS}
+    filters = {name: request.GET.get(name, "") for name in selectors.FILTERS}
     rows = selectors.find_tools(by=request.principal, **filters)
     context = {
         "section": "tools",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from invocations.sandbox.base import Profile, SandboxCall
+    from registry.models import Tool
+    from tests.conftest import Caller
 
 
 def row_of(answer: Any) -> Invocation:
@@ -101,3 +103,22 @@ def assert_problem(answer: Any, status: int, reason: str) -> dict[str, Any]:
     assert body["detail"] == body["error"]["message"]
     assert set(body) >= {"ok", "data", "warnings", "error", "ttl_seconds", "evidence"}
     return body
+
+
+def ask(caller: Caller, tool: str, arguments: Any = None, **envelope: Any) -> dict[str, Any]:
+    """What preflight says of a call."""
+    body = {
+        "request_id": "test-request-1",
+        "actor": {"type": "agent", "id": "x"},
+        "arguments": {} if arguments is None else arguments,
+        **envelope,
+    }
+    answer = caller.post(f"/tools/{tool}/preflight", body)
+    assert answer.status_code == 200, answer.json()
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def writer(enable: Callable[..., Tool], **changes: Any) -> Tool:
+    """The sample tool that writes, enabled."""
+    return enable("write", **({"side_effect": "Write", "idempotency": "keyed"} | changes))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from invocations.sandbox.base import Limits, Outcome, Status
 from sandbox import protocol, watch
+from toolhub.kernel.nesting import depth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +29,6 @@ _REPORT_DEPTH = 16
 _MAX_TTL_S = 365 * 24 * 60 * 60  # as in the manifest
 _SIGXCPU, _SIGKILL, _SIGSYS = 24, 9, 31
 
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ERROR_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
 
@@ -40,7 +39,8 @@ class NotStrictJson(ValueError):
 def parse_strict(data: bytes, *, max_bytes: int, max_depth: int) -> Any:
     if len(data) > max_bytes:
         raise NotStrictJson(f"It has {len(data)} bytes, {max_bytes} are allowed.")
-    _check_depth(data, max_depth)
+    if depth_of(data) > max_depth:
+        raise NotStrictJson(f"It is nested deeper than {max_depth} levels.")
     try:
         text = data.decode("utf-8", "strict")
         value = json.loads(
@@ -59,14 +59,6 @@ def parse_strict(data: bytes, *, max_bytes: int, max_depth: int) -> Any:
             if any("\ud800" <= character <= "\udfff" for character in string):
                 raise NotStrictJson("A string holds half of a surrogate pair.")
     return value
-
-
-def _check_depth(data: bytes, most: int) -> None:
-    depth = 0
-    for bracket in _STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > most:
-            raise NotStrictJson(f"It is nested deeper than {most} levels.")
 
 
 def _integer(text: str) -> int:

@@ -76,7 +76,9 @@ def address_of_this_host() -> str:
 
 
 @pytest.mark.req("SVC-10", "TOOLS-16", "TOOLS-24")
-@pytest.mark.parametrize("path", ["/etc/shadow", "/proc/1/environ", "/var/run/docker.sock", "/root/.ssh/id_ed25519"])
+@pytest.mark.parametrize(
+    "path", ["/etc/shadow", "/proc/1/environ", "/var/run/docker.sock", "/home/anna/.ssh/id_ed25519"]
+)
 def test_a_system_file_is_out_of_reach(hub: Embedded, path: str) -> None:
     answer = hub.agent.invoke(HOSTILE + "reads_file", {"path": path})
 

@@ -17,7 +17,7 @@ from evidence.models import Fact
 from invocations.models import Invocation
 from invocations.preflight import STEPS, window_start
 from registry import services as registry
-from tests.calls import PAIR, kinds_of, row_of
+from tests.calls import PAIR, ask, kinds_of, row_of, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,23 +30,6 @@ pytestmark = pytest.mark.django_db
 
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 FS = {"fs": [{"path": "/data/in", "actions": ["read"]}, {"path": "/data/out", "actions": ["write"]}]}
-
-
-def ask(caller: Caller, tool: str, arguments: Any = None, **envelope: Any) -> dict[str, Any]:
-    body = {
-        "request_id": "test-request-1",
-        "actor": {"type": "agent", "id": "x"},
-        "arguments": {} if arguments is None else arguments,
-        **envelope,
-    }
-    answer = caller.post(f"/tools/{tool}/preflight", body)
-    assert answer.status_code == 200, answer.json()
-    data: dict[str, Any] = answer.json()["data"]
-    return data
-
-
-def writer(enable: Callable[..., Tool], **changes: Any) -> Tool:
-    return enable("write", **({"side_effect": "Write", "idempotency": "keyed"} | changes))
 
 
 @pytest.mark.req("TOOLS-13", "TOOLS-14")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.calls import ask, writer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,23 +19,6 @@ pytestmark = pytest.mark.django_db
 
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
 FS = {"fs": [{"path": "/data/in", "actions": ["read"]}, {"path": "/data/out", "actions": ["write"]}]}
-
-
-def ask(caller: Caller, tool: str, arguments: Any = None, **envelope: Any) -> dict[str, Any]:
-    body = {
-        "request_id": "test-request-1",
-        "actor": {"type": "agent", "id": "x"},
-        "arguments": {} if arguments is None else arguments,
-        **envelope,
-    }
-    answer = caller.post(f"/tools/{tool}/preflight", body)
-    assert answer.status_code == 200, answer.json()
-    data: dict[str, Any] = answer.json()["data"]
-    return data
-
-
-def writer(enable: Callable[..., Tool], **changes: Any) -> Tool:
-    return enable("write", **({"side_effect": "Write", "idempotency": "keyed"} | changes))
 
 
 @pytest.fixture

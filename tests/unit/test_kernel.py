@@ -17,7 +17,8 @@ from invocations.steps import StepLog
 from invocations.summaries import shape_of
 from toolhub.kernel.canonical import canonical, digest, encoded
 from toolhub.kernel.ids import ALPHABET, PREFIXES, converters, decode, encode, new_id
-from toolhub.kernel.parsers import MAX_DEPTH, depth_of, read_json
+from toolhub.kernel.nesting import depth_of
+from toolhub.kernel.parsers import MAX_DEPTH, read_json
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import (
     Forbidden,

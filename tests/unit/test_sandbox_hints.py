@@ -81,7 +81,7 @@ def test_attempts_are_bounded() -> None:
     ("error", "attempts", "capability"),
     [
         (PermissionError(errno.EACCES, "x", "/etc/shadow"), (), "fs"),
-        (FileNotFoundError(errno.ENOENT, "x", "/root/x"), (), "fs"),
+        (FileNotFoundError(errno.ENOENT, "x", "/home/x"), (), "fs"),
         (FileNotFoundError(errno.ENOENT, "x", "/w/x"), (), ""),
         (FileNotFoundError(errno.ENOENT, "x", "/p/tool/x"), (), ""),
         (OSError(errno.EROFS, "x", "/usr/x"), (), "fs"),

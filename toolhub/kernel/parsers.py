@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework.parsers import BaseParser
 
+from toolhub.kernel.nesting import depth_of
 from toolhub.kernel.problems import Malformed, TooLarge
 
 if TYPE_CHECKING:
@@ -31,28 +32,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON.")
-
-
-def depth_of(raw: bytes) -> int:
-    """Deepest nesting of brackets outside strings; linear, so that a hostile body cannot overflow the parser's stack."""
-    depth = deepest = 0
-    in_string = escaped = False
-    for byte in raw:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
 
 
 def read_json(raw: bytes) -> Any:
