@@ -29,7 +29,7 @@ def consent_json(consent: Consent) -> dict[str, Any]:
     return {
         "id": consent.wire_id,
         "tool": consent.tool,
-        "tool_major": consent.tool_major,
+        "versions": consent.versions,
         "state": consent.shown_state,
         "purpose": consent.purpose,
         "expires_at": consent.expires_at.isoformat(),

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 REQUEST_LIFETIME = timedelta(days=7)
 
 
-def request_consent(*, tool: str, tool_major: int, purpose: str, validity_s: int, by: Principal) -> Consent:
+def request_consent(*, tool: str, versions: str, purpose: str, validity_s: int, by: Principal) -> Consent:
     """Ask for permission to use ``tool``. Asking again while a request waits gives the same request back."""
     if not purpose.strip():
         message = "Say what the tool will be used for; the person who decides reads it."
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/purpose", "message": message}]})
-    same = {"agent_id": by.agent(), "tool": tool, "tool_major": tool_major, "state": ConsentState.REQUESTED}
+    same = {"agent_id": by.agent(), "tool": tool, "versions": versions, "state": ConsentState.REQUESTED}
     with transaction.atomic():
         for stale in Consent.objects.select_for_update().filter(**same, expires_at__lte=timezone.now()):
             _expire(stale)
@@ -45,12 +45,12 @@ def request_consent(*, tool: str, tool_major: int, purpose: str, validity_s: int
                 subject=consent.wire_id,
                 actor=by,
                 tool=tool,
-                data={"purpose": consent.purpose, "validity_s": validity_s, "tool_major": tool_major},
+                data={"purpose": consent.purpose, "validity_s": validity_s, "versions": versions},
             )
             return consent
     except IntegrityError:
         # Somebody asked at the same moment, and it may be decided by now: the newest is what there is to know.
-        newest = Consent.objects.filter(agent_id=by.agent(), tool=tool, tool_major=tool_major).order_by("-pk").first()
+        newest = Consent.objects.filter(agent_id=by.agent(), tool=tool, versions=versions).order_by("-pk").first()
         if newest is None:
             raise
         return newest
@@ -141,14 +141,14 @@ def expire_consents(*, limit: int = 100) -> int:
     return len(found)
 
 
-def find_consent(*, agent_id: UUID, tool: str, tool_major: int) -> Consent | None:
+def find_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent | None:
     """The consent that holds longest now, if there is one."""
-    valid = Consent.objects.valid(timezone.now()).filter(agent_id=agent_id, tool=tool, tool_major=tool_major)
+    valid = Consent.objects.valid(timezone.now()).filter(agent_id=agent_id, tool=tool, versions=versions)
     return valid.order_by("-expires_at").first()
 
 
-def check_has_consent(*, agent_id: UUID, tool: str, tool_major: int) -> Consent:
-    consent = find_consent(agent_id=agent_id, tool=tool, tool_major=tool_major)
+def check_has_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent:
+    consent = find_consent(agent_id=agent_id, tool=tool, versions=versions)
     if consent is None:
         raise ConsentRequired(
             f"A person must agree before this agent uses {tool}.",

@@ -12,17 +12,36 @@ PERMISSIONS: dict[str, str] = {
     "tools.view": "See the catalogue",
     "tools.submit": "Submit tool versions",
     "tools.review": "Approve or refuse submitted versions",
-    "tools.operate": "Enable, pause and deprecate tools",
+    "tools.operate": "Enable, pause, stage, yank and deprecate tools",
+    "tools.install": "Install and configure tools for the tenant",
+    "tools.trust": "Mark versions as trusted to run without a sandbox",
+    "secrets.manage": "Set and remove secrets",
+    "halts.throw": "Throw and lift kill switches",
     "agents.view": "See agents and their keys",
     "agents.manage": "Create agents and keys",
+    "members.view": "See people and their roles",
+    "members.manage": "Invite people and change their roles",
+    "issuers.manage": "Trust identity providers",
+    "notifications.manage": "Say where notifications go",
     "grants.view": "See grants",
     "grants.give": "Give and revoke grants",
+    "grants.request": "Ask for a grant on behalf of an agent",
     "consents.view": "See consents",
     "consents.decide": "Approve, deny and revoke consents",
+    "budgets.view": "See budgets",
+    "budgets.manage": "Set and end budgets",
+    "policies.view": "See policies",
+    "policies.draft": "Draft and simulate policies",
+    "policies.publish": "Publish policies that somebody else drafted",
+    "configuration.apply": "Apply and export the tenant's configuration",
     "invocations.view": "See calls",
     "evidence.view": "Browse evidence",
     "evidence.reveal": "Reveal stored values, with a reason",
 }
+
+# What concerns every tenant; held by members of the Django group HUB_OWNERS, whichever tenant they act in.
+HUB_PERMISSIONS: dict[str, str] = {"hub.manage": "Manage the whole hub: tenants, the hub's policy, its kill switch"}
+HUB_OWNERS = "hub owners"
 
 
 class Role(TextChoices):
@@ -33,34 +52,40 @@ class Role(TextChoices):
     DEVELOPER = "developer"
 
 
-_SEE = {"tools.view", "grants.view", "consents.view", "invocations.view", "agents.view"}
+_SEE = {
+    *("tools.view", "grants.view", "consents.view", "invocations.view", "agents.view"),
+    *("budgets.view", "policies.view", "members.view"),
+}
 
 ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     Role.OWNER: frozenset(PERMISSIONS) - {"evidence.reveal"},
     Role.OPERATOR: frozenset(
         _SEE
-        | {
-            "tools.submit",
-            "tools.review",
-            "tools.operate",
-            "agents.manage",
-            "grants.give",
-            "consents.decide",
-            "evidence.view",
-        }
+        | {"tools.submit", "tools.review", "tools.operate", "tools.install", "secrets.manage", "halts.throw"}
+        | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
+        | {"policies.draft", "policies.publish", "evidence.view"}
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),
     Role.AUDITOR: frozenset(_SEE | {"evidence.view", "evidence.reveal"}),
-    Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "invocations.view"}),
+    Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "grants.request", "invocations.view"}),
 }
 
-# What an agent's key may carry. `plural:verb`.
+# What an agent's key may carry. `plural:verb`. Deciding (reviews, consents, publishing a policy) is for people only.
 SCOPES: dict[str, str] = {
     "tools:read": "Discover tools",
     "tools:register": "Submit tool versions",
+    "tools:operate": "Enable, pause, yank and deprecate tools; install and configure them",
     "invocations:create": "Preflight and invoke tools",
     "invocations:read": "Read the agent's own calls and their evidence",
     "consents:request": "Ask for consent and see its state",
+    "grants:request": "Ask for a grant",
     "grants:manage": "Give and revoke grants",
+    "budgets:read": "See budgets",
+    "budgets:manage": "Set and end budgets",
+    "policies:read": "See policies",
+    "policies:draft": "Draft and simulate policies",
+    "halts:throw": "Throw kill switches",
+    "agents:manage": "Create agents and keys",
+    "configuration:apply": "Apply and export the tenant's configuration",
 }
-AGENT_SCOPES = ("tools:read", "invocations:create", "invocations:read", "consents:request")
+AGENT_SCOPES = ("tools:read", "invocations:create", "invocations:read", "consents:request", "grants:request")

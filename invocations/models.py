@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Consent, Grant, Tenant
-from registry.models import ToolVersion
+from registry.models import Installation, ToolVersion
 from toolhub.kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Invocation(models.Model):
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="invocations")
     tool = models.CharField(max_length=128)
     version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, related_name="invocations")
+    installation = models.ForeignKey(Installation, models.PROTECT, null=True, related_name="invocations")
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
     state = models.CharField(max_length=16, choices=State)
     dry_run = models.BooleanField(default=False)
@@ -91,13 +92,16 @@ class Invocation(models.Model):
     arguments_fingerprint = models.CharField(max_length=80)
     grant = models.ForeignKey(Grant, models.PROTECT, null=True, related_name="invocations")
     consent = models.ForeignKey(Consent, models.PROTECT, null=True, related_name="invocations")
-    policy_version = models.CharField(max_length=64, blank=True)
+    policy_version = models.CharField(max_length=64, blank=True)  # labels of the layers: "hub@3 tenant@7"
+    policy_hash = models.CharField(max_length=71, blank=True)
+    obligations = models.JSONField(default=list)  # what must be done to the output before anybody gets it
     profile = models.JSONField(null=True)
     profile_hash = models.CharField(max_length=71, blank=True)
     steps = models.JSONField(default=list)  # see invocations/steps.py
     trace = models.JSONField(default=dict)
     attempt = models.PositiveIntegerField(default=0)  # fencing token: counts claims
     lease_until = models.DateTimeField(null=True)
+    held_until = models.DateTimeField(null=True)  # a call that waits for a person ends then
     queue_deadline_at = models.DateTimeField(null=True)
     rung_at = models.DateTimeField(null=True)  # when a message for it was last put into the outbox
     created_at = models.DateTimeField()

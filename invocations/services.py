@@ -342,7 +342,7 @@ def check_may_be_answered_again(earlier: Invocation, *, by: Principal) -> None:
     """What was taken back since the first call holds for its answer too: who lost the permission gets nothing."""
     check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=earlier.tool, now=datetime.now(UTC))
     if earlier.consent_id is not None and earlier.version is not None:
-        check_has_consent(agent_id=by.agent(), tool=earlier.tool, tool_major=earlier.version.view.major)
+        check_has_consent(agent_id=by.agent(), tool=earlier.tool, versions=f"^{earlier.version.view.major}")
 
 
 @transaction.atomic

@@ -60,7 +60,7 @@ class ConsentListView(APIView):
             raise ConsentNotNeeded(f"{tool.name} needs no consent; a grant is enough.")
         consent = request_consent(
             tool=tool.name,
-            tool_major=manifest.major,
+            versions=f"^{manifest.major}",
             purpose=payload.validated_data["purpose"],
             validity_s=manifest.consent_validity_s,
             by=caller(request),

@@ -1,7 +1,8 @@
 """What is in the catalogue?
 
 A :class:`Tool` is a name within a tenant and the state in which callers find it. A :class:`ToolVersion` is one manifest with
-the code that it names, and never changes. A :class:`Review` is one person's decision on one version.
+the code that it names, and never changes. A :class:`Review` is one person's decision on one version. An
+:class:`Installation` is a tenant's own instance of a tool; its secrets are :class:`Secret` rows that it refers to by name.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Tool(models.Model):
     state_changed_at = models.DateTimeField(auto_now_add=True)
     state_changed_by = models.CharField(max_length=64)
     sunset_on = models.DateField(null=True, blank=True)
+    successor = models.CharField(max_length=128, blank=True)  # the tool to use instead of a deprecated one
+    shared = models.BooleanField(default=False)  # whether other tenants of this hub may install it
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ToolQuerySet.as_manager()
@@ -81,8 +84,12 @@ class VersionState(models.TextChoices):
     REFUSED = "refused"
 
 
+# What people decide about a version; nothing else of it is ever written again.
+MAY_CHANGE = ({"review_state"}, {"yanked_at", "yanked_by", "yank_reason"}, {"trusted_at", "trusted_by"})
+
+
 class ToolVersion(models.Model):
-    """One manifest and the code that it names. Only the outcome of its review is ever written to it."""
+    """One manifest and the code that it names. Only what people decide about it is ever written to it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tool = models.ForeignKey(Tool, models.PROTECT, related_name="versions")
@@ -91,15 +98,32 @@ class ToolVersion(models.Model):
     manifest_digest = models.CharField(max_length=71)
     build_digest = models.CharField(max_length=71)
     warnings = models.JSONField(default=list)
+    base = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="+")  # what it was compared with
+    changes = models.JSONField(default=list)  # unitools.changes: what differs from the base, and what that means
     review_state = models.CharField(max_length=16, choices=VersionState, default=VersionState.SUBMITTED)
     submitted_by = models.CharField(max_length=64)
     submitted_at = models.DateTimeField(auto_now_add=True)
+    yanked_at = models.DateTimeField(null=True, blank=True)  # withdrawn: it is never chosen again
+    yanked_by = models.CharField(max_length=64, blank=True)
+    yank_reason = models.CharField(max_length=500, blank=True)
+    trusted_at = models.DateTimeField(null=True, blank=True)  # SVC-11: may run without a sandbox
+    trusted_by = models.CharField(max_length=64, blank=True)
     # Copies of manifest fields that lists filter by.
     side_effect = models.CharField(max_length=16)
     safety_class = models.CharField(max_length=8)
+    display_name = models.CharField(max_length=80, blank=True)
+    tags = models.CharField(max_length=1000, blank=True)  # " pricing quotes ": a space around each
+    domains = models.CharField(max_length=40, blank=True)  # " fs net ": the capability domains that it asks for
+    search = models.TextField(blank=True)  # what keywords are looked up in
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["tool", "version"], name="tool_version_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["tool", "version"], name="tool_version_once"),
+            models.CheckConstraint(
+                condition=Q(yanked_at=None, yanked_by="") | Q(yanked_at__isnull=False) & ~Q(yanked_by=""),
+                name="version_yanked_at_and_by_together",
+            ),
+        ]
         indexes = [models.Index(fields=["review_state", "-id"], name="version_by_review_state")]
 
     def __str__(self) -> str:
@@ -114,7 +138,7 @@ class ToolVersion(models.Model):
         return Manifest(self.manifest)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding and list(kwargs.get("update_fields") or []) != ["review_state"]:
+        if not self._state.adding and set(kwargs.get("update_fields") or ["all"]) not in MAY_CHANGE:
             raise RuntimeError("A tool version never changes. Submit another one.")
         super().save(*args, **kwargs)
 
@@ -131,6 +155,7 @@ class Review(models.Model):
     version = models.ForeignKey(ToolVersion, models.PROTECT, related_name="reviews")
     decision = models.CharField(max_length=8, choices=Decision)
     note = models.CharField(max_length=1000, blank=True)
+    acknowledged = models.JSONField(default=list)  # ids of the risky changes that the reviewer has confirmed to have seen
     decided_by = models.CharField(max_length=64)
     decided_at = models.DateTimeField(auto_now_add=True)
 
@@ -143,3 +168,84 @@ class Review(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("rev", self.id)
+
+
+class InstallationState(models.TextChoices):
+    ENABLED = "enabled"
+    PAUSED = "paused"
+    REMOVED = "removed"
+
+
+INSTALLATION_TRANSITIONS: dict[str, frozenset[str]] = {
+    InstallationState.ENABLED: frozenset({InstallationState.PAUSED, InstallationState.REMOVED}),
+    InstallationState.PAUSED: frozenset({InstallationState.ENABLED, InstallationState.REMOVED}),
+    InstallationState.REMOVED: frozenset({InstallationState.ENABLED}),
+}
+
+
+class InstallationQuerySet(models.QuerySet["Installation"]):
+    def visible_to(self, principal: Principal) -> InstallationQuerySet:
+        return self.filter(tenant_id=principal.tenant_id)
+
+
+class Installation(models.Model):
+    """A tenant's own instance of a tool: what its agents call. The publisher's tenant has one as well.
+
+    ``version`` is what calls get now. It is chosen when something changes, never during a call: the tool's current version,
+    or the newest approved one within ``pin`` (a SemVer range; unitools.semver).
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="installations")
+    tool = models.ForeignKey(Tool, models.PROTECT, related_name="installations")
+    name = models.CharField(max_length=128)  # the tool's; once in a tenant, whoever publishes it
+    version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, blank=True, related_name="installations")
+    pin = models.CharField(max_length=120, blank=True)
+    state = models.CharField(max_length=8, choices=InstallationState, default=InstallationState.ENABLED)
+    config = models.JSONField(default=dict)  # valid against the manifest's config_schema
+    config_digest = models.CharField(max_length=71, blank=True)
+    hosts = models.JSONField(null=True, blank=True)  # allow-list of host patterns; null: what the manifest asks
+    paths = models.JSONField(null=True, blank=True)  # allow-list of file trees; null: what the manifest asks
+    secrets = models.JSONField(default=dict)  # the manifest's name of a secret → the tenant's name of it
+    reason = models.CharField(max_length=500, blank=True)
+    changed_by = models.CharField(max_length=64)
+    changed_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = InstallationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="installation_name_once_in_a_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.tenant_id}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("ins", self.id)
+
+
+class Secret(models.Model):
+    """A value that tools need and nobody sees: encrypted, named, replaced as a whole, opened only for a run."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="secrets")
+    name = models.CharField(max_length=80)
+    number = models.PositiveIntegerField(default=1)  # counts replacements; evidence names it
+    key_id = models.CharField(max_length=64)
+    wrapped_key = models.BinaryField()
+    nonce = models.BinaryField()
+    ciphertext = models.BinaryField()
+    set_by = models.CharField(max_length=64)
+    set_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="secret_name_once_in_a_tenant")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def wire_id(self) -> str:
+        return encode("sec", self.id)

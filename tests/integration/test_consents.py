@@ -33,7 +33,7 @@ DECIDE = {
 
 
 def request(by: Principal, **changes: Any) -> Consent:
-    asked: dict[str, Any] = {"tool": WRITE, "tool_major": 1, "purpose": "place orders", "validity_s": 600, "by": by}
+    asked: dict[str, Any] = {"tool": WRITE, "versions": "^1", "purpose": "place orders", "validity_s": 600, "by": by}
     return consents.request_consent(**(asked | changes))
 
 

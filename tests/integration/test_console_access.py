@@ -58,7 +58,7 @@ def things(
     given = grant("sample.*")
     call = row_of(caller.invoke("sample.tools.echo", {"text": "canary-77"}))
     consent = consents.request_consent(
-        tool="sample.tools.write", tool_major=1, purpose="to test", validity_s=60, by=caller.by
+        tool="sample.tools.write", versions="^1", purpose="to test", validity_s=60, by=caller.by
     )
     fact = Fact.objects.filter(invocation_id=call.pk).first()
     assert fact is not None

@@ -272,7 +272,7 @@ def test_the_one_who_submitted_is_told_why_the_button_is_off(operator: Person) -
 
 
 def test_a_consent_that_ran_out_offers_no_decision(operator: Person, caller: Caller) -> None:
-    consent = consents.request_consent(tool=ECHO, tool_major=1, purpose="x", validity_s=60, by=caller.by)
+    consent = consents.request_consent(tool=ECHO, versions="^1", purpose="x", validity_s=60, by=caller.by)
     client = operator.client()
     assert "/decision" in client.get(f"/consents/{consent.wire_id}").content.decode()
     Consent.objects.update(expires_at=consent.created_at)

@@ -202,7 +202,7 @@ def test_who_lost_the_consent_gets_no_earlier_answer(
 ) -> None:
     enable(idempotency="keyed", consent={"required": True})
     grant()
-    asked = consents.request_consent(tool=ECHO, tool_major=1, purpose="a test", validity_s=600, by=caller.by)
+    asked = consents.request_consent(tool=ECHO, versions="^1", purpose="a test", validity_s=600, by=caller.by)
     consents.approve_consent(consent_id=asked.pk, reason="for a test", by=operator.by)
     first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
     consents.revoke_consent(consent_id=asked.pk, reason="for a test", by=operator.by)

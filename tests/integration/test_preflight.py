@@ -289,7 +289,7 @@ def test_a_consent_to_one_major_version_does_not_cover_the_next(
 ) -> None:
     writer(enable)
     grant()
-    consent = consents.request_consent(tool=WRITE, tool_major=1, purpose="x", validity_s=600, by=caller.by)
+    consent = consents.request_consent(tool=WRITE, versions="^1", purpose="x", validity_s=600, by=caller.by)
     consents.approve_consent(consent_id=consent.pk, reason="fine", by=operator.by)
     assert ask(caller, WRITE)["allow"]
 

@@ -71,7 +71,7 @@ def test_a_consent_that_is_revoked_while_the_call_waits_stops_the_call(
     enable("write", side_effect="Write", idempotency="keyed")
     grant()
     consent = consent_services.request_consent(
-        tool="sample.tools.write", tool_major=1, purpose="A test.", validity_s=3600, by=caller.by
+        tool="sample.tools.write", versions="^1", purpose="A test.", validity_s=3600, by=caller.by
     )
     consent_services.approve_consent(consent_id=consent.pk, reason="Fine.", by=operator.by)
     answer = caller.invoke("sample.tools.write", {"text": "x"}, headers={"Prefer": "respond-async"})

@@ -176,7 +176,7 @@ def test_a_message_that_was_never_sent_is_relayed(queued: Invocation, bell: Bell
 def test_what_runs_out_is_written_down(
     queued: Invocation, caller: Caller, operator: Person, submit: Callable[..., Any]
 ) -> None:
-    asked = consents.request_consent(tool=ECHO, tool_major=1, purpose="x", validity_s=60, by=caller.by)
+    asked = consents.request_consent(tool=ECHO, versions="^1", purpose="x", validity_s=60, by=caller.by)
     consents.approve_consent(consent_id=asked.pk, reason="fine", by=operator.by)
     Consent.objects.update(expires_at=past())
 

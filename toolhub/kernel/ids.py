@@ -62,7 +62,10 @@ class PrefixedIdConverter:
         return encode(self.prefix, value if isinstance(value, UUID) else UUID(value))
 
 
-PREFIXES = ("ten", "agt", "key", "grt", "cns", "tol", "tvn", "rev", "inv", "fct", "snp")
+PREFIXES = (
+    *("ten", "agt", "key", "iss", "ntf", "dlv", "grt", "cns", "bud", "pol", "hlt"),
+    *("tol", "tvn", "rev", "ins", "sec", "inv", "fct", "snp"),
+)
 
 
 def converters() -> dict[str, type[PrefixedIdConverter]]:

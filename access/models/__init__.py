@@ -1,0 +1,44 @@
+"""Who is there, what was each of them given, and within which rules and limits?"""
+
+from access.models.budgets import Budget, BudgetScope, BudgetWindow, Dimension, Reservation
+from access.models.consents import CONSENT_TRANSITIONS, Consent, ConsentMode, ConsentState
+from access.models.grants import Grant, QuotaWindow
+from access.models.halts import Halt, Reach
+from access.models.people import (
+    Agent,
+    AgentIdentity,
+    ApiKey,
+    Delivery,
+    Membership,
+    Notification,
+    Tenant,
+    TrustedIssuer,
+)
+from access.models.policies import POLICY_TRANSITIONS, PolicyState, PolicyVersion
+
+__all__ = [
+    "CONSENT_TRANSITIONS",
+    "POLICY_TRANSITIONS",
+    "Agent",
+    "AgentIdentity",
+    "ApiKey",
+    "Budget",
+    "BudgetScope",
+    "BudgetWindow",
+    "Consent",
+    "ConsentMode",
+    "ConsentState",
+    "Delivery",
+    "Dimension",
+    "Grant",
+    "Halt",
+    "Membership",
+    "Notification",
+    "PolicyState",
+    "PolicyVersion",
+    "QuotaWindow",
+    "Reach",
+    "Reservation",
+    "Tenant",
+    "TrustedIssuer",
+]

@@ -1,0 +1,93 @@
+"""What was an agent given?
+
+A :class:`Grant` says which tools, within which bounds. It names them by an expression, never by foreign key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from access.models.people import Agent, Tenant
+from toolhub.kernel.ids import encode, new_id
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from toolhub.kernel.principal import Principal
+
+
+class GrantQuerySet(models.QuerySet["Grant"]):
+    def visible_to(self, principal: Principal) -> GrantQuerySet:
+        return self.filter(tenant_id=principal.tenant_id)
+
+    def in_force(self, now: datetime) -> GrantQuerySet:
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+
+
+class Grant(models.Model):
+    """What an agent, or every agent of the tenant, was given: which tools, within which bounds."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="grants")
+    agent = models.ForeignKey(Agent, models.PROTECT, null=True, blank=True, related_name="grants")  # None: every agent
+    tools = models.CharField(max_length=500)  # an expression: unitools.expressions
+    capabilities = models.JSONField(null=True, blank=True)  # bounds; null: whatever the manifest asks and policy allows
+    scopes = models.JSONField(null=True, blank=True)  # [{resource, action}]; null: all that the manifest asks
+    conditions = models.JSONField(default=list)  # on the arguments: access.conditions
+    source = models.CharField(max_length=80, default="console")  # console, api, file, or the request it answers
+    calls_limit = models.PositiveIntegerField(null=True, blank=True)  # per window
+    window_s = models.PositiveIntegerField(default=24 * 60 * 60)
+    reason = models.CharField(max_length=500)
+    given_by = models.CharField(max_length=64)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    revoked_by = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = GrantQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(revoked_at=None, revoked_by="") | Q(revoked_at__isnull=False) & ~Q(revoked_by=""),
+                name="grant_revoked_at_and_by_together",
+            ),
+            models.CheckConstraint(condition=Q(window_s__gt=0), name="grant_window_is_positive"),
+        ]
+        indexes = [models.Index(fields=["tenant", "agent"], name="grant_in_force", condition=Q(revoked_at=None))]
+
+    def __str__(self) -> str:
+        return f"{self.agent} may call {self.tools}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("grt", self.id)
+
+    def covers(self, tool_id: str) -> bool:
+        if self.tools in ("*", tool_id):
+            return True
+        return self.tools.endswith(".*") and tool_id.startswith(self.tools[:-1])
+
+    @property
+    def state(self) -> str:
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
+
+
+class QuotaWindow(models.Model):
+    """How many calls of a grant fell into one window. Counted by a conditional update, so it can never be overrun."""
+
+    grant = models.ForeignKey(Grant, models.CASCADE, related_name="windows")
+    starts_at = models.DateTimeField()
+    used = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["grant", "starts_at"], name="quota_window_once")]
+
+    def __str__(self) -> str:
+        return f"{self.used} calls since {self.starts_at}"
