@@ -19,6 +19,7 @@ from django.db import connection  # noqa: E402  Django must be set up before mod
 
 from access.authentication import principal_of_key  # noqa: E402
 from invocations import services  # noqa: E402
+from invocations.calls import Call  # noqa: E402
 from toolhub import demo  # noqa: E402
 from toolhub.kernel.envelopes import RequestEnvelope  # noqa: E402
 
@@ -31,7 +32,7 @@ def main(count: int) -> dict[str, list[float]]:
     by = principal_of_key(demo.seed().api_key)
     arguments = demo.first_example(TOOL)
     envelope = RequestEnvelope(request_id="bench-preflight", actor={"type": "agent", "id": demo.AGENT})
-    call = services.Call(tool=TOOL, arguments=arguments, envelope=envelope)
+    call = Call(tool=TOOL, arguments=arguments, envelope=envelope)
     found: dict[str, list[float]] = {}
     for number in range(-WARM_UP, count):
         begun, cpu = time.perf_counter(), time.process_time()

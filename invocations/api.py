@@ -14,6 +14,7 @@ from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations import services
 from invocations.answers import answer_of
+from invocations.calls import Call, Refused
 from invocations.models import Invocation
 from invocations.serializers import EnvelopeSerializer, InvokeSerializer
 from toolhub.kernel.api import caller
@@ -38,11 +39,11 @@ EXAMPLE = OpenApiExample(
 )
 
 
-def read_call(request: Request, tool_id: str) -> services.Call:
+def read_call(request: Request, tool_id: str) -> Call:
     """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
     payload = InvokeSerializer(data=request.data)
     payload.is_valid(raise_exception=True)
-    return services.Call(
+    return Call(
         tool=tool_id,
         arguments=payload.validated_data["arguments"],
         envelope=payload.envelope(header_key=request.headers.get("Idempotency-Key", "")),
@@ -127,7 +128,7 @@ class ToolInvokeView(APIView):
         call = read_call(request, tool_id)
         try:
             answered = services.invoke(call, by=caller(request))
-        except services.Refused as refused:
+        except Refused as refused:
             envelope = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
             return write_answer(request, refused.invocation, envelope)
         response = write_answer(request, answered.invocation, answer_of(answered.invocation))

@@ -250,7 +250,9 @@ def _decide(
         result.grant, result.budget = check_quota(grants, now)
     with log.step(PREFIX + "consent") as told:
         if manifest.needs_consent and not dry_run:
-            result.consent = consents.check_has_consent(agent_id=by.agent(), tool=tool.name, versions=f"^{manifest.major}")
+            result.consent = consents.check_has_consent(
+                agent_id=by.agent(), tool=tool.name, versions=f"^{manifest.major}"
+            )
             told["note"] = result.consent.wire_id
         else:
             told["note"] = "dry run" if manifest.needs_consent else "not needed"

@@ -10,7 +10,7 @@ import pytest
 from access.models import QuotaWindow
 from access.problems import QuotaExceeded
 from evidence.models import Fact
-from invocations import services
+from invocations import acceptance, services
 from invocations.models import Invocation, State
 from invocations.preflight import check_quota, window_start
 from tests.calls import PAIR, kinds_of, row_of
@@ -76,7 +76,7 @@ def test_a_call_beyond_the_limit_says_when_to_come_again(
 def test_a_new_window_begins_with_a_full_budget(caller: Caller, grant: Callable[..., Any]) -> None:
     given = grant(calls_limit=1, window_s=60)
     now = datetime(2026, 5, 1, 12, 0, 59, tzinfo=UTC)
-    services.consume_quota(given, now)
+    acceptance.consume_quota(given, now)
 
     with pytest.raises(QuotaExceeded) as caught:
         check_quota([given], now)

@@ -1,0 +1,62 @@
+"""What does a caller want, and what does it get?
+
+A :class:`Call` is the wish, :class:`Answered` the row that it became, :class:`Refused` the row of a call that may not be made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evidence import services as evidence
+from invocations.models import Invocation, Origin
+from toolhub.kernel.canonical import encoded
+
+if TYPE_CHECKING:
+    from invocations.preflight import Preflight
+    from toolhub.kernel.envelopes import RequestEnvelope
+    from toolhub.kernel.principal import Principal
+    from toolhub.kernel.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the caller wants: a tool by name, arguments, and the SPEC-1 envelope around them."""
+
+    tool: str
+    arguments: Any
+    envelope: RequestEnvelope
+    origin: Origin = Origin.API
+    respond_async: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again."""
+
+    invocation: Invocation
+    replayed: bool = False
+
+
+class Refused(Exception):
+    """Carries a refused call to the edge: the problem, and the row that witnesses it."""
+
+    def __init__(self, problem: Problem, invocation: Invocation, preflight: Preflight | None = None) -> None:
+        self.problem, self.invocation, self.preflight = problem, invocation, preflight
+        super().__init__(problem.detail)
+
+
+def fingerprints_of(call: Call, by: Principal) -> dict[str, str]:
+    envelope = call.envelope
+    said = {"tool": call.tool, "arguments": call.arguments, "dry_run": envelope.dry_run}
+    said |= {
+        "locale": envelope.locale,
+        "currency": envelope.currency,
+        "timezone": envelope.timezone,
+    }  # answers differ by them
+    body = encoded(said)[1]
+    user = envelope.user_id
+    return {
+        "arguments_fingerprint": evidence.fingerprint(body, tenant_id=by.tenant_id),
+        "user_fingerprint": evidence.fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+    }
