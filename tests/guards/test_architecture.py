@@ -267,6 +267,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/endings.py:finish": "write_end, in the same transaction",
     "invocations/sweeper.py:resend_lost": "a message",
     "access/consents.py:request_consent": "the request, once",
+    "access/notifications.py:notify": "a message; what it tells of has its fact",
 }
 
 
