@@ -67,6 +67,31 @@ class Manifest:
         return dict(self._get("capabilities"))
 
     @property
+    def domains(self) -> list[str]:
+        """The kinds of capabilities that it asks for: ``fs``, ``net`` … in the order of the schema."""
+        known = manifest_schema()["properties"]["capabilities"]["properties"]
+        return [name for name in known if self.capabilities.get(name)]
+
+    @property
+    def config_schema(self) -> dict[str, Any] | None:
+        """What a tenant sets for its own installation; None: there is nothing to set."""
+        schema = self.document.get("config_schema")
+        return None if schema is None else dict(schema)
+
+    @property
+    def secrets(self) -> list[dict[str, Any]]:
+        """``{name, description, hosts?, required}`` for each; ``required`` is filled in."""
+        return [{"required": True} | secret for secret in self._get("secrets")]
+
+    @property
+    def data_classes(self) -> list[str]:
+        return list(self._get("data_classes"))
+
+    @property
+    def scopes(self) -> list[dict[str, str]]:
+        return list(self._get("scopes"))
+
+    @property
     def side_effect(self) -> str:
         return str(self.document["side_effect"])
 
@@ -87,6 +112,40 @@ class Manifest:
         return str(self._get("idempotency"))
 
     @property
+    def is_serial(self) -> bool:
+        """Whether one call runs at a time."""
+        return str(self._get("concurrency")) == "serial"
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """How many calls may run at a time; None: the manifest names no limit."""
+        limit = self._get("limits").get("concurrency")
+        return 1 if self.is_serial else None if limit is None else int(limit)
+
+    @property
+    def honours_dry_run(self) -> bool:
+        return bool(self._get("dry_run"))
+
+    @property
+    def quotes(self) -> list[str]:
+        """What the answer quotes that is soon out of date: ``price``, ``stock``, ``route``."""
+        return list(self._get("quotes"))
+
+    @property
+    def deprecations(self) -> list[dict[str, str]]:
+        return list(self._get("deprecations"))
+
+    @property
+    def models(self) -> list[str]:
+        """The models that the tool is meant for; empty: any."""
+        return list(self._get("provider_compat").get("models", []))
+
+    @property
+    def platform(self) -> str:
+        """The range of toolhub's versions that it needs; empty: any."""
+        return str(self._get("provider_compat").get("platform", ""))
+
+    @property
     def ttl_seconds(self) -> int | None:
         value = self.document.get("ttl_seconds")
         return None if value is None else int(value)
@@ -105,7 +164,7 @@ class Manifest:
         return list(self._get("dependencies"))
 
     def limit(self, name: str) -> int:
-        """A limit in its unit (bytes, count, levels), or its default."""
+        """A limit in its unit (bytes, count, levels), or its default. ``concurrency`` has none: see max_concurrency."""
         default = manifest_schema()["properties"]["limits"]["properties"][name].get("default")
         return int(self._get("limits").get(name, default))
 
@@ -113,6 +172,12 @@ class Manifest:
     def consent_validity_s(self) -> int:
         default = manifest_schema()["properties"]["consent"]["properties"]["validity_seconds"]["default"]
         return int(self._get("consent").get("validity_seconds", default))
+
+    @property
+    def consent_scope(self) -> str:
+        """The widest consent that is enough: ``once``, ``period`` or ``standing``."""
+        default = manifest_schema()["properties"]["consent"]["properties"]["scope"]["default"]
+        return str(self._get("consent").get("scope", default))
 
     @property
     def needs_consent(self) -> bool:
