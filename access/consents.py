@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from access.models import Consent, ConsentState
+from access.models import Consent, ConsentMode, ConsentState
 from access.problems import ConsentRequired, SelfApproval
 from evidence import services as evidence
 from evidence.kinds import Kind
+from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Forbidden, SchemaInvalid
 
@@ -95,7 +96,7 @@ def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, b
         data={
             "reason": consent.decision_reason,
             "agent": consent.agent.wire_id,
-            "expires_at": consent.expires_at.isoformat(),
+            "expires_at": consent.expires_at.isoformat() if consent.expires_at else None,
         },
     )
     return consent
@@ -116,6 +117,22 @@ def deny_consent(*, consent_id: UUID, reason: str, by: Principal) -> Consent:
 def revoke_consent(*, consent_id: UUID, reason: str, by: Principal) -> Consent:
     """Take a permission back; it stops counting with the next call."""
     return _decide(_locked(consent_id, by), ConsentState.REVOKED, Kind.CONSENT_REVOKED, reason=reason, by=by)
+
+
+def spend_consent(*, consent_id: UUID, invocation_id: UUID, by: Principal) -> None:
+    """Use up a permission for one call, in the transaction that accepts it. Of many calls at once exactly one wins."""
+    now = timezone.now()
+    once = Consent.objects.valid(now).filter(pk=consent_id, tenant_id=by.tenant_id, mode=ConsentMode.ONCE)
+    tool = once.values_list("tool", flat=True).first()
+    if tool is None or not once.update(state=ConsentState.USED, used_at=now):
+        raise ConsentRequired(
+            "The consent was for one call, and has been used or has ended.",
+            remedy="Call again with `on_consent` set to `ask` or `hold`, so that a person is asked about this call.",
+            details={"consent": encode("cns", consent_id)},
+        )
+    evidence.record(
+        kind=Kind.CONSENT_USED, subject=encode("cns", consent_id), actor=by, invocation_id=invocation_id, tool=tool
+    )
 
 
 def _expire(consent: Consent) -> None:

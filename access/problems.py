@@ -10,11 +10,37 @@ class NoGrant(Problem):
     retryable = Retryable.AFTER_ACTION
 
 
+class ScopeMissing(Problem):
+    """No grant of this agent holds a scope that the tool asks for."""
+
+    reason, code, status = "AUTH.SCOPE_MISSING", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+
+
+class ConditionUnmet(Problem):
+    """The arguments do not meet the conditions of the grant."""
+
+    reason, code, status = "AUTH.CONDITION_UNMET", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+
+
 class QuotaExceeded(Problem):
-    """The calls that this grant allows are used up for now."""
+    """A budget has no room for this call."""
 
     reason, code, status = "QUOTA.BUDGET_EXCEEDED", PlatformCode.RATE_LIMITED, 429
     retryable = Retryable.YES
+
+
+class TooManyAtOnce(QuotaExceeded):
+    """As many calls as may run at the same time are running."""
+
+    reason, code, status = "QUOTA.CONCURRENCY", PlatformCode.RATE_LIMITED, 429
+
+
+class RateLimited(QuotaExceeded):
+    """Calls come faster than they may."""
+
+    reason, code, status = "QUOTA.RATE_LIMITED", PlatformCode.RATE_LIMITED, 429
 
 
 class ConsentRequired(Problem):
@@ -41,3 +67,24 @@ class ConsentNotNeeded(Problem):
     """This tool needs no consent."""
 
     reason, code, status = "POLICY.CONSENT_NOT_NEEDED", PlatformCode.CONFLICT, 409
+
+
+class Halted(Problem):
+    """A kill switch stops this call."""
+
+    reason, code, status = "POLICY.HALTED", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+
+
+class LastOwner(Problem):
+    """A tenant is never left without an owner."""
+
+    reason, code, status = "PEOPLE.LAST_OWNER", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class SignInTooOld(Problem):
+    """This needs a fresh sign-in."""
+
+    reason, code, status = "AUTH.SIGN_IN_TOO_OLD", PlatformCode.UNAUTHORIZED, 403
+    retryable = Retryable.AFTER_ACTION

@@ -38,6 +38,7 @@ class Kind(TextChoices):
     BUDGET_ENDED = "budget.ended"
 
     GRANT_GIVEN = "grant.given"
+    GRANT_EXTENDED = "grant.extended"
     GRANT_REVOKED = "grant.revoked"
     CONSENT_REQUESTED = "consent.requested"
     CONSENT_APPROVED = "consent.approved"
@@ -46,6 +47,7 @@ class Kind(TextChoices):
     CONSENT_EXPIRED = "consent.expired"
     CONSENT_USED = "consent.used"
     GRANT_REQUESTED = "grant.requested"
+    GRANT_DECLINED = "grant.declined"
 
     TENANT_CREATED = "tenant.created"
     MEMBERSHIP_GIVEN = "membership.given"
