@@ -1,0 +1,79 @@
+"""What may a rule ask about a call?
+
+The table is closed: an attribute that is not here is a mistake in a policy, never a condition that silently holds. The
+values arrive as one flat dict for each call, which evidence keeps as ``decision_input``; an attribute that is missing
+there, or None, is *absent*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy
+
+from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+
+class Type(StrEnum):
+    TOOL = "tool"
+    TEXT = "text"
+    NUMBER = "number"
+    FLAG = "flag"
+    SET = "set"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """``values``: all that there are, where the set is closed. ``optional``: may be absent in a well-formed call."""
+
+    name: str
+    type: Type
+    label: _StrPromise
+    optional: bool = False
+    values: tuple[str, ...] = ()
+    least: int = 0
+    most: int | None = None
+
+
+_ALL = (
+    Attribute("tool", Type.TOOL, gettext_lazy("tool")),
+    Attribute("group", Type.TEXT, gettext_lazy("group of the tool")),
+    Attribute("tool_major", Type.NUMBER, gettext_lazy("major version of the tool")),
+    Attribute("tags", Type.SET, gettext_lazy("tags of the tool")),
+    Attribute("side_effect", Type.TEXT, gettext_lazy("side effect"), values=EFFECTS),
+    Attribute("safety_class", Type.TEXT, gettext_lazy("safety class"), values=SAFETY_CLASSES),
+    Attribute("domains", Type.SET, gettext_lazy("capability domains of the tool"), values=DOMAINS),
+    Attribute("agent", Type.TEXT, gettext_lazy("id of the agent")),
+    Attribute("agent_name", Type.TEXT, gettext_lazy("name of the agent")),
+    Attribute("origin", Type.TEXT, gettext_lazy("origin of the call"), values=("api", "llm", "system")),
+    Attribute("dry_run", Type.FLAG, gettext_lazy("dry run")),
+    Attribute("model", Type.TEXT, gettext_lazy("model"), optional=True),
+    Attribute("model_compatible", Type.FLAG, gettext_lazy("model is compatible with the tool"), optional=True),
+    Attribute("client_app", Type.TEXT, gettext_lazy("client application"), optional=True),
+    Attribute("user_present", Type.FLAG, gettext_lazy("a user is named")),
+    Attribute("consent", Type.FLAG, gettext_lazy("a valid consent exists")),
+    Attribute("bytes_in", Type.NUMBER, gettext_lazy("bytes of the arguments")),
+    Attribute("hour", Type.NUMBER, gettext_lazy("hour of the day (UTC)"), most=23),
+    Attribute("weekday", Type.NUMBER, gettext_lazy("day of the week (Monday is 1)"), least=1, most=7),
+    Attribute("trusted", Type.FLAG, gettext_lazy("the version is trusted")),
+)
+ATTRIBUTES: dict[str, Attribute] = {each.name: each for each in _ALL}
+
+# Which atoms an attribute of a type takes; `has` and `not` go with every type.
+ATOMS: dict[Type, tuple[str, ...]] = {
+    Type.TOOL: ("equals", "in", "matches"),
+    Type.TEXT: ("equals", "in"),
+    Type.NUMBER: ("equals", "in", "at_least", "at_most"),
+    Type.FLAG: ("equals",),
+    Type.SET: ("contains",),
+}
+EVERY_ATOM = ("equals", "in", "at_least", "at_most", "has", "matches", "contains", "not")
+
+
+def atoms_of(attribute: Attribute) -> tuple[str, ...]:
+    return (*ATOMS[attribute.type], "has", "not")

@@ -1,0 +1,129 @@
+"""What does a rule say besides its condition, and is that well-formed?
+
+Ceilings (capabilities, limits), isolation levels, obligations, prices and demands for consent.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from access.capabilities import Capabilities
+from access.models import ConsentMode
+from access.policies.findings import Finding, one_of, quoted, step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from access.policies.findings import Found
+
+
+class Effect(StrEnum):
+    PERMIT = "permit"
+    FORBID = "forbid"
+    CONSENT = "consent"
+    CEILING = "ceiling"
+    ISOLATION = "isolation"
+    OBLIGE = "oblige"
+    PRICE = "price"
+
+
+LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
+MODES: tuple[str, ...] = (ConsentMode.STANDING, ConsentMode.PERIOD, ConsentMode.ONCE)  # weakest first
+DEFAULT_VALIDITY_S = 24 * 60 * 60
+VALIDITY_S = (60, 365 * 24 * 60 * 60)
+LIMITS: dict[str, tuple[int, int]] = {
+    "timeout_ms": (1, 24 * 60 * 60 * 1000),
+    "memory_bytes": (32 * 1024 * 1024, 64 * 1024**3),
+    "max_bytes_in": (2, 1024**3),
+    "max_bytes_out": (2, 1024**3),
+}
+MAX_OBLIGATIONS = 20
+MAX_PRICE = 1_000_000_000_000  # a million whole units
+
+# What a rule of an effect says besides id, effect, when and note; of the parts of a ceiling, at least one.
+SAYS: dict[Effect, tuple[str, ...]] = {
+    Effect.PERMIT: (),
+    Effect.FORBID: (),
+    Effect.CONSENT: ("consent",),
+    Effect.CEILING: ("capabilities", "limits"),
+    Effect.ISOLATION: ("level",),
+    Effect.OBLIGE: ("obligations",),
+    Effect.PRICE: ("amount_micros",),
+}
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _consent(value: Any, pointer: str) -> Found:
+    if not isinstance(value, dict) or not value:
+        yield Finding(pointer, "consent", "consent is an object with mode.", 'Write {"mode": "once"}.')
+        return
+    for name in sorted(set(value) - {"mode", "validity_s"}, key=str)[:20]:
+        yield Finding(f"{pointer}/{step(name)}", "consent", f"There is no {quoted(name)}.", "Use mode and validity_s.")
+    mode = value.get("mode")
+    if mode not in MODES:
+        yield Finding(f"{pointer}/mode", "consent", f"There is no mode {quoted(mode)}.", one_of(mode, MODES))
+    least, most = VALIDITY_S
+    if "validity_s" in value and not _whole(value["validity_s"], least, most):
+        message = f"validity_s is a number of seconds from {least} to {most:,}."
+        yield Finding(f"{pointer}/validity_s", "consent", message, f"For example {DEFAULT_VALIDITY_S} for a day.")
+
+
+def _capabilities(value: Any, pointer: str) -> Found:
+    problem = "" if isinstance(value, dict) else "it is not an object"
+    if not problem:
+        try:
+            Capabilities.from_json(value)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            problem = str(error)[:300]
+    if problem:
+        fix = 'Write them as in a manifest; {} lets nothing through, {"tmp": 1048576} only scratch space.'
+        yield Finding(pointer, "capabilities", f"These capabilities cannot be read: {problem}", fix)
+
+
+def _limits(value: Any, pointer: str) -> Found:
+    if not isinstance(value, dict) or not value:
+        yield Finding(pointer, "limits", "limits is an object with at least one limit.", f"Use {', '.join(LIMITS)}.")
+        return
+    for name, amount in value.items():
+        if name not in LIMITS:
+            fix = one_of(name, tuple(LIMITS))
+            yield Finding(f"{pointer}/{step(name)}", "limits", f"There is no limit {quoted(name)}.", fix)
+        elif not _whole(amount, *LIMITS[name]):
+            least, most = LIMITS[name]
+            message = f"{name} is a whole number from {least:,} to {most:,}."
+            yield Finding(f"{pointer}/{name}", "limits", message, "Write a number.")
+
+
+def _level(value: Any, pointer: str) -> Found:
+    if value not in LEVELS:
+        yield Finding(pointer, "isolation", f"There is no isolation level {quoted(value)}.", one_of(value, LEVELS))
+
+
+def _obligations(value: Any, pointer: str) -> Found:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_OBLIGATIONS:
+        message = f"obligations is a list of 1 to {MAX_OBLIGATIONS}."
+        yield Finding(pointer, "obligations", message, "Write […].")
+        return
+    for index, each in enumerate(value):
+        if not isinstance(each, dict) or not each:
+            yield Finding(f"{pointer}/{index}", "obligations", "An obligation is an object.", "Write {…}.")
+
+
+def _price(value: Any, pointer: str) -> Found:
+    if not _whole(value, 0, MAX_PRICE):
+        message = f"amount_micros is a whole number of millionths from 0 to {MAX_PRICE:,}."
+        yield Finding(pointer, "price", message, "For example 2500 for 0.0025 a call.")
+
+
+CHECKS: dict[str, Callable[[Any, str], Found]] = {
+    "consent": _consent,
+    "capabilities": _capabilities,
+    "limits": _limits,
+    "level": _level,
+    "obligations": _obligations,
+    "amount_micros": _price,
+}

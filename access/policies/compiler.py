@@ -1,0 +1,146 @@
+"""How does a policy document become something that decides in microseconds?
+
+Each rule is compiled once into nested functions. For each tool the rules whose conditions on the tool alone fail are left
+out, and the list that remains is kept, so that a call asks only what can still matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from access.capabilities import Capabilities
+from access.policies import atoms
+from access.policies.clauses import Effect
+from access.policies.language import FORMAT, findings_of_policy
+from access.policies.verdict import obligation_key
+from toolhub.kernel.canonical import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from access.policies.atoms import Asked
+    from access.policies.findings import Finding
+
+MAX_TOOLS = 4096
+ABOUT_THE_TOOL = frozenset({"tool", "group"})
+Candidate = tuple["CompiledRule", "Asked"]
+
+
+class PolicyUnreadable(ValueError):
+    """The document is no policy that this hub understands. ``findings`` say why."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        super().__init__(f"{findings[0].message} (at {findings[0].pointer or '/'})")
+
+
+@dataclass(slots=True)
+class CompiledRule:
+    """``ref`` names it in verdicts, ``key`` in caches: with the digest of its document, which never changes."""
+
+    id: str
+    ref: str
+    key: str
+    effect: Effect
+    condition: atoms.All
+    whole: Asked
+    about_tool: Asked
+    rest: Asked
+    capabilities: Capabilities | None = None
+    limits: dict[str, int] = field(default_factory=dict)
+    level: str = ""
+    obligations: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    amount: int = 0
+    consent: dict[str, Any] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()  # the attributes without which it may be undecided
+
+    def unknown(self, attributes: dict[str, Any]) -> list[str]:
+        return [name for name in self.asked if attributes.get(name) is None]
+
+
+@dataclass(slots=True)
+class CompiledPolicy:
+    """One layer. ``broken`` is empty, or says why nothing may be allowed by it."""
+
+    label: str
+    digest: str
+    rules: tuple[CompiledRule, ...] = ()
+    broken: str = ""
+    asked: frozenset[str] = frozenset()  # the attributes that any rule asks about
+    _whole: tuple[Candidate, ...] = ()
+    _by_tool: dict[tuple[str, str], tuple[Candidate, ...]] = field(default_factory=dict)
+
+    def candidates(self, attributes: dict[str, Any]) -> Sequence[Candidate]:
+        """The rules that may match a call of this tool, each with what is left to ask."""
+        tool, group = attributes.get("tool"), attributes.get("group")
+        if not isinstance(tool, str) or not isinstance(group, str):
+            return self._whole
+        found = self._by_tool.get((tool, group))
+        if found is None:
+            found = tuple((rule, rule.rest) for rule in self.rules if rule.about_tool(attributes))
+            if len(self._by_tool) >= MAX_TOOLS:
+                self._by_tool.clear()
+            self._by_tool[tool, group] = found
+        return found
+
+
+def compile_policy(document: Any, label: str, digest: str) -> CompiledPolicy:
+    """Raises :class:`PolicyUnreadable` unless the document is sound."""
+    errors = [finding for finding in findings_of_policy(document, doubts=False) if finding.severity == "error"]
+    if errors:
+        raise PolicyUnreadable(errors)
+    rules = tuple(_compiled(rule, label, digest) for rule in document["rules"])
+    return CompiledPolicy(
+        label=label,
+        digest=digest,
+        rules=rules,
+        asked=frozenset().union(*(atoms.attributes_of(rule.condition) for rule in rules)),
+        _whole=tuple((rule, rule.whole) for rule in rules),
+    )
+
+
+def _compiled(rule: dict[str, Any], label: str, digest: str) -> CompiledRule:
+    condition = atoms.condition_of(rule.get("when", {}))
+    about_tool = [part for part in condition.parts if atoms.attributes_of(part) <= ABOUT_THE_TOOL]
+    rest = [part for part in condition.parts if part not in about_tool]
+    return CompiledRule(
+        id=rule["id"],
+        ref=f"{label}#{rule['id']}",
+        key=f"{digest}#{rule['id']}",
+        effect=Effect(rule["effect"]),
+        condition=condition,
+        whole=atoms.compiled(condition),
+        about_tool=atoms.compiled(atoms.All(tuple(about_tool))),
+        rest=atoms.compiled(atoms.All(tuple(rest))),
+        capabilities=Capabilities.from_json(rule["capabilities"]) if "capabilities" in rule else None,
+        limits=rule.get("limits", {}),
+        level=rule.get("level", ""),
+        obligations={obligation_key(each): each for each in rule.get("obligations", [])},
+        amount=rule.get("amount_micros", 0),
+        consent=rule.get("consent", {}),
+        asked=tuple(sorted({test.attribute for test in atoms.tests_of(condition) if test.ask != "has"})),
+    )
+
+
+BUILTIN_DOCUMENT: dict[str, Any] = {
+    "format": FORMAT,
+    "note": "In force while the hub has no policy of its own: what was granted is permitted, within a narrow sandbox.",
+    "rules": [
+        {"id": "all", "effect": "permit", "when": {}, "note": "Whatever a grant gives."},
+        {
+            "id": "sandbox",
+            "effect": "ceiling",
+            "when": {},
+            "capabilities": {"tmp": 32 * 1024 * 1024},
+            "limits": {
+                "timeout_ms": 30_000,
+                "memory_bytes": 512 * 1024 * 1024,
+                "max_bytes_in": 1_048_576,
+                "max_bytes_out": 1_048_576,
+            },
+            "note": "Scratch space, and nothing outside the sandbox.",
+        },
+    ],
+}
+BUILTIN = compile_policy(BUILTIN_DOCUMENT, "builtin@1", digest(BUILTIN_DOCUMENT))

@@ -1,0 +1,193 @@
+"""May this call be made under these layers of policy, and within what?
+
+``decide`` is pure: compiled policies and a dict of attributes in, a :class:`Verdict` out. Cedar's semantics within a layer
+(denied unless a rule permits, any forbid wins, order-free), all layers must permit, and what restricts adds up. A rule that
+asks about an attribute which the call lacks fails closed: it restricts, and it does not permit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, Effect
+from toolhub.kernel.canonical import canonical, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from access.capabilities import Capabilities
+    from access.policies.compiler import CompiledPolicy, CompiledRule
+
+NO_RULE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentDemand:
+    """The strictest of what the rules ask for: ``mode`` once before period before standing, the shortest validity."""
+
+    mode: str
+    validity_s: int
+    rules: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """``denied_by`` holds (layer, rule); the rule is "" where nothing in the layer permits the call. Rules that contributed
+    are named ``tenant@7#no-writes`` in ``rules``; ``unknown`` says which rule asked for which absent attribute.
+    ``capabilities`` and the missing of a limit mean *no bound* when None.
+    """
+
+    layers: tuple[str, ...]
+    denied_by: list[tuple[str, str]] = field(default_factory=list)
+    permits: list[str] = field(default_factory=list)
+    forbids: list[str] = field(default_factory=list)
+    unknown: list[tuple[str, str]] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    consent: ConsentDemand | None = None
+    ceilings: list[CompiledRule] = field(default_factory=list)
+    limits: dict[str, int] = field(default_factory=dict)
+    isolation: str = LEVELS[0]
+    obligations: list[dict[str, Any]] = field(default_factory=list)
+    price_micros: int = 0
+    rules: list[str] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> bool:
+        return not self.denied_by
+
+    @property
+    def ceiling_key(self) -> tuple[str, ...]:
+        """Equal keys have equal ``capabilities``: rules are named with the digest of their document."""
+        return tuple(rule.key for rule in self.ceilings if rule.capabilities is not None)
+
+    @property
+    def capabilities(self) -> Capabilities | None:
+        """The meet of all ceilings; None when none speaks of capabilities."""
+        key = self.ceiling_key
+        if not key:
+            return None
+        if key not in _met:
+            if len(_met) >= MAX_MET:
+                _met.clear()
+            found = None
+            for rule in self.ceilings:
+                if rule.capabilities is not None:
+                    found = rule.capabilities if found is None else found & rule.capabilities
+            assert found is not None
+            _met[key] = found
+        return _met[key]
+
+    def explain(self) -> list[str]:
+        """What decided, in sentences that name the rules."""
+        said = list(self.broken)
+        for layer, rule in self.denied_by:
+            if rule:
+                said.append(f"The rule {rule} of {layer} forbids this call.")
+            elif not any(each.startswith(layer) for each in self.broken):
+                said.append(f"No rule of {layer} permits this call.")
+        if self.allowed and self.permits:
+            said.append(f"It is permitted by {_names(self.permits)}.")
+        said += [
+            f"The rule {rule} could not be decided: the call has no {attribute}." for rule, attribute in self.unknown
+        ]
+        if self.consent is not None:
+            kind = {"once": "for this one call", "period": "for a time", "standing": "until it is revoked"}
+            said.append(f"A person must consent {kind[self.consent.mode]}, says {_names(self.consent.rules)}.")
+        return said
+
+
+MAX_MET = 4096
+_met: dict[tuple[str, ...], Capabilities] = {}
+
+
+def _names(rules: Sequence[str]) -> str:
+    return ", ".join(rules)
+
+
+def decide(layers: Sequence[CompiledPolicy], attributes: dict[str, Any]) -> Verdict:
+    """``layers``: the hub's policy (or ``BUILTIN``), then the tenant's where one is in force."""
+    verdict = Verdict(tuple(layer.label for layer in layers))
+    matched: list[CompiledRule] = []
+    for layer in layers:
+        if layer.broken:
+            verdict.broken.append(f"{layer.label} cannot be evaluated: {layer.broken}")
+            verdict.denied_by.append((layer.label, NO_RULE))
+            continue
+        permitted = forbidden = False
+        price = 0
+        for rule, asked in layer.candidates(attributes):
+            try:
+                answer = asked(attributes)
+            except (TypeError, AttributeError):  # an attribute of another type than the table says decides nothing
+                answer = None
+            if answer is False:
+                continue
+            effect = rule.effect
+            if answer is None:
+                verdict.unknown += [(rule.ref, name) for name in rule.unknown(attributes)]
+                if effect is Effect.PERMIT:
+                    continue
+            if effect is Effect.PERMIT:
+                permitted = True
+                verdict.permits.append(rule.ref)
+            elif effect is Effect.FORBID:
+                forbidden = True
+                verdict.forbids.append(rule.ref)
+                verdict.denied_by.append((layer.label, rule.id))
+            elif effect is Effect.PRICE:
+                price = max(price, rule.amount)
+                verdict.rules.append(rule.ref)
+            else:
+                matched.append(rule)
+        if not permitted and not forbidden:
+            verdict.denied_by.append((layer.label, NO_RULE))
+        verdict.price_micros += price
+    if matched:
+        _restrict(verdict, matched)
+    verdict.rules += verdict.permits if verdict.allowed else verdict.forbids
+    return verdict
+
+
+def _restrict(verdict: Verdict, matched: list[CompiledRule]) -> None:
+    """What the matched rules other than permit, forbid and price add up to."""
+    demands: list[CompiledRule] = []
+    obligations: dict[bytes, dict[str, Any]] = {}
+    for rule in matched:
+        verdict.rules.append(rule.ref)
+        match rule.effect:
+            case Effect.CEILING:
+                verdict.ceilings.append(rule)
+                for name, amount in rule.limits.items():
+                    verdict.limits[name] = min(amount, verdict.limits.get(name, amount))
+            case Effect.ISOLATION:
+                if LEVELS.index(rule.level) > LEVELS.index(verdict.isolation):
+                    verdict.isolation = rule.level
+            case Effect.OBLIGE:
+                obligations |= rule.obligations
+            case _:
+                demands.append(rule)
+    verdict.obligations = [obligations[key] for key in sorted(obligations)]
+    if demands:
+        verdict.consent = strictest(demands)
+
+
+def strictest(demands: Sequence[CompiledRule]) -> ConsentDemand:
+    return ConsentDemand(
+        mode=max((rule.consent["mode"] for rule in demands), key=MODES.index),
+        validity_s=min(rule.consent.get("validity_s", DEFAULT_VALIDITY_S) for rule in demands),
+        rules=tuple(rule.ref for rule in demands),
+    )
+
+
+def policy_hash(layers: Sequence[CompiledPolicy]) -> str:
+    return digest([layer.digest for layer in layers])
+
+
+def policy_label(layers: Sequence[CompiledPolicy]) -> str:
+    """``hub@3 tenant@7``"""
+    return " ".join(layer.label for layer in layers)
+
+
+def obligation_key(obligation: dict[str, Any]) -> bytes:
+    return canonical(obligation)
