@@ -53,3 +53,56 @@ class NotReviewed(Problem):
 
     reason, code, status = "REVIEW.NOT_APPROVED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+
+
+class WrongBump(Problem):
+    """The version number does not say what changed."""
+
+    reason, code, status = "MANIFEST.WRONG_BUMP", PlatformCode.INVALID_ARGUMENT, 422
+
+
+class NotAcknowledged(Problem):
+    """A risky change of this version has not been acknowledged."""
+
+    reason, code, status = "REVIEW.NOT_ACKNOWLEDGED", PlatformCode.INVALID_ARGUMENT, 422
+    retryable = Retryable.AFTER_ACTION
+
+
+class VersionYanked(Problem):
+    """This version was withdrawn."""
+
+    reason, code, status = "TOOL.YANKED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class NotTrustable(Problem):
+    """This version may not run without a sandbox."""
+
+    reason, code, status = "TOOL.NOT_TRUSTABLE", PlatformCode.CONFLICT, 409
+
+
+class NotInstalled(Problem):
+    """This tool is not installed here."""
+
+    reason, code, status = "TOOL.NOT_INSTALLED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class NotConfigured(Problem):
+    """This installation lacks configuration or secrets that the tool needs."""
+
+    reason, code, status = "TOOL.NOT_CONFIGURED", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class UnknownSecret(Problem):
+    """There is no secret with this name here."""
+
+    reason, code, status = "SECRET.UNKNOWN", PlatformCode.NOT_FOUND, 404
+
+
+class SecretInUse(Problem):
+    """An installation uses this secret."""
+
+    reason, code, status = "SECRET.IN_USE", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION

@@ -1,4 +1,8 @@
-"""How does a tool version get into the catalogue, and how does its tool change state?"""
+"""How does a tool version get into the catalogue?
+
+What becomes of it there is decided in :mod:`registry.reviews` and :mod:`registry.lifecycle`, whose services are here as well:
+callers need one name.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,47 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.kinds import Kind
 from registry.checks import Finding, findings_of
-from registry.models import TRANSITIONS, Decision, Review, Tool, ToolState, ToolVersion, VersionState
-from registry.problems import ManifestInvalid, NotReviewed, OwnSubmission, VersionExists
+from registry.lifecycle import (
+    deprecate_tool,
+    distrust_version,
+    enable_tool,
+    pause_tool,
+    share_tool,
+    stage_version,
+    trust_version,
+    unshare_tool,
+    yank_version,
+)
+from registry.models import Tool, ToolVersion
+from registry.problems import ManifestInvalid, VersionExists
+from registry.reviews import approvals_missing, check_can_review, review_version
 from toolhub.kernel.canonical import digest
-from toolhub.kernel.problems import Conflict, SchemaInvalid
 from unitools.manifest import Manifest
 from unitools.packages import PackageError, build_digest, find_package
 
 if TYPE_CHECKING:
-    from datetime import date
-    from uuid import UUID
-
     from toolhub.kernel.principal import Principal
 
-APPROVALS_NEEDED = {"Low": 1, "Medium": 1, "High": 2}
+__all__ = [
+    "approvals_missing",
+    "check_can_review",
+    "deprecate_tool",
+    "distrust_version",
+    "enable_tool",
+    "examine",
+    "pause_tool",
+    "review_version",
+    "share_tool",
+    "stage_version",
+    "submit_version",
+    "trust_version",
+    "unshare_tool",
+    "yank_version",
+]
 
 
 def examine(document: Any) -> tuple[list[Finding], str]:
@@ -60,6 +86,23 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
     return _register(document, findings, build, by=by)
 
 
+def _words(words: list[str]) -> str:
+    """A space around each, so that one word can be looked for."""
+    return f" {' '.join(words)} " if words else ""
+
+
+def listed_fields(manifest: Manifest) -> dict[str, str]:
+    """The copies of manifest fields that lists filter by."""
+    return {
+        "side_effect": manifest.side_effect,
+        "safety_class": manifest.safety_class,
+        "display_name": manifest.display_name,
+        "tags": _words(manifest.tags),
+        "domains": _words(sorted(name for name, value in manifest.capabilities.items() if value)),
+        "search": " ".join([manifest.id, manifest.display_name, manifest.description, *manifest.tags]).lower(),
+    }
+
+
 @transaction.atomic
 def _register(document: Any, findings: list[Finding], build: str, *, by: Principal) -> ToolVersion:
     manifest = Manifest(document)
@@ -73,8 +116,7 @@ def _register(document: Any, findings: list[Finding], build: str, *, by: Princip
                 manifest=document,
                 warnings=[finding.to_json() for finding in findings],
                 submitted_by=by.id,
-                side_effect=manifest.side_effect,
-                safety_class=manifest.safety_class,
+                **listed_fields(manifest),
                 **same,
             )
     except IntegrityError as error:
@@ -99,142 +141,3 @@ def _register(document: Any, findings: list[Finding], build: str, *, by: Princip
         data={"version": version.version, "id": version.wire_id, **same},
     )
     return version
-
-
-def check_can_review(version: ToolVersion, *, by: Principal) -> None:
-    if version.submitted_by == by.id:
-        raise OwnSubmission(
-            "You submitted this version, so somebody else must review it.", remedy="Ask another reviewer."
-        )
-    if version.review_state != VersionState.SUBMITTED:
-        raise Conflict(f"This version is {version.review_state} already.")
-    if version.reviews.filter(decided_by=by.id).exists():
-        raise Conflict(
-            "You have reviewed this version already.", remedy="A version of high risk needs a second reviewer."
-        )
-
-
-def approvals_missing(version: ToolVersion) -> int:
-    given = version.reviews.filter(decision=Decision.APPROVE).count()
-    return max(0, APPROVALS_NEEDED[version.safety_class] - given)
-
-
-@transaction.atomic
-def review_version(*, version_id: UUID, decision: Decision, note: str, by: Principal) -> Review:
-    """Approve or refuse a submitted version. High risk takes two people; one refusal is enough."""
-    version = (
-        ToolVersion.objects.select_for_update(of=("self",))
-        .select_related("tool")
-        .get(pk=version_id, tool__tenant_id=by.tenant_id)
-    )
-    check_can_review(version, by=by)
-    if decision is Decision.REFUSE and not note.strip():
-        message = "Write why you refuse, so that the developer knows what to change."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/note", "message": message}]})
-    review = Review.objects.create(version=version, decision=decision, note=note.strip(), decided_by=by.id)
-    if decision is Decision.REFUSE or approvals_missing(version) == 0:
-        version.review_state = VersionState.REFUSED if decision is Decision.REFUSE else VersionState.APPROVED
-        version.save(update_fields=["review_state"])
-    evidence.record(
-        kind=Kind.TOOL_REVIEWED,
-        subject=version.tool.urn,
-        actor=by,
-        tool=version.tool.name,
-        data={
-            "version": version.version,
-            "id": version.wire_id,
-            "decision": str(decision),
-            "note": review.note,
-            "state": version.review_state,
-        },
-    )
-    return review
-
-
-def check_can_move(tool: Tool, to: ToolState) -> None:
-    if to not in TRANSITIONS[tool.state]:
-        allowed = sorted(TRANSITIONS[tool.state])
-        raise Conflict(
-            f"{tool.name} is {tool.state}; it cannot become {to}.",
-            details={"state": tool.state, "allowed": allowed},
-            remedy=f"From {tool.state} a tool can become: {', '.join(allowed) or 'nothing else'}.",
-        )
-
-
-def check_is_approved(version: ToolVersion) -> None:
-    if version.review_state != VersionState.APPROVED:
-        raise NotReviewed(
-            f"{version.tool.name} {version.version} is {version.review_state}; only an approved version can be enabled.",
-            remedy="Have the version reviewed by somebody who did not submit it.",
-        )
-
-
-def _locked(name: str, by: Principal) -> Tool:
-    return Tool.objects.select_for_update(of=("self",)).get(tenant_id=by.tenant_id, name=name)
-
-
-def _move(tool: Tool, to: ToolState, kind: Kind, *, reason: str, by: Principal, data: dict[str, Any]) -> Tool:
-    if not reason.strip():
-        message = "Write why; the reason is kept as evidence."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/reason", "message": message}]})
-    before = tool.state
-    tool.state, tool.state_reason = to, reason.strip()
-    tool.state_changed_at, tool.state_changed_by = timezone.now(), by.id
-    tool.save(update_fields=["state", "state_reason", "state_changed_at", "state_changed_by", "current", "sunset_on"])
-    evidence.record(
-        kind=kind,
-        subject=tool.urn,
-        actor=by,
-        tool=tool.name,
-        data={"from": before, "to": str(to), "reason": tool.state_reason, **data},
-    )
-    return tool
-
-
-@transaction.atomic
-def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | None = None) -> Tool:
-    """Make a tool callable with an approved version: the given one, or the one it had before it was paused."""
-    tool = _locked(name, by)
-    version = tool.versions.select_related("tool").get(pk=version_id) if version_id else tool.current
-    if version is None:
-        raise NotReviewed(f"{tool.name} has never been enabled; say which version to enable.")
-    check_is_approved(version)
-    promotes = tool.state == ToolState.ENABLED and tool.current_id != version.pk
-    if not promotes:
-        check_can_move(tool, ToolState.ENABLED)
-    tool.current = version
-    return _move(
-        tool,
-        ToolState.ENABLED,
-        Kind.TOOL_ENABLED,
-        reason=reason,
-        by=by,
-        data={"version": version.version, "id": version.wire_id},
-    )
-
-
-@transaction.atomic
-def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
-    """Stop a tool at once: the next call is refused."""
-    tool = _locked(name, by)
-    check_can_move(tool, ToolState.PAUSED)
-    return _move(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, reason=reason, by=by, data={})
-
-
-@transaction.atomic
-def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal) -> Tool:
-    """Hide a tool from discovery; it answers with a warning until ``sunset_on``, then not at all."""
-    tool = _locked(name, by)
-    check_can_move(tool, ToolState.DEPRECATED)
-    if sunset_on < timezone.now().date():
-        message = "The sunset date is in the past."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/sunset_on", "message": message}]})
-    tool.sunset_on = sunset_on
-    return _move(
-        tool,
-        ToolState.DEPRECATED,
-        Kind.TOOL_DEPRECATED,
-        reason=reason,
-        by=by,
-        data={"sunset_on": sunset_on.isoformat()},
-    )

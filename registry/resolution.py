@@ -1,0 +1,111 @@
+"""Which version of a tool does an installation get?
+
+It is chosen when something changes: the publisher enables, stages, approves or yanks a version, or the tenant sets a pin.
+Calls read the choice. An installation without a pin follows the tool's current version; one with a pin gets the newest usable
+version within it as soon as that is approved. A version that was yanked is never chosen; what cannot be moved to another
+version stays on it and is refused with what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from registry.models import Installation, InstallationState, VersionState
+from registry.setup import config_digest_of
+from toolhub.kernel.principal import Principal
+from unitools import semver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from registry.models import Tool, ToolVersion
+
+
+def is_usable(version: ToolVersion) -> bool:
+    """Whether it may be chosen at all."""
+    return version.review_state == VersionState.APPROVED and version.yanked_at is None
+
+
+def usable_versions(tool: Tool) -> list[ToolVersion]:
+    """The newest first, as SemVer orders them; what was built alike but for its build metadata, by the time of submission."""
+    found = tool.versions.filter(review_state=VersionState.APPROVED, yanked_at=None).defer("manifest", "search")
+    return sorted(found, key=lambda each: (semver.Version.parse(each.version), each.pk), reverse=True)
+
+
+def resolve_version(tool: Tool, pin: str) -> ToolVersion | None:
+    """What an installation with this pin gets now; None when there is nothing that it may get.
+
+    Without a pin that is the tool's current version, or, once that was yanked, the newest usable one below it: what is above
+    it nobody has enabled.
+    """
+    if pin:
+        within = semver.Range.parse(pin)
+        return next((each for each in usable_versions(tool) if semver.Version.parse(each.version) in within), None)
+    if tool.current is None or is_usable(tool.current):
+        return tool.current
+    below = semver.Version.parse(tool.current.version)
+    return next((each for each in usable_versions(tool) if semver.Version.parse(each.version) < below), None)
+
+
+def witness(installation: Installation, by: Principal) -> Principal:
+    """Who is named in the installing tenant's evidence: the actor, or the publisher as such when they are of another tenant."""
+    if installation.tenant_id == by.tenant_id:
+        return by
+    return Principal.system("publisher", tenant_id=installation.tenant_id)
+
+
+def move_installation(installation: Installation, version: ToolVersion, *, why: str, by: Principal) -> bool:
+    """Let an installation's calls get this version from now on. False when they do already."""
+    if installation.version_id == version.pk:
+        return False
+    before = installation.version
+    installation.version, installation.changed_by = version, witness(installation, by).id
+    installation.config_digest = config_digest_of(installation.config, version.view)
+    installation.save(update_fields=["version", "config_digest", "changed_by", "changed_at"])
+    evidence.record(
+        kind=Kind.INSTALLATION_MOVED,
+        subject=installation.wire_id,
+        actor=witness(installation, by),
+        tool=installation.name,
+        data={"from": before.version if before else "", "to": version.version, "id": version.wire_id, "why": why},
+    )
+    return True
+
+
+def _installed(tool: Tool) -> Iterable[Installation]:
+    """Removed ones are chosen for when they are installed again."""
+    rows = Installation.objects.select_for_update(of=("self",)).select_related("version").filter(tool=tool)
+    return rows.exclude(state=InstallationState.REMOVED).order_by("pk")
+
+
+def follow_current(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
+    """The tool has another current version: whoever has no pin gets it. Gives those that moved."""
+    version = resolve_version(tool, "")
+    rows = [row for row in _installed(tool) if not row.pin]
+    return [row for row in rows if version and move_installation(row, version, why=why, by=by)]
+
+
+def settle_pins(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
+    """Another version has become usable: whoever's pin it is within gets it."""
+    moved = []
+    for row in _installed(tool):
+        version = resolve_version(tool, row.pin) if row.pin else None
+        if version is not None and move_installation(row, version, why=why, by=by):
+            moved.append(row)
+    return moved
+
+
+def leave_version(version: ToolVersion, *, why: str, by: Principal) -> tuple[list[Installation], list[Installation]]:
+    """This version is not usable any more: who moved away from it, and who cannot."""
+    moved, stuck = [], []
+    for row in _installed(version.tool):
+        if row.version_id != version.pk:
+            continue
+        other = resolve_version(version.tool, row.pin)
+        if other is not None and move_installation(row, other, why=why, by=by):
+            moved.append(row)
+        else:
+            stuck.append(row)
+    return moved, stuck

@@ -1,0 +1,129 @@
+"""Who may decide about a submitted version, and what does a decision take?
+
+Nobody decides about their own submission, also not through an agent that they control. High risk takes two people, and each
+risky change must be acknowledged by each who approves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from access.people import controls
+from evidence import services as evidence
+from evidence.kinds import Kind
+from registry.models import Decision, Review, ToolVersion, VersionState
+from registry.problems import NotAcknowledged, OwnSubmission
+from registry.resolution import settle_pins
+from toolhub.kernel.ids import decode
+from toolhub.kernel.problems import Conflict, SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from toolhub.kernel.principal import Principal
+
+APPROVALS_NEEDED = {"Low": 1, "Medium": 1, "High": 2}
+
+
+def stands_behind(submitted_by: str, *, by: Principal) -> bool:
+    """Whether the submission is the reviewer's own: submitted as themselves, or by an agent that they hold a key of."""
+    if submitted_by == by.id:
+        return True
+    try:
+        agent_id = decode("agt", submitted_by)
+    except ValueError:
+        return False
+    return controls(by.id, agent_id)
+
+
+def check_can_review(version: ToolVersion, *, by: Principal) -> None:
+    if version.submitted_by == by.id:
+        raise OwnSubmission(
+            "You submitted this version, so somebody else must review it.", remedy="Ask another reviewer."
+        )
+    if stands_behind(version.submitted_by, by=by):
+        raise OwnSubmission(
+            "An agent that you made, or hold a key of, submitted this version, so somebody else must review it.",
+            remedy="Ask another reviewer.",
+        )
+    if version.review_state != VersionState.SUBMITTED:
+        raise Conflict(f"This version is {version.review_state} already.")
+    if version.yanked_at is not None:
+        raise Conflict("This version was yanked.", remedy="Submit another version.")
+    if version.reviews.filter(decided_by=by.id).exists():
+        raise Conflict(
+            "You have reviewed this version already.", remedy="A version of high risk needs a second reviewer."
+        )
+
+
+def approvals_missing(version: ToolVersion) -> int:
+    given = version.reviews.filter(decision=Decision.APPROVE).count()
+    return max(0, APPROVALS_NEEDED[version.safety_class] - given)
+
+
+def to_acknowledge(version: ToolVersion) -> list[str]:
+    """The ids of the changes that whoever approves must have seen one by one."""
+    return [change["id"] for change in version.changes if change["risk"] == "high"]
+
+
+def check_acknowledged(version: ToolVersion, acknowledged: Iterable[str]) -> None:
+    given = set(acknowledged)
+    missing = [id for id in to_acknowledge(version) if id not in given]
+    if not missing:
+        return
+    where = {change["id"]: change["pointer"] for change in version.changes}
+    pointers = [where[id] for id in missing]
+    message = f"Confirm each risky change that you have seen; missing: {', '.join(pointers[:10])}."
+    raise NotAcknowledged(
+        message,
+        details={
+            "findings": [{"pointer": "/acknowledged", "message": message}],
+            "missing": [{"id": id, "pointer": where[id]} for id in missing],
+        },
+        remedy="Tick the changes on the review page, or refuse the version.",
+    )
+
+
+@transaction.atomic
+def review_version(
+    *, version_id: UUID, decision: Decision, note: str, by: Principal, acknowledged: Iterable[str] = ()
+) -> Review:
+    """Approve or refuse a submitted version. High risk takes two people; one refusal is enough."""
+    version = (
+        ToolVersion.objects.select_for_update(of=("self",))
+        .select_related("tool__current")
+        .get(pk=version_id, tool__tenant_id=by.tenant_id)
+    )
+    check_can_review(version, by=by)
+    if decision is Decision.REFUSE and not note.strip():
+        message = "Write why you refuse, so that the developer knows what to change."
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/note", "message": message}]})
+    seen = sorted(set(acknowledged) & set(to_acknowledge(version)))
+    if decision is Decision.APPROVE:
+        check_acknowledged(version, seen)
+    review = Review.objects.create(
+        version=version, decision=decision, note=note.strip(), acknowledged=seen, decided_by=by.id
+    )
+    if decision is Decision.REFUSE or approvals_missing(version) == 0:
+        version.review_state = VersionState.REFUSED if decision is Decision.REFUSE else VersionState.APPROVED
+        version.save(update_fields=["review_state"])
+    evidence.record(
+        kind=Kind.TOOL_REVIEWED,
+        subject=version.tool.urn,
+        actor=by,
+        tool=version.tool.name,
+        data={
+            "version": version.version,
+            "id": version.wire_id,
+            "decision": str(decision),
+            "note": review.note,
+            "acknowledged": seen,
+            "state": version.review_state,
+        },
+    )
+    if version.review_state == VersionState.APPROVED:
+        settle_pins(version.tool, why=f"{version.version} was approved", by=by)
+    return review

@@ -1,0 +1,152 @@
+"""Has an installation what its version needs to run, and is what somebody set for it well formed?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from registry.checks import compile_schema
+from registry.problems import NotConfigured
+from toolhub.kernel.canonical import digest, encoded
+from unitools import semver
+from unitools.manifest import manifest_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from unitools.manifest import Manifest
+
+MAX_CONFIG_BYTES = 65_536
+MAX_LISTED = 50
+MAX_PATH = 400
+MAX_PIN = 120
+SECRET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,79}")
+Finding = dict[str, str]
+
+
+def _finding(pointer: str, message: str) -> Finding:
+    return {"pointer": pointer, "message": message}
+
+
+def _step(name: str | int) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")
+
+
+def config_schema_of(manifest: Manifest) -> dict[str, Any] | None:
+    """The JSON Schema of the tool's configuration; None for a tool that takes none."""
+    found: dict[str, Any] | None = manifest.document.get("config_schema")
+    return found
+
+
+def declared_secrets(manifest: Manifest) -> dict[str, dict[str, Any]]:
+    """The secrets that the manifest names: ``{name: {description, required}}``."""
+    return {each["name"]: each for each in manifest.document.get("secrets", [])}
+
+
+def required_secrets(manifest: Manifest) -> list[str]:
+    return [name for name, said in declared_secrets(manifest).items() if said.get("required", True)]
+
+
+def check_pin(pin: Any) -> Iterator[Finding]:
+    if not isinstance(pin, str) or len(pin) > MAX_PIN:
+        yield _finding("/pin", f"A pin is a version range of at most {MAX_PIN} characters.")
+        return
+    try:
+        if pin:
+            semver.Range.parse(pin)
+    except ValueError as error:
+        yield _finding("/pin", str(error))
+
+
+def check_config(config: Any, manifest: Manifest) -> Iterator[Finding]:
+    """Is the configuration what the manifest asks for?"""
+    if not isinstance(config, dict):
+        yield _finding("/config", "The configuration is an object.")
+        return
+    if len(encoded(config)[1]) > MAX_CONFIG_BYTES:
+        yield _finding("/config", f"The configuration has more than {MAX_CONFIG_BYTES:,} bytes.")
+        return
+    schema = config_schema_of(manifest)
+    if schema is None:
+        if config:
+            yield _finding("/config", "This version takes no configuration; leave it empty.")
+        return
+    for error in list(compile_schema(schema).iter_errors(config))[:20]:
+        pointer = "".join("/" + _step(part) for part in error.instance_path)
+        yield _finding(f"/config{pointer}", error.message[:300])
+
+
+def check_hosts(hosts: Any) -> Iterator[Finding]:
+    """None lets the manifest decide; an empty list allows no host."""
+    if hosts is None:
+        return
+    if not isinstance(hosts, list) or len(hosts) > MAX_LISTED:
+        yield _finding("/hosts", f"Hosts are a list of at most {MAX_LISTED} patterns.")
+        return
+    net = manifest_schema()["properties"]["capabilities"]["properties"]["net"]
+    pattern = re.compile(net["items"]["properties"]["host"]["pattern"].removesuffix("$"))
+    for place, host in enumerate(hosts):
+        if not isinstance(host, str) or not pattern.fullmatch(host):
+            yield _finding(f"/hosts/{place}", "Name a host (api.example.com) or a family of hosts (*.example.com).")
+
+
+def check_paths(paths: Any) -> Iterator[Finding]:
+    """None lets the manifest decide; an empty list allows no file."""
+    if paths is None:
+        return
+    if not isinstance(paths, list) or len(paths) > MAX_LISTED:
+        yield _finding("/paths", f"Paths are a list of at most {MAX_LISTED} file trees.")
+        return
+    for place, path in enumerate(paths):
+        if not isinstance(path, str) or not path.startswith("/") or len(path) > MAX_PATH or "\0" in path:
+            yield _finding(f"/paths/{place}", f"Name a file tree by its absolute path, at most {MAX_PATH} characters.")
+        elif {"", ".", ".."} & set(path.rstrip("/").split("/")[1:]):
+            yield _finding(f"/paths/{place}", "Write the path without empty parts and without . and ..")
+
+
+def check_secrets(mapping: Any, manifest: Manifest, *, present: Collection[str]) -> Iterator[Finding]:
+    """Is every secret that is mapped one that the manifest names, to one that the tenant has?"""
+    if not isinstance(mapping, dict):
+        yield _finding("/secrets", "Secrets are an object: the manifest's name of each, and yours.")
+        return
+    declared = declared_secrets(manifest)
+    for name, target in mapping.items():
+        place = f"/secrets/{_step(name)}"
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            yield _finding(place, f"This version names no secret {name[:80]}. It names: {known}.")
+        elif not isinstance(target, str) or target not in present:
+            yield _finding(place, f"There is no secret {str(target)[:80]!r} in this tenant. Set it first.")
+
+
+def config_digest_of(config: Any, manifest: Manifest) -> str:
+    """The digest of a configuration that this version can run with; empty when it cannot, or takes none."""
+    if config_schema_of(manifest) is None or any(check_config(config, manifest)):
+        return ""
+    return digest(config)
+
+
+def missing_setup(
+    manifest: Manifest, *, config_digest: str, secrets: dict[str, str], present: Collection[str]
+) -> list[str]:
+    """What an installation still lacks, as sentences; empty when it can run. Pure: preflight asks on every call."""
+    lacking = []
+    if config_schema_of(manifest) is not None and not config_digest:
+        lacking.append("Its configuration does not match the config_schema of this version.")
+    lacking += [
+        f"The secret {name} is required and not set."
+        for name in required_secrets(manifest)
+        if secrets.get(name) not in present
+    ]
+    return lacking
+
+
+def not_configured(tool: str, lacking: list[str]) -> NotConfigured | None:
+    """What a caller is told about an installation that lacks something; None when it does not."""
+    if not lacking:
+        return None
+    return NotConfigured(
+        f"{tool} cannot be called yet: {' '.join(lacking)}",
+        details={"missing": lacking},
+        remedy="Ask an operator of the tenant to complete the settings of this installation.",
+    )
