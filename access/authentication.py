@@ -16,6 +16,7 @@ from access import keys
 from access.models import ApiKey
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Unauthenticated
+from toolhub.kernel.tenancy import act_for, hub_wide
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,7 +31,8 @@ REMEDY = "Ask an operator of your tenant for a new key."
 def principal_of_key(text: str) -> Principal:
     """The agent that holds this key; the same sentence for every way of being wrong, so that nothing can be probed."""
     lookup = keys.lookup_of(text)
-    key = ApiKey.objects.select_related("agent").filter(lookup=lookup).first() if lookup else None
+    with hub_wide():  # whose key it is, is what is asked
+        key = ApiKey.objects.select_related("agent").filter(lookup=lookup).first() if lookup else None
     if key is None or not keys.matches(text, bytes(key.digest)):
         raise Unauthenticated(NOT_VALID, remedy=REMEDY)
     if key.revoked_at or key.expires_at <= timezone.now() or key.agent.disabled_at:
@@ -56,7 +58,9 @@ class ApiKeyAuthentication(BaseAuthentication):
             raise Unauthenticated(
                 "This request carries no API key.", remedy="Send the header `Authorization: Bearer <your key>`."
             )
-        return principal_of_key(text.strip()), None
+        principal = principal_of_key(text.strip())
+        act_for(principal.tenant_id)
+        return principal, None
 
     def authenticate_header(self, request: Request) -> str:
         return f'{SCHEME} realm="toolhub"'

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from guardian.shortcuts import get_perms
 
 from access.models import Tenant
+from access.roles import HUB_OWNERS, HUB_PERMISSIONS
 from toolhub.kernel.handlers import API_PREFIX
 from toolhub.kernel.ids import decode
 from toolhub.kernel.principal import ActorKind, Principal
+from toolhub.kernel.tenancy import act_for, hub_wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,12 +30,15 @@ def user_wire_id(user: Any) -> str:
 
 
 def principal_of_user(user: Any, tenant: Tenant) -> Principal:
+    allowed = frozenset(get_perms(user, tenant))
+    if user.groups.filter(name=HUB_OWNERS).exists():
+        allowed |= frozenset(HUB_PERMISSIONS)
     return Principal(
         kind=ActorKind.USER,
         id=user_wire_id(user),
         name=user.get_full_name() or user.get_username(),
         tenant_id=tenant.pk,
-        allowed=frozenset(get_perms(user, tenant)),
+        allowed=allowed,
     )
 
 
@@ -46,10 +51,12 @@ def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callab
         request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
         console = not request.path.startswith((API_PREFIX, "/static/", "/healthz", "/readyz"))
         if console and request.user.is_authenticated:
-            tenants = tenants_of(request.user)
+            with hub_wide():
+                tenants = tenants_of(request.user)
             chosen = request.session.get(SESSION_TENANT, "")
             tenant = next((each for each in tenants if each.wire_id == chosen), tenants[0] if tenants else None)
             if tenant is not None:
+                act_for(tenant.pk)
                 request.principal = principal_of_user(request.user, tenant)  # type: ignore[attr-defined]
             request.tenant, request.tenants = tenant, tenants  # type: ignore[attr-defined]
         return get_response(request)
@@ -63,5 +70,6 @@ def choose_tenant(request: HttpRequest, tenant_id: str) -> None:
         pk = decode("ten", tenant_id)
     except ValueError:
         raise Tenant.DoesNotExist from None
-    tenant = Tenant.objects.filter(memberships__user=request.user).distinct().get(pk=pk)  # type: ignore[misc]
+    with hub_wide():
+        tenant = Tenant.objects.filter(memberships__user=request.user).distinct().get(pk=pk)  # type: ignore[misc]
     request.session[SESSION_TENANT] = tenant.wire_id

@@ -30,7 +30,7 @@ os.environ.pop("TOOLHUB_DATABASE_URL", None)
 os.environ.pop("TOOLHUB_REDIS_URL", None)
 
 from toolhub.settings import *  # noqa: E402, F403
-from toolhub.settings import DATABASES  # noqa: E402
+from toolhub.settings import DATABASES, POSTGRESQL  # noqa: E402
 
 TESTSERVER_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 ALLOWED_HOSTS = TESTSERVER_HOSTS
@@ -45,6 +45,6 @@ if os.environ.get("TOOLHUB_TEST_DB") != "sqlite":
         raise SystemExit(
             "The tests need PostgreSQL. Type `make test`, or `scripts/testenv start` and source .testenv/env."
         )
-    DATABASES["default"] = dj_database_url.parse(url)
+    DATABASES["default"] = dj_database_url.parse(url, engine=POSTGRESQL)
 else:
     DATABASES["default"]["TEST"] = {"NAME": str(Path(_data) / "tests.sqlite3")}  # a file: threads share it

@@ -49,7 +49,20 @@ if bool(TOOLHUB_DATABASE_URL) != bool(TOOLHUB_REDIS_URL):
         "Set both TOOLHUB_DATABASE_URL and TOOLHUB_REDIS_URL (production shape), or neither (embedded default)."
     )
 
-SECRET_KEY = env("TOOLHUB_SECRET_KEY") or read_or_make_secret(TOOLHUB_DATA_DIR / "secret-key")
+# Made silently in the embedded default only; elsewhere by `manage.py init`, and no process starts without (toolhub/startup.py).
+TOOLHUB_SECRET_KEY_GIVEN = bool(env("TOOLHUB_SECRET_KEY"))
+TOOLHUB_SECRET_KEY_FILE = Path(env("TOOLHUB_SECRET_KEY_FILE", str(TOOLHUB_DATA_DIR / "secret-key")))
+SECRET_KEY = env("TOOLHUB_SECRET_KEY") or (
+    read_or_make_secret(TOOLHUB_SECRET_KEY_FILE) if TOOLHUB_EMBEDDED or TOOLHUB_SECRET_KEY_FILE.exists() else ""
+)
+
+# Whom and what `manage.py init` makes.
+TOOLHUB_OWNER_NAME = env("TOOLHUB_OWNER_NAME", "owner")
+TOOLHUB_OWNER_EMAIL = env("TOOLHUB_OWNER_EMAIL")
+TOOLHUB_OWNER_PASSWORD = env("TOOLHUB_OWNER_PASSWORD")
+TOOLHUB_OWNER_PASSWORD_FILE = env("TOOLHUB_OWNER_PASSWORD_FILE")
+TOOLHUB_TENANT = env("TOOLHUB_TENANT", "main")
+TOOLHUB_TENANT_NAME = env("TOOLHUB_TENANT_NAME", "Main")
 DEBUG = False
 ALLOWED_HOSTS = env("TOOLHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
 CSRF_TRUSTED_ORIGINS = [origin for origin in env("TOOLHUB_TRUSTED_ORIGINS").split(",") if origin]
@@ -103,6 +116,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "toolhub.kernel.middleware.request_id",
+    "toolhub.kernel.tenancy.scoped_request",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -148,8 +162,9 @@ TEMPLATES = [
     }
 ]
 
+POSTGRESQL = "toolhub.kernel.postgresql"  # Django's engine, with each statement bound to a tenant
 if TOOLHUB_DATABASE_URL:
-    DATABASES: dict[str, Any] = {"default": dj_database_url.parse(TOOLHUB_DATABASE_URL)}
+    DATABASES: dict[str, Any] = {"default": dj_database_url.parse(TOOLHUB_DATABASE_URL, engine=POSTGRESQL)}
     DATABASES["default"].setdefault("OPTIONS", {})
     DATABASES["default"]["OPTIONS"] |= {
         "pool": {"min_size": 1, "max_size": env_int("TOOLHUB_DATABASE_POOL", 20), "timeout": 5},

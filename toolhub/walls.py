@@ -1,0 +1,101 @@
+"""How does PostgreSQL keep tenants apart by itself?
+
+After each migration, every table that leads to a tenant gets a row level security policy, made from the models: a table with
+a tenant is held against it, a table without one against the row that it belongs to. The role that requests run as owns no
+table, so the policies bind it; the owner (migrations, background work) sees all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.db import models
+
+from toolhub.kernel.postgresql.base import ROLE, SETTING
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+POLICY = "toolhub_tenant"
+OURS = ("evidence", "access", "registry", "invocations")
+ME = f"NULLIF(current_setting('{SETTING}', true), '')::uuid"
+
+# What more than one tenant may see. `{table}` is the table itself; the rest is read under the policies of its own tables.
+_INSTALLED = f"SELECT tool_id FROM registry_installation WHERE tenant_id = {ME}"
+SEEN_BY_OTHERS = {
+    # A tenant knows of itself; whom a person belongs to is asked before a tenant is chosen.
+    "access_tenant": f"id = {ME}",
+    # What binds the whole hub binds every tenant.
+    "access_policyversion": f"tenant_id = {ME} OR tenant_id IS NULL",
+    "access_halt": f"tenant_id = {ME} OR tenant_id IS NULL OR reach IN ('tool', 'version')",
+    # A shared tool can be found by all, and one that was installed stays what it was.
+    "registry_tool": f"tenant_id = {ME} OR shared OR id IN ({_INSTALLED})",
+}
+# The hub's own rows are written by the hub only, and a foreign tool is only read.
+WRITTEN_BY_OWNER = {
+    "access_policyversion": f"tenant_id = {ME}",
+    "access_halt": f"tenant_id = {ME}",
+    "registry_tool": f"tenant_id = {ME}",
+}
+
+
+def tables() -> dict[str, type[models.Model]]:
+    """Every table of ours by name."""
+    return {model._meta.db_table: model for name in OURS for model in apps.get_app_config(name).get_models()}
+
+
+def condition_of(model: type[models.Model]) -> str:
+    """The SQL condition under which a row is the tenant's. Raises for a table that leads to no tenant."""
+    table = model._meta.db_table
+    if table in SEEN_BY_OTHERS:
+        return SEEN_BY_OTHERS[table]
+    columns = {field.column: field for field in model._meta.concrete_fields}
+    if "tenant_id" in columns:
+        return f"tenant_id = {ME}"
+    for column, field in columns.items():
+        parent: Any = field.related_model
+        if isinstance(field, models.ForeignKey) and not field.null and parent._meta.db_table in tables():
+            owner = parent._meta.db_table
+            return f"EXISTS (SELECT FROM {owner} o WHERE o.{parent._meta.pk.column} = {table}.{column})"
+    raise LookupError(f"{table} has no tenant and belongs to nothing that has one.")
+
+
+def statements(model: type[models.Model]) -> list[str]:
+    table = model._meta.db_table
+    seen = condition_of(model)
+    written = WRITTEN_BY_OWNER.get(table, seen)
+    return [
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"DROP POLICY IF EXISTS {POLICY} ON {table}",
+        f"DROP POLICY IF EXISTS {POLICY}_read ON {table}",
+        f"CREATE POLICY {POLICY} ON {table} TO {ROLE} USING ({written}) WITH CHECK ({written})",
+        *([f"CREATE POLICY {POLICY}_read ON {table} FOR SELECT TO {ROLE} USING ({seen})"] if written != seen else []),
+    ]
+
+
+def _make_role() -> str:
+    """Without the right to make roles the walls stay down; `doctor` says which statement a superuser must run."""
+    return f"""
+        DO $$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{ROLE}') THEN CREATE ROLE {ROLE} NOLOGIN; END IF;
+            IF NOT pg_has_role(session_user, '{ROLE}', 'MEMBER') THEN EXECUTE format('GRANT {ROLE} TO %I', session_user); END IF;
+        EXCEPTION WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN
+            RAISE NOTICE 'The role {ROLE} cannot be made or taken here.';
+        END $$"""
+
+
+def raise_walls(connection: BaseDatabaseWrapper) -> bool:
+    """Make the role, its rights and the policies. False when the role cannot be had; then nothing was changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(_make_role())
+        connection.look_for_walls()  # type: ignore[attr-defined]
+        if not connection.walls:  # type: ignore[attr-defined]
+            return False
+        cursor.execute(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
+        cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
+        cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
+        for model in tables().values():
+            for statement in statements(model):
+                cursor.execute(statement)
+    return True
