@@ -80,8 +80,13 @@ def can_hold(condition: Condition, *, certainly: bool) -> bool:
 
 
 def fits(literals: Iterable[Literal], cell: Cell, *, certainly: bool) -> bool:
+    return agrees(literals, {test: atoms.compiled(test)(cell) for test, _ in literals}, certainly=certainly)
+
+
+def agrees(literals: Iterable[Literal], answers: dict[Test, bool | None], *, certainly: bool) -> bool:
+    """Are the answers those that the literals want? Unknown agrees with both, unless it must be certain."""
     for test, wanted in literals:
-        answer = atoms.compiled(test)(cell)
+        answer = answers[test]
         if answer is not wanted and (certainly or answer is not None):
             return False
     return True
@@ -102,7 +107,7 @@ def cells(dimension: Dimension, tests: Iterable[Test]) -> Iterator[Cell]:
         for value in _values(attribute, tests):
             yield {name: value}
     if attribute.optional:
-        yield {}
+        yield {name: None}
 
 
 def _constants(tests: Iterable[Test]) -> set[Any]:

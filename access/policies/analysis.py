@@ -1,0 +1,186 @@
+"""What does one policy allow that another does not, and which rules change nothing?
+
+Exact for the language: a widening or a narrowing is reported if and only if there is one, with a call that shows it
+(*witness*). Attributes are taken as free of each other, so a witness may be a call that no tool of this hub makes. Beyond
+``MAX_CLASSES`` only the slice around each changed rule is looked at, and the answer says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from access.policies.classes import DECIDES, MAX_CLASSES, Difference, Meter, Space, TooManyClasses, Unit, differences
+from access.policies.clauses import Effect
+from access.policies.compiler import compile_policy
+from access.policies.outcomes import DIFFERENT, NARROWER, WIDER, direction_of, told, value_of
+from access.policies.verdict import decide
+from toolhub.kernel.canonical import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from access.policies.compiler import CompiledPolicy
+
+MAX_SHIFTS = 100
+ASPECTS: tuple[Effect | None, ...] = (
+    None,
+    Effect.CONSENT,
+    Effect.CEILING,
+    Effect.ISOLATION,
+    Effect.OBLIGE,
+    Effect.PRICE,
+)
+CALL = "call"
+# What stands for a tenant's layer while none is in force: it has nothing to say.
+SILENT_DOCUMENT: dict[str, Any] = {"format": 1, "rules": [{"id": "silent", "effect": "permit", "when": {}}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """One way in which the new policy is wider or narrower than the old. ``aspect`` is ``call``, or the effect of the rules
+    that add something; ``before`` and ``after`` say what holds for the witness.
+    """
+
+    aspect: str
+    direction: str
+    before: str
+    after: str
+    old_rules: tuple[str, ...]
+    new_rules: tuple[str, ...]
+    witness: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRule:
+    """A rule that could go: ``why`` is never_matches, or makes_no_difference."""
+
+    rule: str
+    why: str
+
+
+@dataclass(slots=True)
+class Analysis:
+    """``complete`` False: more than ``MAX_CLASSES`` would have to be looked at, and ``unfinished`` rules may change more."""
+
+    shifts: list[Shift] = field(default_factory=list)
+    dead: list[DeadRule] = field(default_factory=list)
+    classes: int = 0
+    complete: bool = True
+    unfinished: list[str] = field(default_factory=list)
+    more: int = 0  # shifts beyond MAX_SHIFTS
+
+    def of(self, direction: str) -> list[Shift]:
+        return [shift for shift in self.shifts if shift.direction == direction]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def summary(self) -> dict[str, Any]:
+        """What a fact keeps."""
+        counted = {direction: len(self.of(direction)) for direction in (WIDER, NARROWER, DIFFERENT)}
+        dead = [each.rule for each in self.dead][:20]
+        return counted | {"dead": dead, "complete": self.complete}
+
+
+def analyse(old: dict[str, Any], new: dict[str, Any], *, at_most: int = MAX_CLASSES) -> Analysis:
+    """From the policy ``old`` to the policy ``new``, both sound documents of one layer."""
+    policies = compile_policy(old, "old", digest(old)), compile_policy(new, "new", digest(new))
+    old_units, new_units = [Unit.of(rule) for rule in old["rules"]], [Unit.of(rule) for rule in new["rules"]]
+    space = Space([*old_units, *new_units])
+    found = Analysis()
+    names = dict(zip([*old_units, *new_units], [rule["id"] for rule in [*old["rules"], *new["rules"]]], strict=True))
+    meter = Meter(at_most)
+    seen: set[Any] = set()
+    for aspect in ASPECTS:
+        for each in _searched(space, old_units, new_units, aspect, meter, found, names):
+            _add(found, seen, aspect, each, policies)
+    found.shifts.sort(key=lambda shift: (shift.direction != WIDER, shift.aspect, shift.new_rules, shift.old_rules))
+    found.dead = list(_dead(space, new, new_units, Meter(at_most), found))
+    found.classes = meter.seen
+    return found
+
+
+def _searched(
+    space: Space,
+    old: Sequence[Unit],
+    new: Sequence[Unit],
+    aspect: Effect | None,
+    meter: Meter,
+    found: Analysis,
+    names: dict[Unit, str],
+) -> Iterator[Difference]:
+    try:
+        yield from differences(space, old, new, aspect, meter)
+    except TooManyClasses:
+        found.complete = False
+    else:
+        return
+    own = DECIDES if aspect is None else (aspect,)
+    changed = [
+        unit for unit in dict.fromkeys([*old, *new]) if unit.effect in own and (unit in old) is not (unit in new)
+    ]
+    for unit in changed:
+        share = Meter(max(1, meter.at_most // len(changed)))
+        try:
+            yield from differences(space, old, new, aspect, share, only=[unit])
+        except TooManyClasses:
+            found.unfinished.append(names[unit])
+            yield from differences(space, old, new, aspect, share, only=[unit], beam=True)
+        meter.seen += share.seen
+
+
+def _add(
+    found: Analysis, seen: set[Any], aspect: Effect | None, each: Difference, policies: Sequence[CompiledPolicy]
+) -> None:
+    """Keep a difference that is one, once for the changed rules and the outcomes that make it up."""
+    was, now = value_of(aspect, each.old), value_of(aspect, each.new)
+    direction = direction_of(aspect, was, now)
+    key = (aspect, each.changed, was, now)
+    if not direction or key in seen:
+        return
+    seen.add(key)
+    if len(found.shifts) >= MAX_SHIFTS:
+        found.more += 1
+        return
+    old_rules, new_rules = (_named(policy, aspect, each.witness) for policy in policies)
+    shift = Shift(
+        aspect=aspect or CALL,
+        direction=direction,
+        before=told(aspect, was),
+        after=told(aspect, now),
+        old_rules=old_rules,
+        new_rules=new_rules,
+        witness=each.witness,
+    )
+    found.shifts.append(shift)
+
+
+def _named(policy: CompiledPolicy, aspect: Effect | None, witness: dict[str, Any]) -> tuple[str, ...]:
+    """The ids of the rules behind one aspect of what a policy says of the witness."""
+    effects = {rule.ref: rule.effect for rule in policy.rules}
+    wanted = DECIDES if aspect is None else (aspect,)
+    return tuple(sorted(ref.partition("#")[2] for ref in decide([policy], witness).rules if effects[ref] in wanted))
+
+
+def _dead(
+    space: Space, document: dict[str, Any], units: list[Unit], meter: Meter, found: Analysis
+) -> Iterator[DeadRule]:
+    """Rules without which, each for itself, every call would be decided alike."""
+    for index, (rule, unit) in enumerate(zip(document["rules"], units, strict=True)):
+        if not space.bits[unit]:
+            yield DeadRule(rule["id"], "never_matches")
+            continue
+        rest = units[:index] + units[index + 1 :]
+        aspect = None if unit.effect in DECIDES else unit.effect
+        try:
+            matters = any(
+                value_of(aspect, each.old) != value_of(aspect, each.new)
+                for each in differences(space, units, rest, aspect, meter)
+            )
+        except TooManyClasses:
+            found.unfinished.append(rule["id"])
+            found.complete = False
+            continue
+        if not matters:
+            yield DeadRule(rule["id"], "makes_no_difference")
