@@ -1,5 +1,26 @@
+"""What does this app do when it is loaded?"""
+
+from __future__ import annotations
+
+from typing import Any
+
 from django.apps import AppConfig
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models.signals import post_migrate
+
+NEEDED_TABLES = {"access_tenant", "evidence_fact", "evidence_pending", "guardian_groupobjectpermission"}
+
+
+def give_roles_what_they_allow(*, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
+    """After each migration: roles of tenants that are older than a permission get it."""
+    from access.members import sync_roles  # noqa: PLC0415  models load only after the apps
+
+    if using == DEFAULT_DB_ALIAS and set(connections[using].introspection.table_names()) >= NEEDED_TABLES:
+        sync_roles()
 
 
 class AccessConfig(AppConfig):
     name = "access"
+
+    def ready(self) -> None:
+        post_migrate.connect(give_roles_what_they_allow, sender=self, dispatch_uid="sync_roles")

@@ -50,6 +50,33 @@ class ConsentRequired(Problem):
     retryable = Retryable.AFTER_ACTION
 
 
+class ConsentTooWide(Problem):
+    """This consent is wider than may be asked for or given."""
+
+    reason, code, status = "POLICY.CONSENT_TOO_WIDE", PlatformCode.INVALID_ARGUMENT, 422
+    retryable = Retryable.AFTER_ACTION
+
+
+class ConsentDenied(Problem):
+    """A person has denied this call."""
+
+    reason, code, status = "POLICY.CONSENT_DENIED", PlatformCode.FORBIDDEN, 403
+
+
+class ConsentExpired(Problem):
+    """Nobody has decided on this call in time."""
+
+    reason, code, status = "POLICY.CONSENT_EXPIRED", PlatformCode.NEEDS_USER_CONFIRMATION, 403
+    retryable = Retryable.AFTER_ACTION
+
+
+class ConsentVoid(Problem):
+    """What was approved is not what would run now."""
+
+    reason, code, status = "POLICY.CONSENT_VOID", PlatformCode.NEEDS_USER_CONFIRMATION, 403
+    retryable = Retryable.AFTER_ACTION
+
+
 class PolicyDenied(Problem):
     """Policy does not allow this call."""
 
@@ -88,3 +115,10 @@ class SignInTooOld(Problem):
 
     reason, code, status = "AUTH.SIGN_IN_TOO_OLD", PlatformCode.UNAUTHORIZED, 403
     retryable = Retryable.AFTER_ACTION
+
+
+class IssuerUnavailable(Problem):
+    """The identity provider that vouches for this token does not answer, so the token cannot be checked now."""
+
+    reason, code, status = "AUTH.ISSUER_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.YES, 30

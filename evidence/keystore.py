@@ -1,15 +1,13 @@
 """Who holds the keys that snapshots are encrypted with?
 
 A :class:`KeyStore` wraps and unwraps data keys; the key that wraps never leaves it. :class:`FileKeyStore` is the first one:
-a JSON file of named 256-bit keys that only the owner can read. The current key wraps; older ones still unwrap.
+named 256-bit keys in a file that only the owner can read. The current key wraps; older ones still unwrap.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
-import json
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -18,8 +16,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
+from evidence.keyfile import LOST, make_key_file, read_key_file
 from evidence.problems import KeyUnavailable
-from toolhub.kernel.secrets import write_once
+from evidence.sealed import anything_is_sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +36,9 @@ class KeyStore(Protocol):
     def fingerprint(self, value: bytes, *, context: bytes) -> str:
         """A keyed hash: equal values of one context match, and nobody without the key can guess what they were."""
 
+    def derive(self, purpose: bytes, key_id: str = "") -> tuple[str, bytes]:
+        """``(key_id, key)``: a key for another purpose, made from the current master key or from the one that is named."""
+
 
 class InMemoryKeyStore:
     """Keys that live as long as the process. The fake of the contract suite, and all that tests need."""
@@ -45,16 +47,25 @@ class InMemoryKeyStore:
         self.keys = keys or {"memory-1": AESGCM.generate_key(256)}
         self.current = current or next(iter(self.keys))
 
+    def refresh(self) -> None:
+        """See keys that were added meanwhile."""
+
     def wrap(self, data_key: bytes, *, context: bytes) -> tuple[str, bytes]:
+        self.refresh()
         nonce = os.urandom(NONCE_BYTES)
         return self.current, nonce + AESGCM(self.keys[self.current]).encrypt(nonce, data_key, context)
 
-    def unwrap(self, key_id: str, wrapped: bytes, *, context: bytes) -> bytes:
-        key = self.keys.get(key_id)
-        if key is None:
+    def _key(self, key_id: str) -> bytes:
+        if key_id not in self.keys:
+            self.refresh()
+        if key_id not in self.keys:
             raise KeyUnavailable(
                 f"The key {key_id} is not in the key file.", remedy="Restore the key file from its backup."
             )
+        return self.keys[key_id]
+
+    def unwrap(self, key_id: str, wrapped: bytes, *, context: bytes) -> bytes:
+        key = self._key(key_id)
         try:
             return AESGCM(key).decrypt(wrapped[:NONCE_BYTES], wrapped[NONCE_BYTES:], context)
         except InvalidTag as error:
@@ -66,29 +77,43 @@ class InMemoryKeyStore:
         key = hmac.digest(first, b"fingerprint\0" + context, hashlib.sha256)
         return "hmac-sha256:" + hmac.new(key, value, hashlib.sha256).hexdigest()
 
+    def derive(self, purpose: bytes, key_id: str = "") -> tuple[str, bytes]:
+        if not key_id:
+            self.refresh()
+        name = key_id or self.current
+        return name, hmac.digest(self._key(name), b"derive\0" + purpose, hashlib.sha256)
+
 
 class FileKeyStore(InMemoryKeyStore):
-    """``{"current": "k1", "keys": {"k1": "<base64>"}}``, made on first use."""
+    """The keys of :mod:`evidence.keyfile`. A file that somebody changed is read again: a rotation needs no restart."""
 
     def __init__(self, path: Path) -> None:
-        if not path.exists():
-            fresh = base64.b64encode(AESGCM.generate_key(256)).decode()
-            write_once(path, json.dumps({"current": "k1", "keys": {"k1": fresh}}))
+        self.path = path
+        self._seen = self._mark()
+        super().__init__(*read_key_file(path))
+
+    def _mark(self) -> tuple[int, int]:
         try:
-            document = json.loads(path.read_text())
-            keys = {name: base64.b64decode(text, validate=True) for name, text in document["keys"].items()}
-            current = document["current"]
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise KeyUnavailable(
-                f"The key file {path} cannot be read.",
-                remedy="Restore it from its backup; without it snapshots stay unreadable.",
-            ) from error
-        if current not in keys or any(len(key) != 32 for key in keys.values()):
-            raise KeyUnavailable(f"The key file {path} is damaged.", remedy="Restore it from its backup.")
-        super().__init__(keys, current)
+            stat = self.path.stat()
+        except FileNotFoundError:
+            return (0, 0)
+        return (stat.st_ino, stat.st_mtime_ns)
+
+    def refresh(self) -> None:
+        mark = self._mark()
+        if mark != self._seen:
+            self.keys, self.current = read_key_file(self.path)
+            self._seen = mark
 
 
 @lru_cache(maxsize=1)
 def keystore() -> KeyStore:
-    """The key store of this process."""
-    return FileKeyStore(settings.TOOLHUB_KEY_FILE)
+    """The key store of this process. Only the embedded default makes a missing file, and only while nothing needs the old one."""
+    path = settings.TOOLHUB_KEY_FILE
+    if settings.TOOLHUB_EMBEDDED and not path.exists():
+        if anything_is_sealed():
+            raise KeyUnavailable(
+                f"The key file {path} is lost, and the database holds values that only its keys open.", remedy=LOST
+            )
+        make_key_file(path)
+    return FileKeyStore(path)

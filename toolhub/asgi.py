@@ -17,4 +17,9 @@ if TYPE_CHECKING:
     from toolhub.kernel.bodies import Application
 
 telemetry.setup("web")
-application: Application = limited(get_asgi_application())
+_django = get_asgi_application()
+
+from toolhub.startup import refuse_without_keys  # noqa: E402  models load only after Django is set up
+
+refuse_without_keys()
+application: Application = limited(_django)

@@ -37,6 +37,9 @@ def sweeper_loop() -> Callable[[threading.Event], None]:
 
 @worker_init.connect
 def _trace(**_: Any) -> None:
+    from toolhub.startup import refuse_without_keys  # noqa: PLC0415  models load only after Django is set up
+
+    refuse_without_keys()
     telemetry.setup("worker")
 
 

@@ -63,6 +63,10 @@ TOOLHUB_OWNER_PASSWORD = env("TOOLHUB_OWNER_PASSWORD")
 TOOLHUB_OWNER_PASSWORD_FILE = env("TOOLHUB_OWNER_PASSWORD_FILE")
 TOOLHUB_TENANT = env("TOOLHUB_TENANT", "main")
 TOOLHUB_TENANT_NAME = env("TOOLHUB_TENANT_NAME", "Main")
+
+# Agents' tokens, and whom the hub asks by itself (identity providers, webhooks).
+TOOLHUB_TOKEN_LIFETIME_S = env_int("TOOLHUB_TOKEN_LIFETIME_S", 3600)  # longest life of an identity provider's token
+TOOLHUB_OUTBOUND_NETWORKS = env("TOOLHUB_OUTBOUND_NETWORKS").split(",")  # private networks that may be asked, too
 DEBUG = False
 ALLOWED_HOSTS = env("TOOLHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
 CSRF_TRUSTED_ORIGINS = [origin for origin in env("TOOLHUB_TRUSTED_ORIGINS").split(",") if origin]

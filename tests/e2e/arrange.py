@@ -57,7 +57,7 @@ def documents() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    call_command("migrate", interactive=False, verbosity=0)
+    call_command("init")
     call_command("seed_demo")
     tenant = Tenant.objects.get(slug="demo")
     people = get_user_model().objects

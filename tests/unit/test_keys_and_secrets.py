@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from access import keys
+from evidence.keyfile import activate_key, add_key, forget_keys, make_key_file, read_key_file
 from evidence.keystore import FileKeyStore, InMemoryKeyStore
 from evidence.problems import KeyUnavailable
 from tests.threads import MEET_WITHIN_S
@@ -92,22 +92,52 @@ def test_fingerprints_match_within_a_tenant_and_survive_a_rotation() -> None:
     assert mine not in others | {stranger.fingerprint(b"v", context=b"t")}
 
 
-def test_a_key_file_is_made_on_first_use_and_older_keys_still_open(tmp_path: Path) -> None:
+def test_a_new_key_wraps_at_once_also_where_the_file_was_read_before_and_older_keys_still_open(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
-    key_id, wrapped = FileKeyStore(path).wrap(b"d" * 32, context=b"t")
-    document = json.loads(path.read_text())
-    document["keys"]["k2"] = document["keys"]["k1"][::-1].replace("=", "") + "="
-    fresh = FileKeyStore(tmp_path / "other.json")
-    document["keys"]["k2"] = json.loads((tmp_path / "other.json").read_text())["keys"]["k1"]
-    document["current"] = "k2"
-    path.write_text(json.dumps(document))
+    make_key_file(path)
+    store = FileKeyStore(path)
+    key_id, wrapped = store.wrap(b"d" * 32, context=b"t")
+    elsewhere = FileKeyStore(path)
 
-    rotated = FileKeyStore(path)
+    name = add_key(path, activate=True)
 
-    assert rotated.unwrap(key_id, wrapped, context=b"t") == b"d" * 32
-    assert rotated.wrap(b"d" * 32, context=b"t")[0] == "k2"
-    assert fresh.current == "k1"
+    later = elsewhere.wrap(b"e" * 32, context=b"t")
+    assert (key_id, name, later[0]) == ("k1", "k2", "k2")
+    assert store.unwrap(*later, context=b"t") == b"e" * 32  # it reads the file again for a key that it does not know
+    assert elsewhere.unwrap(key_id, wrapped, context=b"t") == b"d" * 32
     assert path.stat().st_mode & 0o777 == 0o600
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".keys.json.lock", "keys.json"]
+
+
+def test_a_prepared_key_waits_and_the_first_is_never_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    make_key_file(path)
+
+    assert add_key(path, activate=False) == "k2"
+    assert read_key_file(path)[1] == "k1"
+    activate_key(path, add_key(path, activate=False))
+    forget_keys(path, ["k1", "k2", "k3"])
+
+    keys_left, current = read_key_file(path)
+    assert (sorted(keys_left), current) == (["k1", "k3"], "k3")
+
+
+def test_a_missing_key_file_is_said_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(KeyUnavailable, match="does not exist"):
+        FileKeyStore(tmp_path / "keys.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_for_other_purposes_differ_from_each_other_and_from_the_master_key() -> None:
+    store = InMemoryKeyStore({"k1": b"1" * 32, "k2": b"2" * 32}, "k2")
+
+    name, key = store.derive(b"tokens")
+
+    assert name == "k2"
+    assert store.derive(b"tokens", "k2")[1] == key
+    assert len({key, store.derive(b"other")[1], store.derive(b"tokens", "k1")[1], b"2" * 32}) == 4
+    with pytest.raises(KeyUnavailable):
+        store.derive(b"tokens", "k9")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from django.db.migrations.executor import MigrationExecutor
 from evidence.keystore import keystore
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.current import current_sandbox
+from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
+from toolhub.startup import missing_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +38,10 @@ def broker() -> str:
 
 
 def keys() -> str:
+    if lost := missing_keys():
+        raise LookupError(" ".join(f"{sentence} {remedy}" for sentence, remedy in lost))
+    if settings.TOOLHUB_KEY_FILE.exists():
+        check_that_keys_fit()
     key_id, wrapped = keystore().wrap(b"0" * 32, context=b"doctor")
     keystore().unwrap(key_id, wrapped, context=b"doctor")
     return f"key {key_id} in {settings.TOOLHUB_KEY_FILE} works"
@@ -56,6 +62,7 @@ CHECKS: tuple[Callable[[], str], ...] = (database, broker, keys, tools, sandbox)
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # it says itself what they would stop at
     help = "Say line by line what works and what does not. Exits with 2 when something does not."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,182 @@
+"""Who belongs to a tenant, in which roles, and how does somebody come to belong?
+
+A role is a group that holds permissions on the tenant (django-guardian); one person may also hold a single permission.
+Whoever gives a role never gives it to themselves, and a tenant is never left without an owner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+from guardian.shortcuts import assign_perm, get_perms, get_user_perms, remove_perm
+
+from access.models import Membership, Tenant
+from access.problems import LastOwner, SelfApproval
+from access.roles import HUB_OWNERS, PERMISSIONS, ROLE_PERMISSIONS, Role
+from evidence import services as evidence
+from evidence.kinds import Kind
+from toolhub.kernel.principal import ActorKind, Principal
+from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
+
+
+def group_name(tenant: Tenant, role: Role) -> str:
+    return f"{tenant.wire_id}:{role}"
+
+
+def wire_id_of(user: Any) -> str:
+    return f"usr_{user.pk}"
+
+
+@transaction.atomic
+def create_tenant(*, slug: str, name: str, by: Principal | None = None) -> Tenant:
+    """A tenant with the groups of its roles. ``by`` is the hub's owner; at setup nobody is there yet to do it."""
+    if by is not None:
+        by.check("hub.manage")
+    try:
+        with transaction.atomic():
+            tenant = Tenant.objects.create(slug=slug, name=name)
+    except IntegrityError as error:
+        raise Conflict(f"There is a tenant with the short name {slug} already.") from error
+    for role, permissions in ROLE_PERMISSIONS.items():
+        group, _ = Group.objects.get_or_create(name=group_name(tenant, Role(role)))
+        for permission in sorted(permissions):
+            assign_perm(f"access.{permission}", group, tenant)
+    evidence.record(
+        kind=Kind.TENANT_CREATED,
+        subject=tenant.wire_id,
+        actor=Principal.system("setup", tenant_id=tenant.pk),
+        data={"slug": slug} | ({"by": by.id} if by else {}),
+    )
+    return tenant
+
+
+@transaction.atomic
+def sync_roles() -> int:
+    """Give the groups of every tenant what their role allows in this version, and take what it no longer does.
+
+    Runs after each migration; returns in how many tenants something changed.
+    """
+    changed = 0
+    for tenant in Tenant.objects.order_by("pk"):
+        difference: dict[str, dict[str, list[str]]] = {}
+        for role, wanted in ROLE_PERMISSIONS.items():
+            group, _ = Group.objects.get_or_create(name=group_name(tenant, Role(role)))
+            held = set(get_perms(group, tenant))
+            given, taken = sorted(wanted - held), sorted(held - wanted)
+            for permission in given:
+                assign_perm(f"access.{permission}", group, tenant)
+            for permission in taken:
+                remove_perm(f"access.{permission}", group, tenant)
+            if given or taken:
+                difference[str(role)] = {"given": given, "taken": taken}
+        if difference:
+            changed += 1
+            evidence.record(
+                kind=Kind.PERMISSION_GIVEN,
+                subject=tenant.wire_id,
+                actor=Principal.system("upgrade", tenant_id=tenant.pk),
+                data={"roles": difference},
+            )
+    return changed
+
+
+def is_owner(by: Principal) -> bool:
+    """Of this tenant or of the whole hub; or the hub itself."""
+    if by.kind is ActorKind.SYSTEM or by.may("hub.manage"):
+        return True
+    return Membership.objects.filter(
+        tenant_id=by.tenant_id, role=Role.OWNER, user_id=by.id.removeprefix("usr_")
+    ).exists()
+
+
+def check_can_change(user: Any, *, role: str = "", by: Principal) -> None:
+    """Nobody changes what they themselves may do; and only owners make owners, end them, or give single permissions."""
+    if by.id == wire_id_of(user):
+        raise SelfApproval("Nobody changes their own roles.", remedy="Ask another owner of the tenant.")
+    if role in ("", Role.OWNER) and not is_owner(by):
+        raise Forbidden("Only an owner of the tenant does that.", remedy="Ask an owner of the tenant.")
+
+
+@transaction.atomic
+def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal) -> Membership:
+    """Let a person act in a role. Giving the same role twice changes nothing."""
+    if tenant.pk != by.tenant_id:
+        raise Tenant.DoesNotExist
+    check_can_change(user, role=role, by=by)
+    membership, created = Membership.objects.get_or_create(tenant=tenant, user=user, role=role)
+    if created:
+        user.groups.add(Group.objects.get(name=group_name(tenant, role)))
+        evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=wire_id_of(user), actor=by, data={"role": str(role)})
+    return membership
+
+
+@transaction.atomic
+def end_membership(*, user_id: int, role: Role, by: Principal) -> None:
+    """Take a role back; it stops counting with the next request. With the last one the person leaves the tenant."""
+    tenant = Tenant.objects.select_for_update().get(
+        pk=by.tenant_id
+    )  # one at a time: two owners must not end each other
+    membership = Membership.objects.select_related("user").get(tenant=tenant, user_id=user_id, role=role)
+    user = membership.user
+    check_can_change(user, role=role, by=by)
+    if role == Role.OWNER and Membership.objects.filter(tenant=tenant, role=Role.OWNER).count() == 1:
+        raise LastOwner(remedy="Make somebody else an owner first.")
+    user.groups.remove(Group.objects.get(name=group_name(tenant, role)))
+    membership.delete()
+    evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=wire_id_of(user), actor=by, data={"role": str(role)})
+    if not Membership.objects.filter(tenant=tenant, user=user).exists():
+        for permission in get_user_perms(user, tenant):
+            remove_perm(permission, user, tenant)
+
+
+def set_roles(*, tenant: Tenant, user: Any, roles: set[str], by: Principal) -> None:
+    """The roles that a person has from now on; nothing is half-done when one of the changes is refused."""
+    with transaction.atomic():
+        held = set(Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True))
+        for role in sorted(roles - held):
+            give_membership(tenant=tenant, user=user, role=Role(role), by=by)
+        for role in sorted(held - roles):
+            end_membership(user_id=user.pk, role=Role(role), by=by)
+
+
+@transaction.atomic
+def give_permission(*, user_id: int, permission: str, by: Principal) -> None:
+    """One permission on the tenant for one person, beside their roles."""
+    tenant = Tenant.objects.get(pk=by.tenant_id)
+    user = (
+        Membership.objects.filter(tenant=tenant)
+        .select_related("user")
+        .distinct()
+        .filter(user_id=user_id)[:1]
+        .get()
+        .user
+    )
+    check_can_change(user, by=by)
+    if permission not in PERMISSIONS:
+        message = f"There is no permission {permission[:60]}."
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/permission", "message": message}]})
+    if permission in get_user_perms(user, tenant):
+        raise Conflict("This person holds the permission already.")
+    assign_perm(f"access.{permission}", user, tenant)
+    evidence.record(kind=Kind.PERMISSION_GIVEN, subject=wire_id_of(user), actor=by, data={"permission": permission})
+
+
+@transaction.atomic
+def take_permission(*, user_id: int, permission: str, by: Principal) -> None:
+    tenant = Tenant.objects.get(pk=by.tenant_id)
+    user = Membership.objects.filter(tenant=tenant, user_id=user_id).select_related("user")[:1].get().user
+    check_can_change(user, by=by)
+    if permission not in get_user_perms(user, tenant):
+        raise Conflict("This person does not hold the permission beside their roles.")
+    remove_perm(f"access.{permission}", user, tenant)
+    evidence.record(kind=Kind.PERMISSION_TAKEN, subject=wire_id_of(user), actor=by, data={"permission": permission})
+
+
+@transaction.atomic
+def make_hub_owner(*, user: Any, by: Principal) -> None:
+    """Let a person manage the whole hub. Done at setup only."""
+    group, _ = Group.objects.get_or_create(name=HUB_OWNERS)
+    user.groups.add(group)
+    evidence.record(kind=Kind.PERMISSION_GIVEN, subject=wire_id_of(user), actor=by, data={"permission": "hub.manage"})

@@ -1,0 +1,46 @@
+"""May this process start, or would it hide that something was lost?
+
+In the production shape keys come from `manage.py init` or from whoever installs the hub, never from a process that happens to
+start first: a key made anew would make stored values unreadable and look like a working hub.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from evidence.keyfile import read_key_file
+from evidence.problems import KeyUnavailable
+
+INIT = "Type `manage.py init` once for a new hub, or restore the file from its backup."
+
+
+def missing_keys() -> list[tuple[str, str]]:
+    """What keeps the hub from starting: sentence and remedy. Nothing in the embedded default, which makes its own keys."""
+    found = []
+    if not settings.TOOLHUB_SECRET_KEY_GIVEN and not settings.TOOLHUB_SECRET_KEY_FILE.exists():
+        found.append(
+            ("There is no key to sign sessions with: TOOLHUB_SECRET_KEY is not set, and there is no file for it.", INIT)
+        )
+    try:
+        if settings.TOOLHUB_KEY_FILE.exists() or not settings.TOOLHUB_EMBEDDED:
+            read_key_file(settings.TOOLHUB_KEY_FILE)
+    except KeyUnavailable as problem:
+        found.append((problem.detail, problem.remedy))
+    return found
+
+
+@register()
+def check_keys(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """Stops every command but `init`, which mends it."""
+    del app_configs
+    return [Error(sentence, hint=remedy, id="toolhub.E001") for sentence, remedy in missing_keys()]
+
+
+def refuse_without_keys() -> None:
+    """Ends the process with the sentence when a key is missing."""
+    found = missing_keys()
+    if found:
+        raise SystemExit("\n".join(f"toolhub does not start. {sentence} {remedy}" for sentence, remedy in found))
