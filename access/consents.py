@@ -1,15 +1,22 @@
-"""How does a person's permission come about, and does it hold for this call?"""
+"""How does a person's permission come about, and how does it end?
+
+Which consent fits a call is a question of its own: :mod:`access.fitting`.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access.models import Consent, ConsentMode, ConsentState
-from access.problems import ConsentRequired, SelfApproval
+from access.notifications import notify
+from access.people import controls
+from access.problems import ConsentRequired, ConsentTooWide, SelfApproval
+from access.signals import consent_decided
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.ids import encode
@@ -17,53 +24,161 @@ from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
     from uuid import UUID
 
 REQUEST_LIFETIME = timedelta(days=7)
+LEAST_VALIDITY_S = 60
+MAX_AT_ONCE = 200
+WIDTH = {ConsentMode.ONCE: 0, ConsentMode.PERIOD: 1, ConsentMode.STANDING: 2}
+MODE_WORDS = {
+    ConsentMode.ONCE: "for one call",
+    ConsentMode.PERIOD: "for a time",
+    ConsentMode.STANDING: "until it is revoked",
+}
 
 
-def request_consent(*, tool: str, versions: str, purpose: str, validity_s: int, by: Principal) -> Consent:
-    """Ask for permission to use ``tool``. Asking again while a request waits gives the same request back."""
+def _refused(pointer: str, message: str) -> SchemaInvalid:
+    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
+
+
+def versions_of(version: str) -> str:
+    """The versions that a consent for ``version`` is for: a new MAJOR is another tool. A prerelease is named as such."""
+    return f"^{version}" if "-" in version else f"^{version.partition('.')[0]}"
+
+
+# Asking.
+
+
+def check_mode(mode: str, *, widest: str, bound: bool) -> None:
+    """No wider than ``widest``; and for one call only when it is known which."""
+    if WIDTH[ConsentMode(mode)] > WIDTH[ConsentMode(widest)]:
+        raise ConsentTooWide(
+            f"A consent {MODE_WORDS[ConsentMode(mode)]} is wider than may be given here: {MODE_WORDS[ConsentMode(widest)]}.",
+            remedy=f"Ask for one {MODE_WORDS[ConsentMode(widest)]}.",
+            details={"mode": str(mode), "widest": str(widest)},
+        )
+    if mode == ConsentMode.ONCE and not bound:
+        raise ConsentTooWide(
+            "A consent for one call is bound to its arguments, so it is asked for with the call itself.",
+            remedy="Call the tool with `on_consent` set to `ask` or `hold`.",
+            details={"mode": str(mode)},
+        )
+
+
+def request_consent(
+    *,
+    tool: str,
+    versions: str,
+    purpose: str,
+    validity_s: int,
+    by: Principal,
+    mode: str = ConsentMode.PERIOD,
+    widest: str = ConsentMode.STANDING,
+    data_classes: Sequence[str] = (),
+    user_fingerprint: str = "",
+    arguments_fingerprint: str = "",
+    policy_hash: str = "",
+    invocation_id: UUID | None = None,
+    until: datetime | None = None,
+) -> Consent:
+    """Ask for permission to use ``tool``. Asking again while a request waits gives the same request back.
+
+    What is asked of a call carries the fingerprint of its arguments and the hash of the policy, so that the person who
+    decides may narrow it to this one call. ``until``: when the request runs out.
+    """
     if not purpose.strip():
-        message = "Say what the tool will be used for; the person who decides reads it."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/purpose", "message": message}]})
-    same = {"agent_id": by.agent(), "tool": tool, "versions": versions, "state": ConsentState.REQUESTED}
+        raise _refused("/purpose", "Say what the tool will be used for; the person who decides reads it.")
+    check_mode(mode, widest=widest, bound=bool(arguments_fingerprint and policy_hash))
+    same: dict[str, Any] = {
+        "agent_id": by.agent(),
+        "tool": tool,
+        "versions": versions,
+        "user_fingerprint": user_fingerprint,
+        "arguments_fingerprint": arguments_fingerprint,
+    }
+    waiting = same | {"state": ConsentState.REQUESTED}
     with transaction.atomic():
-        for stale in Consent.objects.select_for_update().filter(**same, expires_at__lte=timezone.now()):
+        for stale in Consent.objects.select_for_update().filter(**waiting, expires_at__lte=timezone.now()):
             _expire(stale)
     try:
         with transaction.atomic():
             consent = Consent.objects.create(
-                **same,
+                **waiting,
                 tenant_id=by.tenant_id,
+                mode=mode,
+                data_classes=list(data_classes),
+                policy_hash=policy_hash,
+                invocation_id=invocation_id,
                 purpose=purpose.strip(),
                 validity_s=validity_s,
                 requested_by=by.id,
-                expires_at=timezone.now() + REQUEST_LIFETIME,
+                expires_at=until or timezone.now() + REQUEST_LIFETIME,
             )
-            evidence.record(
-                kind=Kind.CONSENT_REQUESTED,
-                subject=consent.wire_id,
-                actor=by,
-                tool=tool,
-                data={"purpose": consent.purpose, "validity_s": validity_s, "versions": versions},
-            )
+            _tell(consent, by)
             return consent
     except IntegrityError:
         # Somebody asked at the same moment, and it may be decided by now: the newest is what there is to know.
-        newest = Consent.objects.filter(agent_id=by.agent(), tool=tool, versions=versions).order_by("-pk").first()
+        newest = Consent.objects.filter(**same).order_by("-pk").first()
         if newest is None:
             raise
         return newest
 
 
-def check_can_decide(consent: Consent, *, by: Principal) -> None:
-    """Only a person decides, and never one's own request."""
+def _tell(consent: Consent, by: Principal) -> None:
+    """The fact that a consent was asked for, and word to those who decide."""
+    evidence.record(
+        kind=Kind.CONSENT_REQUESTED,
+        subject=consent.wire_id,
+        actor=by,
+        tool=consent.tool,
+        invocation_id=consent.invocation_id,
+        data={
+            "purpose": consent.purpose,
+            "mode": str(consent.mode),
+            "validity_s": consent.validity_s,
+            "versions": consent.versions,
+            "data_classes": consent.data_classes,
+            "arguments": consent.arguments_fingerprint,
+            "policy": consent.policy_hash,
+        },
+    )
+    said = {"agent": by.name, "tool": consent.tool, "url": console_path(consent)}
+    if consent.expires_at:
+        said["until"] = consent.expires_at.isoformat(timespec="seconds")
+    notify("consent.requested", subject=consent.wire_id, body=said, tenant_id=consent.tenant_id)
+
+
+def console_path(consent: Consent) -> str:
+    return f"/consents/{consent.wire_id}"
+
+
+def console_url(consent: Consent) -> str:
+    """Where a person decides: the link that a caller shows to its user."""
+    return f"{settings.TOOLHUB_PUBLIC_URL}{console_path(consent)}"
+
+
+# Deciding.
+
+
+def check_may_decide(by: Principal) -> None:
     if by.kind is not ActorKind.USER:
         raise Forbidden("Only a person decides on a consent.")
+    by.check("consents.decide")
+
+
+def check_can_decide(consent: Consent, *, by: Principal) -> None:
+    """Only a person decides, never one's own request and never for an agent of one's own."""
+    check_may_decide(by)
     if by.id == consent.requested_by:
         raise SelfApproval(
             "You asked for this consent, so somebody else must decide.", remedy="Ask another operator to decide."
+        )
+    if controls(by.id, consent.agent_id):
+        raise SelfApproval(
+            "You made this agent or a key of it, so somebody else must decide.",
+            remedy="Ask another operator to decide.",
         )
 
 
@@ -75,48 +190,93 @@ def _locked(consent_id: UUID, by: Principal) -> Consent:
     )
 
 
-def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, by: Principal) -> Consent:
+def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, by: Principal, **more: Any) -> Consent:
+    """Write down the decision, with its fact, and say it to those who wait for it."""
     if not reason.strip():
-        message = "Write why; the reason is kept as evidence."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/reason", "message": message}]})
-    check_can_decide(consent, by=by)
+        raise _refused("/reason", "Write why; the reason is kept as evidence.")
     consent.move_to(state)
-    now = timezone.now()
-    consent.decided_by, consent.decided_at, consent.decision_reason = by.id, now, reason.strip()
-    fields = ["state", "decided_by", "decided_at", "decision_reason"]
-    if state is ConsentState.APPROVED:
-        consent.expires_at = now + timedelta(seconds=consent.validity_s)
-        fields.append("expires_at")
-    consent.save(update_fields=fields)
+    consent.decided_by, consent.decided_at, consent.decision_reason = by.id, timezone.now(), reason.strip()
+    for name, value in more.items():
+        setattr(consent, name, value)
+    consent.save(update_fields=["state", "decided_by", "decided_at", "decision_reason", *more])
     evidence.record(
         kind=kind,
         subject=consent.wire_id,
         actor=by,
         tool=consent.tool,
+        invocation_id=consent.invocation_id,
         data={
             "reason": consent.decision_reason,
             "agent": consent.agent.wire_id,
+            "mode": str(consent.mode),
             "expires_at": consent.expires_at.isoformat() if consent.expires_at else None,
         },
     )
+    consent_decided.send(Consent, consent=consent, by=by)
     return consent
 
 
 @transaction.atomic
-def approve_consent(*, consent_id: UUID, reason: str, by: Principal) -> Consent:
-    """Permit what was asked, from now on for as long as was asked."""
-    return _decide(_locked(consent_id, by), ConsentState.APPROVED, Kind.CONSENT_APPROVED, reason=reason, by=by)
+def approve_consent(
+    *, consent_id: UUID, reason: str, by: Principal, mode: str | None = None, validity_s: int | None = None
+) -> Consent:
+    """Permit what was asked, or less: for one call instead of a time, or for a shorter time."""
+    consent = _locked(consent_id, by)
+    check_can_decide(consent, by=by)
+    chosen = ConsentMode(mode or consent.mode)
+    if consent.shown_state == ConsentState.REQUESTED:
+        check_mode(chosen, widest=consent.mode, bound=bool(consent.arguments_fingerprint and consent.policy_hash))
+    lasts = consent.validity_s if validity_s is None else validity_s
+    if not min(LEAST_VALIDITY_S, consent.validity_s) <= lasts <= consent.validity_s:
+        raise _refused(
+            "/validity_s", f"Choose {LEAST_VALIDITY_S} to {consent.validity_s} seconds: what was asked, or less."
+        )
+    until = None if chosen is ConsentMode.STANDING else timezone.now() + timedelta(seconds=lasts)
+    more = {"mode": chosen, "validity_s": lasts, "expires_at": until}
+    return _decide(consent, ConsentState.APPROVED, Kind.CONSENT_APPROVED, reason=reason, by=by, **more)
 
 
 @transaction.atomic
 def deny_consent(*, consent_id: UUID, reason: str, by: Principal) -> Consent:
-    return _decide(_locked(consent_id, by), ConsentState.DENIED, Kind.CONSENT_DENIED, reason=reason, by=by)
+    consent = _locked(consent_id, by)
+    check_can_decide(consent, by=by)
+    return _decide(consent, ConsentState.DENIED, Kind.CONSENT_DENIED, reason=reason, by=by)
 
 
 @transaction.atomic
 def revoke_consent(*, consent_id: UUID, reason: str, by: Principal) -> Consent:
-    """Take a permission back; it stops counting with the next call."""
-    return _decide(_locked(consent_id, by), ConsentState.REVOKED, Kind.CONSENT_REVOKED, reason=reason, by=by)
+    """Take a permission back; it stops counting with the next call. Also one's own agent's: this only narrows."""
+    consent = _locked(consent_id, by)
+    check_may_decide(by)
+    return _decide(consent, ConsentState.REVOKED, Kind.CONSENT_REVOKED, reason=reason, by=by)
+
+
+@transaction.atomic
+def revoke_consents(*, consent_ids: Sequence[UUID], reason: str, by: Principal) -> int:
+    """Take several permissions back at once, all or none; how many."""
+    if not 0 < len(set(consent_ids)) <= MAX_AT_ONCE:
+        raise _refused("/consents", f"Choose 1 to {MAX_AT_ONCE} consents.")
+    return len([revoke_consent(consent_id=each, reason=reason, by=by) for each in sorted(set(consent_ids))])
+
+
+# Using, running out.
+
+
+def find_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent | None:
+    """The consent that holds longest now, if there is one."""
+    valid = Consent.objects.valid(timezone.now()).filter(agent_id=agent_id, tool=tool, versions=versions)
+    return valid.order_by("-expires_at").first()
+
+
+def check_has_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent:
+    consent = find_consent(agent_id=agent_id, tool=tool, versions=versions)
+    if consent is None:
+        raise ConsentRequired(
+            f"A person must agree before this agent uses {tool}.",
+            remedy="Ask with POST /api/v1/consents, then wait until an operator has approved it.",
+            details={"tool": tool},
+        )
+    return consent
 
 
 def spend_consent(*, consent_id: UUID, invocation_id: UUID, by: Principal) -> None:
@@ -135,19 +295,31 @@ def spend_consent(*, consent_id: UUID, invocation_id: UUID, by: Principal) -> No
     )
 
 
-def _expire(consent: Consent) -> None:
+def _expire(consent: Consent, *, by: Principal | None = None, reason: str = "") -> None:
+    waited = consent.state == ConsentState.REQUESTED
     consent.state = ConsentState.EXPIRED
     consent.save(update_fields=["state"])
+    by = by or Principal.system("upkeep", tenant_id=consent.tenant_id)
     evidence.record(
         kind=Kind.CONSENT_EXPIRED,
         subject=consent.wire_id,
-        actor=Principal.system("upkeep", tenant_id=consent.tenant_id),
+        actor=by,
         tool=consent.tool,
+        invocation_id=consent.invocation_id,
+        data={"reason": reason} if reason else None,
     )
+    if waited:
+        consent_decided.send(Consent, consent=consent, by=by)
+
+
+def withdraw_request(consent: Consent, *, by: Principal) -> None:
+    """Nobody wants an answer any more: the call that asked was cancelled. The row is locked by the caller."""
+    if consent.state == ConsentState.REQUESTED:
+        _expire(consent, by=by, reason="The call that asked was cancelled.")
 
 
 def expire_consents(*, limit: int = 100) -> int:
-    """Write down what has run out. Nothing depends on it: every check looks at the time itself."""
+    """Write down what has run out. No permission depends on it: every check looks at the time itself."""
     with transaction.atomic():
         due = Consent.objects.select_for_update(skip_locked=True, of=("self",)).filter(
             state__in=[ConsentState.REQUESTED, ConsentState.APPROVED], expires_at__lte=timezone.now()
@@ -156,23 +328,3 @@ def expire_consents(*, limit: int = 100) -> int:
         for consent in found:
             _expire(consent)
     return len(found)
-
-
-def find_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent | None:
-    """The consent that holds longest now, if there is one."""
-    valid = Consent.objects.valid(timezone.now()).filter(agent_id=agent_id, tool=tool, versions=versions)
-    return valid.order_by("-expires_at").first()
-
-
-def check_has_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent:
-    consent = find_consent(agent_id=agent_id, tool=tool, versions=versions)
-    if consent is None:
-        raise ConsentRequired(
-            f"A person must agree before this agent uses {tool}.",
-            remedy="Ask with POST /api/v1/consents, then wait until an operator has approved it.",
-            details={
-                "tool": tool,
-                "request": {"method": "POST", "path": "/api/v1/consents", "body": {"tool": tool, "purpose": "…"}},
-            },
-        )
-    return consent
