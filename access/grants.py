@@ -12,6 +12,7 @@ import jsonschema_rs
 from django.db import transaction
 from django.utils import timezone
 
+from access.budgets.services import set_budget
 from access.capabilities import Capabilities
 from access.conditions import findings_of_conditions
 from access.models import Agent, Grant
@@ -148,8 +149,6 @@ def give_grant(
         scopes=scopes,
         conditions=list(conditions),
         source=source,
-        calls_limit=calls_limit,
-        window_s=window_s,
         reason=reason.strip(),
         given_by=by.id,
         expires_at=expires_at,
@@ -171,6 +170,16 @@ def give_grant(
             "reason": grant.reason,
         },
     )
+    if calls_limit is not None:
+        set_budget(
+            scope="grant",
+            dimension="calls",
+            amount=calls_limit,
+            window_s=window_s,
+            grant_id=grant.pk,
+            reason=reason,
+            by=by,
+        )
     return grant
 
 

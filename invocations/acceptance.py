@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 
-from access.models import QuotaWindow
+from access.budgets.ledger import reserve
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
 from invocations import queue
 from invocations.endings import Ending, write_end
 from invocations.models import Invocation, State
-from invocations.preflight import Preflight, budget_of, quota_exceeded, window_start
 from invocations.summaries import shape_of
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.telemetry import current_trace, trace_id_of
@@ -28,8 +26,8 @@ from toolhub.kernel.telemetry import current_trace, trace_id_of
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from access.models import Grant
     from invocations.calls import Call
+    from invocations.preflight import Preflight
     from invocations.steps import StepLog
     from registry.models import ToolVersion
     from toolhub.kernel.principal import Principal
@@ -95,7 +93,7 @@ def write_begin(
         policy_version=preflight.policy.version if preflight else "",
         profile=preflight.profile.to_json() if preflight and preflight.profile else None,
         profile_hash=preflight.profile_hash if preflight else "",
-        budget=preflight.budget if preflight else {},
+        budget=preflight.budget if preflight else [],
         steps=log.steps,
         trace=current_trace(),
         created_at=log.created_at,
@@ -158,29 +156,6 @@ def record_denied(
     return invocation
 
 
-def consume_quota(grant: Grant, now: datetime) -> None:
-    """Count one call. Rows won decide, never a value read before, so the limit holds under any concurrency."""
-    if grant.calls_limit is None:
-        return
-    starts_at = window_start(grant, now)
-    QuotaWindow.objects.get_or_create(grant=grant, starts_at=starts_at)
-    won = QuotaWindow.objects.filter(grant=grant, starts_at=starts_at, used__lt=grant.calls_limit).update(
-        used=F("used") + 1
-    )
-    if not won:
-        raise quota_exceeded(budget_of(grant, now), now)
-
-
-def return_quota(invocation: Invocation) -> None:
-    """Give back what a call has counted that never ran and was the hub's own failure."""
-    grant = invocation.grant
-    if grant is not None and grant.calls_limit is not None:
-        window = QuotaWindow.objects.filter(
-            grant=grant, starts_at=window_start(grant, invocation.created_at), used__gt=0
-        )
-        window.update(used=F("used") - 1)
-
-
 @transaction.atomic
 def accept(
     call: Call,
@@ -191,11 +166,11 @@ def accept(
     log: StepLog,
     id: UUID,
 ) -> Invocation:
-    """Row, Begin, pending row, outbox row and the quota, all or nothing. The quota comes last: its row is contended."""
+    """Row, Begin, pending row, outbox row and the budgets, all or nothing. The budgets come last: their rows are contended."""
     assert preflight.grant is not None
     invocation = write_begin(
         call, fingerprints, by=by, state=State.QUEUED, version=preflight.version, preflight=preflight, log=log, id=id
     )
     queue.put_in_outbox(id)
-    consume_quota(preflight.grant, log.created_at)
+    reserve(invocation_id=id, lines=preflight.lines, demand=preflight.demand, now=log.created_at)
     return invocation

@@ -6,6 +6,7 @@ attempt, in one transaction. Who loses the compare-and-set writes nothing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from access.budgets import ledger
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
@@ -161,6 +163,19 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
     )
 
 
+def settle_budgets(invocation: Invocation, ending: Ending) -> None:
+    """Count what the call has taken, last in the transaction of its End. What was never measured counts as reserved."""
+    if not ending.ran:
+        ledger.release(invocation_id=invocation.pk)
+        return
+    outcome = ending.outcome
+    spent = ledger.Spent()
+    if outcome is not None:
+        cpu_ms = None if outcome.cpu_ms is None else math.ceil(outcome.cpu_ms)
+        spent = ledger.Spent(bytes_out=outcome.result_bytes, cpu_ms=cpu_ms)
+    ledger.settle(invocation_id=invocation.pk, spent=spent)
+
+
 def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:
     """End a call that has begun. False when somebody else ended it first; then nothing is written.
 
@@ -196,6 +211,7 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             max_rss_bytes=outcome.max_rss_bytes if outcome else None,
         )
         write_end(invocation, ending, actor=actor, at=now)
+        settle_budgets(invocation, ending)
         transaction.on_commit(partial(waker().wake, invocation.pk))
     return True
 

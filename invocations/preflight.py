@@ -7,12 +7,12 @@ first that fails decides; its problem says what would allow the call. Nothing ab
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from access import consents
+from access.budgets.lines import Demand, Line, check_budgets, lines_for, snapshot
 from access.capabilities import Capabilities, explain
-from access.models import Grant, QuotaWindow
+from access.models import Grant
 from access.policy import Policy, check_policy_allows, current_policy
 from access.problems import NoGrant, QuotaExceeded
 from invocations.problems import CapabilityBlocked
@@ -25,6 +25,8 @@ from toolhub.kernel.canonical import encoded
 from toolhub.kernel.problems import Problem, SchemaInvalid, TooLarge
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import jsonschema_rs
 
     from access.models import Consent
@@ -49,13 +51,19 @@ class Preflight:
     consent: Consent | None = None
     profile: Profile | None = None
     explanation: list[dict[str, str]] = field(default_factory=list)
-    budget: dict[str, Any] = field(default_factory=dict)
+    demand: Demand = field(default_factory=Demand)
+    lines: list[Line] = field(default_factory=list)
     obligations: list[dict[str, Any]] = field(default_factory=list)
 
     def checked_version(self) -> ToolVersion:
         """The version of a call that may be made."""
         assert self.version is not None
         return self.version
+
+    @property
+    def budget(self) -> list[dict[str, Any]]:
+        """The budgets that the call counts against, as they were before it."""
+        return snapshot(self.lines, self.demand)
 
     @property
     def profile_hash(self) -> str:
@@ -118,46 +126,35 @@ def check_has_grant(*, agent_id: Any, agent_name: str, tool_id: str, now: dateti
     return grants
 
 
-def window_start(grant: Grant, now: datetime) -> datetime:
-    seconds = int(now.timestamp())
-    return datetime.fromtimestamp(seconds - seconds % grant.window_s, UTC)
-
-
-def budget_of(grant: Grant, now: datetime) -> dict[str, Any]:
-    """How many calls the grant still allows in the current window."""
-    if grant.calls_limit is None:
-        return {"grant": grant.wire_id, "dimension": "calls", "limit": None}
-    starts_at = window_start(grant, now)
-    used = QuotaWindow.objects.filter(grant=grant, starts_at=starts_at).values_list("used", flat=True).first() or 0
-    resets_at = datetime.fromtimestamp(starts_at.timestamp() + grant.window_s, UTC)
-    return {
-        "grant": grant.wire_id,
-        "dimension": "calls",
-        "limit": grant.calls_limit,
-        "used": used,
-        "remaining": max(0, grant.calls_limit - used),
-        "resets_at": resets_at.isoformat(),
-    }
-
-
-def check_quota(grants: list[Grant], now: datetime) -> tuple[Grant, dict[str, Any]]:
-    """The first grant with calls left."""
-    budget: dict[str, Any] = {}
-    for grant in grants:
-        budget = budget_of(grant, now)
-        if budget["limit"] is None or budget["remaining"] > 0:
-            return grant, budget
-    raise quota_exceeded(budget, now)
-
-
-def quota_exceeded(budget: dict[str, Any], now: datetime) -> QuotaExceeded:
-    wait = max(1, round((datetime.fromisoformat(budget["resets_at"]) - now).total_seconds()))
-    return QuotaExceeded(
-        f"All {budget['limit']} calls of this window are used.",
-        details={"budget": budget},
-        remedy=f"Wait until {budget['resets_at']}, or ask an operator for a larger grant.",
-        retry_after_s=wait,
+def demand_of(version: ToolVersion, policy: Policy, arguments: Any) -> Demand:
+    """The most that the call may take: its arguments, and what manifest and policy let its run use."""
+    manifest = version.view
+    wall_ms = min(manifest.timeout_ms, policy.limits["timeout_ms"])
+    return Demand(
+        bytes_in=len(encoded(arguments)[1]),
+        bytes_out=min(manifest.limit("max_bytes_out"), policy.limits["max_bytes_out"]),
+        cpu_ms=cpu_seconds(wall_ms) * 1000,
     )
+
+
+def cpu_seconds(wall_ms: int) -> int:
+    return max(1, wall_ms // 1000 + 1)
+
+
+def check_quota(
+    grants: list[Grant], demand: Demand, *, by: Principal, tool_id: str, now: datetime
+) -> tuple[Grant, list[Line]]:
+    """The first grant whose budgets, with those of tenant, agent and tool, have room for the call."""
+    refusals: list[QuotaExceeded] = []
+    for grant in grants:
+        lines = lines_for(tenant_id=by.tenant_id, agent_id=by.agent(), tool=tool_id, grant_id=grant.pk, now=now)
+        try:
+            check_budgets(lines, demand, now)
+        except QuotaExceeded as refusal:
+            refusals.append(refusal)
+        else:
+            return grant, lines
+    raise min(refusals, key=lambda refusal: refusal.retry_after or float("inf"))  # the grant that serves again first
 
 
 def effective_profile(
@@ -175,7 +172,7 @@ def effective_profile(
         effective = effective & harmless
     limits = Limits(
         wall_ms=min(manifest.timeout_ms, policy.limits["timeout_ms"]),
-        cpu_s=max(1, min(manifest.timeout_ms, policy.limits["timeout_ms"]) // 1000 + 1),
+        cpu_s=cpu_seconds(min(manifest.timeout_ms, policy.limits["timeout_ms"])),
         memory_bytes=min(manifest.limit("memory_bytes"), policy.limits["memory_bytes"]),
         tmp_bytes=max(LEAST_TMP, effective.tmp),
         result_bytes=min(manifest.limit("max_bytes_out"), policy.limits["max_bytes_out"]),
@@ -247,7 +244,8 @@ def _decide(
         grants = check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=tool.name, now=now)
         result.grant, told["note"] = grants[0], grants[0].tools
     with log.step(PREFIX + "quota"):
-        result.grant, result.budget = check_quota(grants, now)
+        result.demand = demand_of(version, result.policy, arguments)
+        result.grant, result.lines = check_quota(grants, result.demand, by=by, tool_id=tool.name, now=now)
     with log.step(PREFIX + "consent") as told:
         if manifest.needs_consent and not dry_run:
             result.consent = consents.check_has_consent(

@@ -18,7 +18,7 @@ from access.problems import QuotaExceeded
 from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations import queue, sweeper
-from invocations.acceptance import accept, record_denied, return_quota
+from invocations.acceptance import accept, record_denied
 from invocations.calls import Answered, Call, Refused, fingerprints_of
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.models import Invocation, State
@@ -145,8 +145,7 @@ def ring(invocation: Invocation) -> None:
         return
     problem = QueueUnavailable(remedy="Try again in a few seconds. Nothing has run.")
     ending = Ending(state=State.CANCELLED, problem=problem, ran=False)
-    if finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0):
-        return_quota(invocation)
+    finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0)
 
 
 def wait_for_end(invocation_id: UUID, wait: Any) -> None:

@@ -2,7 +2,7 @@
 
 from access.models.budgets import Budget, BudgetScope, BudgetWindow, Dimension, Reservation
 from access.models.consents import CONSENT_TRANSITIONS, Consent, ConsentMode, ConsentState
-from access.models.grants import Grant, QuotaWindow
+from access.models.grants import Grant
 from access.models.halts import Halt, Reach
 from access.models.people import (
     Agent,
@@ -36,7 +36,6 @@ __all__ = [
     "Notification",
     "PolicyState",
     "PolicyVersion",
-    "QuotaWindow",
     "Reach",
     "Reservation",
     "Tenant",

@@ -34,6 +34,7 @@ class BudgetScope(models.TextChoices):
     AGENT = "agent"
     TOOL = "tool"
     GRANT = "grant"
+    MANIFEST = "manifest"  # of a tool, like `tool`; set by what its manifest says, not by a person
 
 
 class BudgetQuerySet(models.QuerySet["Budget"]):
@@ -71,7 +72,7 @@ class Budget(models.Model):
             models.CheckConstraint(
                 condition=Q(scope="tenant", agent=None, grant=None, tool="")
                 | Q(scope="agent", agent__isnull=False, grant=None, tool="")
-                | Q(scope="tool", agent=None, grant=None) & ~Q(tool="")
+                | Q(scope__in=["tool", "manifest"], agent=None, grant=None) & ~Q(tool="")
                 | Q(scope="grant", agent=None, grant__isnull=False, tool=""),
                 name="budget_names_what_its_scope_says",
             ),
@@ -87,17 +88,23 @@ class Budget(models.Model):
 
 
 class BudgetWindow(models.Model):
-    """What was used and is reserved in one window. ``number``: seconds since 1970 divided by the window's length."""
+    """What was used and is reserved in one window. ``number``: seconds since 1970 divided by the window's length.
+
+    ``raised`` is what a person added to this window once.
+    """
 
     budget = models.ForeignKey(Budget, models.CASCADE, related_name="windows")
     number = models.BigIntegerField()
     used = models.BigIntegerField(default=0)
     reserved = models.BigIntegerField(default=0)
+    raised = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["budget", "number"], name="budget_window_once"),
-            models.CheckConstraint(condition=Q(used__gte=0, reserved__gte=0), name="budget_window_never_below_zero"),
+            models.CheckConstraint(
+                condition=Q(used__gte=0, reserved__gte=0, raised__gte=0), name="budget_window_never_below_zero"
+            ),
         ]
 
     def __str__(self) -> str:

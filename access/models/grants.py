@@ -17,6 +17,7 @@ from toolhub.kernel.ids import encode, new_id
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from access.models.budgets import Budget
     from toolhub.kernel.principal import Principal
 
 
@@ -39,8 +40,6 @@ class Grant(models.Model):
     scopes = models.JSONField(null=True, blank=True)  # [{resource, action}]; null: all that the manifest asks
     conditions = models.JSONField(default=list)  # on the arguments: access.conditions
     source = models.CharField(max_length=80, default="console")  # console, api, file, or the request it answers
-    calls_limit = models.PositiveIntegerField(null=True, blank=True)  # per window
-    window_s = models.PositiveIntegerField(default=24 * 60 * 60)
     reason = models.CharField(max_length=500)
     given_by = models.CharField(max_length=64)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -56,7 +55,6 @@ class Grant(models.Model):
                 condition=Q(revoked_at=None, revoked_by="") | Q(revoked_at__isnull=False) & ~Q(revoked_by=""),
                 name="grant_revoked_at_and_by_together",
             ),
-            models.CheckConstraint(condition=Q(window_s__gt=0), name="grant_window_is_positive"),
         ]
         indexes = [models.Index(fields=["tenant", "agent"], name="grant_in_force", condition=Q(revoked_at=None))]
 
@@ -78,16 +76,16 @@ class Grant(models.Model):
             return "revoked"
         return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
 
+    @property
+    def calls_budget(self) -> Budget | None:
+        """The budget of calls that came with the grant, when it is limited in calls. Lists prefetch ``budgets``."""
+        in_force = (each for each in self.budgets.all() if each.ended_at is None and each.dimension == "calls")
+        return next(in_force, None)
 
-class QuotaWindow(models.Model):
-    """How many calls of a grant fell into one window. Counted by a conditional update, so it can never be overrun."""
+    @property
+    def calls_limit(self) -> int | None:
+        return self.calls_budget.amount if self.calls_budget else None
 
-    grant = models.ForeignKey(Grant, models.CASCADE, related_name="windows")
-    starts_at = models.DateTimeField()
-    used = models.PositiveIntegerField(default=0)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["grant", "starts_at"], name="quota_window_once")]
-
-    def __str__(self) -> str:
-        return f"{self.used} calls since {self.starts_at}"
+    @property
+    def window_s(self) -> int | None:
+        return self.calls_budget.window_s if self.calls_budget else None

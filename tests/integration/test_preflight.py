@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from access import consents
 from access import services as access
-from access.models import Consent, Grant, QuotaWindow
+from access.models import Budget, BudgetWindow, Consent, Grant
 from evidence.models import Fact
 from invocations.models import Invocation
-from invocations.preflight import STEPS, window_start
+from invocations.preflight import STEPS
 from registry import services as registry
 from tests.calls import PAIR, ask, kinds_of, row_of, writer
 
@@ -46,7 +46,7 @@ def test_an_allowed_call_passes_every_step_in_order(
     assert [(step["name"], step["status"]) for step in data["steps"]] == [(name, "ok") for name in STEPS]
     assert data["profile_hash"].startswith("sha256:")
     assert data["policy"]["version"] == "default-1"
-    assert data["budget_snapshot"]["limit"] == 3
+    assert [(each["scope"], each["limit"], each["remaining"]) for each in data["budget_snapshot"]] == [("grant", 3, 3)]
     assert data["obligations"] == []
     assert not Invocation.objects.exists()
     assert not Fact.objects.filter(kind__startswith="invocation.").exists()
@@ -79,8 +79,9 @@ def at_grant(scene: Scene) -> str:
 def at_quota(scene: Scene) -> str:
     _, enable, grant, _, _ = scene
     writer(enable)  # has no consent either
-    given = grant(calls_limit=1, window_s=31_536_000)
-    QuotaWindow.objects.create(grant=given, starts_at=window_start(given, datetime.now(UTC)), used=1)
+    grant(calls_limit=1, window_s=31_536_000)
+    number = int(timezone.now().timestamp()) // 31_536_000
+    BudgetWindow.objects.create(budget=Budget.objects.get(), number=number, used=1)
     return WRITE
 
 

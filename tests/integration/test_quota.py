@@ -1,90 +1,95 @@
-"""Does a grant's limit hold, however many calls come at once?"""
+"""Does a budget hold, however many calls come at once?"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db.models import Sum
 
-from access.models import QuotaWindow
-from access.problems import QuotaExceeded
+from access.budgets.services import set_budget
+from access.models import Budget, BudgetWindow, Reservation
 from evidence.models import Fact
-from invocations import acceptance, services
 from invocations.models import Invocation, State
-from invocations.preflight import check_quota, window_start
-from tests.calls import PAIR, kinds_of, row_of
+from tests.calls import PAIR, ask, kinds_of, row_of
 from tests.threads import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from registry.models import Tool
-    from tests.calls import Bell
-    from tests.conftest import Caller
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
 
 ECHO = "sample.tools.echo"
-CALLERS = 20
-LIMIT = 7
+YEAR = 31_536_000
+
+
+def balance() -> tuple[int, int]:
+    """What all windows of calls together say: used and reserved."""
+    sums = BudgetWindow.objects.filter(budget__dimension="calls").aggregate(used=Sum("used"), reserved=Sum("reserved"))
+    return sums["used"] or 0, sums["reserved"] or 0
 
 
 @pytest.mark.req("TOOLS-29")
 @pytest.mark.django_db(transaction=True)
-def test_twenty_calls_at_once_get_exactly_as_many_as_the_grant_allows(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+def test_of_200_calls_at_once_against_a_budget_for_50_exactly_50_go_through(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    operator: Person,
+    bell: Bell,
+    sandbox: ScriptedSandbox,
 ) -> None:
-    enable()
-    given = grant(calls_limit=LIMIT, window_s=31_536_000)
+    enable(output_schema={"type": "object"})
+    grant()
+    set_budget(scope="tenant", dimension="calls", amount=50, window_s=YEAR, by=operator.by)
+    callers, allowed = 200, 50
 
     answers = at_once(
-        CALLERS, lambda number: caller.invoke(ECHO, {"text": str(number)}, headers={"Prefer": "respond-async"})
+        callers, lambda number: caller.invoke(ECHO, {"text": str(number)}, headers={"Prefer": "respond-async"})
     )
 
-    statuses = sorted(answer.status_code for answer in answers)  # type: ignore[union-attr]
-    assert statuses == [202] * LIMIT + [429] * (CALLERS - LIMIT)
-    assert QuotaWindow.objects.get(grant=given).used == LIMIT
-    assert Invocation.objects.filter(state=State.QUEUED).count() == LIMIT
-    assert Fact.objects.filter(kind="invocation.began").count() == CALLERS
-    assert Fact.objects.filter(kind="invocation.ended").count() == CALLERS - LIMIT
-    assert len(bell.rung) == LIMIT
+    refused = callers - allowed
+    statuses = sorted(getattr(answer, "status_code", 0) for answer in answers)
+    assert statuses == [202] * allowed + [429] * refused
+    assert balance() == (0, allowed)
+    assert Reservation.objects.filter(settled=None).count() == allowed
+    assert Invocation.objects.filter(state=State.QUEUED).count() == len(bell.rung) == allowed
+    assert Invocation.objects.filter(state=State.DENIED, reason="QUOTA.BUDGET_EXCEEDED").count() == refused
+    assert Fact.objects.filter(kind="invocation.began").count() == callers
+    assert Fact.objects.filter(kind="invocation.ended").count() == refused
+
     bell.deliver()
-    assert Fact.objects.filter(kind="invocation.ended").count() == CALLERS
+
+    assert Invocation.objects.filter(state=State.SUCCEEDED).count() == len(sandbox.calls) == allowed
+    assert balance() == (allowed, 0)
+    assert not Reservation.objects.filter(settled=None).exists()
+    assert caller.invoke(ECHO, {}).status_code == 429
 
 
 @pytest.mark.req("TOOLS-29", "TOOLS-14")
 @pytest.mark.django_db
-def test_a_call_beyond_the_limit_says_when_to_come_again(
+def test_a_call_beyond_the_limit_says_which_budget_and_when_to_come_again(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:
     enable()
-    grant(calls_limit=1, window_s=31_536_000)
+    grant(calls_limit=1, window_s=YEAR)
 
     first, second = caller.invoke(ECHO, {}), caller.invoke(ECHO, {})
 
     assert first.status_code == 200
-    assert first.json()["call"]["budget"]["remaining"] == 1
+    assert [each["remaining"] for each in first.json()["call"]["budget"]] == [1]
     assert second.status_code == 429
     error = second.json()["error"]
     assert (error["code"], error["reason"]) == ("RATE_LIMITED", "QUOTA.BUDGET_EXCEEDED")
-    assert int(second.headers["Retry-After"]) == error["retry_after_s"] > 0
+    assert 0 < int(second.headers["Retry-After"]) == error["retry_after_s"] <= YEAR
+    budget = Budget.objects.get()
+    assert error["details"]["budget"]["budget"] == budget.wire_id
     assert error["details"]["budget"]["remaining"] == 0
+    assert budget.wire_id in error["remedy"]
     assert second.json()["call"]["refused_at"] == "quota"
     assert kinds_of(row_of(second)) == PAIR
-
-
-@pytest.mark.django_db
-def test_a_new_window_begins_with_a_full_budget(caller: Caller, grant: Callable[..., Any]) -> None:
-    given = grant(calls_limit=1, window_s=60)
-    now = datetime(2026, 5, 1, 12, 0, 59, tzinfo=UTC)
-    acceptance.consume_quota(given, now)
-
-    with pytest.raises(QuotaExceeded) as caught:
-        check_quota([given], now)
-    assert caught.value.retry_after == 1
-
-    later = datetime(2026, 5, 1, 12, 1, 0, tzinfo=UTC)
-    assert window_start(given, later) == later
-    assert check_quota([given], later)[1]["remaining"] == 1
 
 
 @pytest.mark.django_db
@@ -96,19 +101,18 @@ def test_a_refused_call_costs_nothing(
 
     caller.invoke(ECHO, {"text": 5})  # not by the schema
 
-    assert not QuotaWindow.objects.exists()
+    assert not BudgetWindow.objects.exists()
 
 
 @pytest.mark.django_db
 def test_a_preflight_costs_nothing(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]) -> None:
     enable()
     grant(calls_limit=2)
-    body = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}, "arguments": {}}
 
-    answers = [caller.post(f"/tools/{ECHO}/preflight", body).json()["data"] for _ in range(3)]
+    answers = [ask(caller, ECHO) for _ in range(3)]
 
-    assert [answer["budget_snapshot"]["remaining"] for answer in answers] == [2, 2, 2]
-    assert not QuotaWindow.objects.exists()
+    assert [answer["budget_snapshot"][0]["remaining"] for answer in answers] == [2, 2, 2]
+    assert not BudgetWindow.objects.exists()
 
 
 @pytest.mark.django_db
@@ -116,8 +120,8 @@ def test_a_second_grant_serves_when_the_first_is_used_up(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:
     enable()
-    narrow = grant(ECHO, calls_limit=1, window_s=31_536_000)
-    wide = grant("*", calls_limit=1, window_s=31_536_000)
+    narrow = grant(ECHO, calls_limit=1, window_s=YEAR)
+    wide = grant("*", calls_limit=1, window_s=YEAR)
 
     used = [row_of(caller.invoke(ECHO, {})).grant_id for _ in range(2)]
     third = caller.invoke(ECHO, {})

@@ -1,0 +1,194 @@
+"""Who holds how much of a budget, and what was used in the end?
+
+What a call may take at most is reserved when it is accepted, settled when it has ended, and given back when nothing ran; each
+inside the transaction of that step, so that a crash leaves either both or neither. Limits are decided by the rows that a
+conditional write wins, never by a value that was read before. Rows are locked in one order, the windows' (budget, number).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from access.budgets.lines import Demand, Line, check_budgets, line_of, refusal_of, with_windows
+from access.models import Budget, BudgetWindow, Dimension, Reservation
+from toolhub.kernel.ids import new_id
+from toolhub.kernel.prepared import prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a call has taken. None: nobody knows, or exactly what was reserved; then what was reserved counts."""
+
+    calls: int | None = 1
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    cpu_ms: int | None = None
+    money: int | None = None
+
+    def of(self, dimension: str, reserved: int) -> int:
+        if dimension == Dimension.CONCURRENCY:
+            return 0  # the place is free again
+        spent: int | None = getattr(self, dimension)
+        return reserved if spent is None else spent
+
+
+NOTHING = Spent(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, money=0)
+WHAT_WAS_RESERVED = Spent(calls=None)
+
+# The same upsert for both databases: a window is made when it is missing, and takes the amount only when it has room for it.
+# `asked` has the columns budget_id, number, amount. The limit is read here, so that one that was lowered counts.
+TAKE = """
+INSERT INTO access_budgetwindow AS w (budget_id, number, used, reserved, raised)
+SELECT asked.budget_id, asked.number, 0, asked.amount, 0
+  FROM {asked} JOIN access_budget b ON b.id = asked.budget_id
+  LEFT JOIN access_budgetwindow o ON o.budget_id = asked.budget_id AND o.number = asked.number
+ WHERE asked.amount <= b.amount + COALESCE(o.raised, 0)
+ ORDER BY asked.budget_id, asked.number
+    ON CONFLICT (budget_id, number) DO UPDATE SET reserved = w.reserved + excluded.reserved
+ WHERE w.used + w.reserved + excluded.reserved
+       <= w.raised + (SELECT b.amount FROM access_budget b WHERE b.id = excluded.budget_id)
+RETURNING id, budget_id
+"""
+RESERVE = f"""
+WITH asked AS (
+  SELECT * FROM unnest(%(reservations)s::uuid[], %(budgets)s::uuid[], %(numbers)s::bigint[], %(amounts)s::bigint[])
+    AS a(reservation_id, budget_id, number, amount)
+), won AS ({TAKE.format(asked="asked")}), kept AS (
+  INSERT INTO access_reservation (id, invocation_id, window_id, amount, created_at)
+  SELECT asked.reservation_id, %(invocation)s::uuid, won.id, asked.amount, %(now)s::timestamptz
+    FROM won JOIN asked ON asked.budget_id = won.budget_id
+)
+SELECT budget_id FROM won
+""".encode()  # noqa: S608  constants only
+TAKE_FROM_JSON = TAKE.format(
+    asked="""(SELECT json_extract(value, '$[0]') AS budget_id, json_extract(value, '$[1]') AS number,
+                     json_extract(value, '$[2]') AS amount FROM json_each(%s)) AS asked"""
+)
+SETTLE = b"""
+WITH held AS MATERIALIZED (
+  SELECT w.id, b.dimension FROM access_budgetwindow w JOIN access_budget b ON b.id = w.budget_id
+   WHERE w.id IN (SELECT window_id FROM access_reservation WHERE invocation_id = %(invocation)s::uuid AND settled IS NULL)
+   ORDER BY w.budget_id, w.number FOR NO KEY UPDATE OF w
+), done AS (
+  UPDATE access_reservation r SET settled = CASE held.dimension
+         WHEN 'calls' THEN COALESCE(%(calls)s::bigint, r.amount)
+         WHEN 'bytes_in' THEN COALESCE(%(bytes_in)s::bigint, r.amount)
+         WHEN 'bytes_out' THEN COALESCE(%(bytes_out)s::bigint, r.amount)
+         WHEN 'cpu_ms' THEN COALESCE(%(cpu_ms)s::bigint, r.amount)
+         WHEN 'money' THEN COALESCE(%(money)s::bigint, r.amount)
+         ELSE 0 END
+    FROM held WHERE r.window_id = held.id AND r.invocation_id = %(invocation)s::uuid AND r.settled IS NULL
+  RETURNING r.window_id, r.amount, r.settled
+)
+UPDATE access_budgetwindow w SET reserved = w.reserved - done.amount, used = w.used + done.settled
+  FROM done WHERE w.id = done.window_id
+RETURNING w.id
+"""
+
+
+def reserve(*, invocation_id: UUID, lines: Iterable[Line], demand: Demand, now: datetime) -> None:
+    """Hold what the call may take, in every line or in none: raises where there is no room, and the caller rolls back.
+
+    Last in the transaction that accepts the call, since the rows are contended and stay locked until it commits.
+    """
+    assert connection.in_atomic_block, "what is reserved belongs to the transaction that accepts the call"
+    wanted = [line for line in lines if demand.of(line.dimension)]
+    if not wanted:
+        return
+    taken = _take_postgresql if connection.vendor == "postgresql" else _take_sqlite
+    won = taken(invocation_id, wanted, demand, now)
+    if len(won) < len(wanted):
+        refuse([line for line in wanted if line.budget_id not in won], demand, now)
+
+
+def refuse(short: list[Line], demand: Demand, now: datetime) -> NoReturn:
+    """Say which budget had no room, as it stands now: another call has taken what the preflight saw."""
+    budgets = Budget.objects.filter(pk__in=[line.budget_id for line in short]).select_related("agent")
+    fresh = [line_of(budget, window) for budget, window in with_windows(budgets, now)]
+    check_budgets(fresh, demand, now)
+    raise refusal_of(fresh[0], demand, now)  # it was given back this very moment: the caller may try again at once
+
+
+def _take_postgresql(invocation_id: UUID, lines: list[Line], demand: Demand, now: datetime) -> set[UUID]:
+    rows = prepared(
+        RESERVE,
+        {
+            "reservations": [new_id() for _ in lines],
+            "budgets": [line.budget_id for line in lines],
+            "numbers": [line.number for line in lines],
+            "amounts": [demand.of(line.dimension) for line in lines],
+            "invocation": invocation_id,
+            "now": now,
+        },
+    )
+    return {row[0] for row in rows}
+
+
+def _take_sqlite(invocation_id: UUID, lines: list[Line], demand: Demand, now: datetime) -> set[UUID]:
+    asked = [[line.budget_id.hex, line.number, demand.of(line.dimension)] for line in lines]
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_FROM_JSON, [json.dumps(asked)])
+        windows = {budget: window for window, budget in cursor.fetchall()}
+    won = [line for line in lines if line.budget_id.hex in windows]
+    Reservation.objects.bulk_create(
+        Reservation(
+            invocation_id=invocation_id,
+            window_id=windows[line.budget_id.hex],
+            amount=demand.of(line.dimension),
+            created_at=now,
+        )
+        for line in won
+    )
+    return {line.budget_id for line in won}
+
+
+@transaction.atomic
+def settle(*, invocation_id: UUID, spent: Spent) -> int:
+    """Count what the call has taken and give back the rest. Once: a call that is settled stays as it is.
+
+    How many windows it changed. A call may have taken more than it reserved (CPU time): then it counts in full.
+    """
+    if connection.vendor != "postgresql":
+        return _settle_plainly(invocation_id, spent)
+    asked: dict[str, Any] = {
+        name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "money")
+    }
+    return len(prepared(SETTLE, asked | {"invocation": invocation_id}))
+
+
+def _settle_plainly(invocation_id: UUID, spent: Spent) -> int:
+    """For SQLite, where a transaction that writes is alone."""
+    held = Reservation.objects.filter(invocation_id=invocation_id, settled=None).select_related("window__budget")
+    for each in held:
+        took = spent.of(each.window.budget.dimension, each.amount)
+        Reservation.objects.filter(pk=each.pk).update(settled=took)
+        BudgetWindow.objects.filter(pk=each.window_id).update(
+            reserved=F("reserved") - each.amount, used=F("used") + took
+        )
+    return len(held)
+
+
+def release(*, invocation_id: UUID) -> int:
+    """Give everything back, the call too: nothing ran."""
+    return settle(invocation_id=invocation_id, spent=NOTHING)
+
+
+def open_since(before: datetime, *, limit: int) -> list[UUID]:
+    """Calls that hold something since before then, the oldest first. The sweeper knows which of them have ended."""
+    held = Reservation.objects.filter(settled=None, created_at__lt=before).order_by("created_at")
+    return list(dict.fromkeys(held.values_list("invocation_id", flat=True)[:limit]))
+
+
+def settle_lost(invocation_ids: Iterable[UUID]) -> int:
+    """Settle calls that ended, or never were, without anybody settling them: what they reserved counts as used."""
+    return sum(settle(invocation_id=each, spent=WHAT_WAS_RESERVED) > 0 for each in invocation_ids)

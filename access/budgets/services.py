@@ -1,0 +1,165 @@
+"""How is a budget set, raised once and ended?
+
+A budget is known by its scope, what it is of, its dimension and its window: setting it again changes its amount, so that
+nobody gets what was used back by setting it anew.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from access.budgets.lines import NOUNS, label_of, window_number
+from access.models import Agent, Budget, BudgetScope, BudgetWindow, Dimension, Grant, Tenant
+from evidence import services as evidence
+from evidence.kinds import Kind
+from toolhub.kernel.problems import Conflict, SchemaInvalid
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from toolhub.kernel.principal import Principal
+
+DAY_S = 24 * 60 * 60
+MAX_WINDOW_S = 366 * DAY_S
+MAX_AMOUNT = 10**15
+MAX_RATE = 1_000_000
+MAX_TOOL = 128
+
+
+def _finding(pointer: str, message: str) -> SchemaInvalid:
+    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
+
+
+def check_limit(dimension: str, amount: int, window_s: int) -> None:
+    """A limit that can be counted: a window for all but concurrency, and a rate of at least one call."""
+    if dimension not in Dimension.values:
+        raise _finding("/dimension", f"There is no dimension {dimension}. There are {', '.join(Dimension.values)}.")
+    if dimension == Dimension.CONCURRENCY and window_s:
+        raise _finding("/window_s", "Calls at the same time are counted as they are, without a window.")
+    if dimension != Dimension.CONCURRENCY and not 1 <= window_s <= MAX_WINDOW_S:
+        raise _finding("/window_s", f"A window has 1 to {MAX_WINDOW_S:,} seconds.")
+    if not 0 <= amount <= MAX_AMOUNT:
+        raise _finding("/amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
+    if dimension == Dimension.RATE and not 1 <= amount <= MAX_RATE:
+        raise _finding(
+            "/amount", f"A rate is of 1 to {MAX_RATE:,} calls a window. To allow none, use a budget of calls."
+        )
+
+
+def check_names_its_scope(scope: str, *, agent: Agent | None, tool: str, grant: Grant | None) -> None:
+    if scope not in BudgetScope.values:
+        raise _finding("/scope", "A budget is for the tenant, an agent, a tool or a grant.")
+    given = {"agent": agent is not None, "tool": bool(tool), "grant": grant is not None}
+    wanted = "tool" if scope == BudgetScope.MANIFEST else scope
+    for name, there in given.items():
+        if there != (name == wanted):
+            raise _finding(
+                f"/{name}", f"Name the {name}." if name == wanted else f"A budget for the {scope} names no {name}."
+            )
+
+
+@transaction.atomic
+def set_budget(
+    *,
+    scope: str,
+    dimension: str,
+    amount: int,
+    by: Principal,
+    window_s: int = DAY_S,
+    agent_id: UUID | None = None,
+    tool: str = "",
+    grant_id: UUID | None = None,
+    reason: str = "",
+) -> Budget:
+    """Allow at most ``amount`` in each window; changes the amount of a budget that is there already."""
+    # Two who set the same budget at once come one after the other. Calls refer to the tenant, and are not held up.
+    Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
+    agent = Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id) if agent_id else None
+    grant = Grant.objects.get(pk=grant_id, tenant_id=by.tenant_id) if grant_id else None
+    check_limit(dimension, amount, window_s)
+    check_names_its_scope(scope, agent=agent, tool=tool, grant=grant)
+    if len(tool) > MAX_TOOL:
+        raise _finding("/tool", "No tool has so long a name.")
+    what = {"scope": scope, "agent": agent, "tool": tool, "grant": grant, "dimension": dimension, "window_s": window_s}
+    budget = Budget.objects.filter(tenant_id=by.tenant_id, ended_at=None, **what).order_by("id").first()
+    before = budget.amount if budget else None
+    if budget is None:
+        budget = Budget(tenant_id=by.tenant_id, **what)
+    elif budget.amount == amount and budget.reason == reason.strip():
+        return budget
+    budget.amount, budget.reason, budget.set_by, budget.set_at = amount, reason.strip(), by.id, datetime.now(UTC)
+    budget.save()
+    _record(budget, by=by, amount=amount, was=before, reason=budget.reason)
+    return budget
+
+
+def _record(budget: Budget, *, by: Principal, reason: str, kind: Kind = Kind.BUDGET_SET, **more: int | None) -> None:
+    evidence.record(
+        kind=kind,
+        subject=budget.wire_id,
+        actor=by,
+        tool=budget.tool,
+        data={
+            "scope": budget.scope,
+            "of": label_of(budget),
+            "dimension": budget.dimension,
+            "window_s": budget.window_s,
+            "reason": reason,
+            **more,
+        },
+    )
+
+
+def check_can_change(budget: Budget) -> None:
+    if budget.ended_at:
+        raise Conflict("This budget has ended.", remedy="Set a new one.")
+    if budget.scope == BudgetScope.MANIFEST:
+        raise Conflict(
+            "This limit is in the tool's manifest and changes with its versions.",
+            remedy="Set a budget of the tool, which holds beside it.",
+        )
+
+
+def check_can_raise(budget: Budget) -> None:
+    check_can_change(budget)
+    if budget.dimension in (Dimension.CONCURRENCY, Dimension.RATE):
+        raise Conflict(
+            f"A limit on {NOUNS[Dimension(budget.dimension)]} has no window that could be raised once.",
+            remedy="Set it to another amount.",
+        )
+
+
+@transaction.atomic
+def raise_budget_once(*, budget_id: UUID, by_amount: int, reason: str, by: Principal) -> BudgetWindow:
+    """Allow more in the window that runs now, and in no other."""
+    budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
+    check_can_raise(budget)
+    if not reason.strip():
+        raise _finding("/reason", "Say why more is needed now; the reason is kept as evidence.")
+    if not 1 <= by_amount <= MAX_AMOUNT:
+        raise _finding("/by_amount", f"Raise it by 1 to {MAX_AMOUNT:,}.")
+    number = window_number(budget.window_s, datetime.now(UTC))
+    BudgetWindow.objects.get_or_create(budget=budget, number=number)
+    window = BudgetWindow.objects.select_for_update(no_key=True).get(budget=budget, number=number)
+    if budget.amount + window.raised + by_amount > MAX_AMOUNT:
+        raise _finding("/by_amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
+    window.raised += by_amount
+    window.save(update_fields=["raised"])
+    _record(budget, by=by, reason=reason.strip(), amount=budget.amount, raised_by=by_amount, window=number)
+    return window
+
+
+@transaction.atomic
+def end_budget(*, budget_id: UUID, reason: str, by: Principal) -> Budget:
+    """Limit nothing by it any more. What was used stays on record; calls that hold some of it settle it all the same."""
+    budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
+    check_can_change(budget)
+    if not reason.strip():
+        raise _finding("/reason", "Say why the budget ends; the reason is kept as evidence.")
+    budget.ended_at, budget.ended_by = datetime.now(UTC), by.id
+    budget.save(update_fields=["ended_at", "ended_by"])
+    _record(budget, by=by, reason=reason.strip(), kind=Kind.BUDGET_ENDED, amount=budget.amount)
+    return budget
