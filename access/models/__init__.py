@@ -15,10 +15,12 @@ from access.models.people import (
     TrustedIssuer,
 )
 from access.models.policies import POLICY_TRANSITIONS, PolicyState, PolicyVersion
+from access.models.requests import REQUEST_TRANSITIONS, GrantRequest, RequestState
 
 __all__ = [
     "CONSENT_TRANSITIONS",
     "POLICY_TRANSITIONS",
+    "REQUEST_TRANSITIONS",
     "Agent",
     "AgentIdentity",
     "ApiKey",
@@ -31,12 +33,14 @@ __all__ = [
     "Delivery",
     "Dimension",
     "Grant",
+    "GrantRequest",
     "Halt",
     "Membership",
     "Notification",
     "PolicyState",
     "PolicyVersion",
     "Reach",
+    "RequestState",
     "Reservation",
     "Tenant",
     "TrustedIssuer",

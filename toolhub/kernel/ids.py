@@ -63,7 +63,7 @@ class PrefixedIdConverter:
 
 
 PREFIXES = (
-    *("ten", "agt", "key", "iss", "ntf", "dlv", "grt", "cns", "bud", "pol", "hlt"),
+    *("ten", "agt", "key", "iss", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
     *("tol", "tvn", "rev", "ins", "sec", "inv", "fct", "snp"),
 )
 
