@@ -83,6 +83,13 @@ class PolicyDenied(Problem):
     reason, code, status = "POLICY.DENY_TOOL", PlatformCode.FORBIDDEN, 403
 
 
+class SimulationStale(Problem):
+    """What this policy would change is not known."""
+
+    reason, code, status = "POLICY.SIMULATION_STALE", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
 class SelfApproval(Problem):
     """The one who asked may not decide."""
 

@@ -15,6 +15,8 @@ from access.models.people import Tenant
 from toolhub.kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from toolhub.kernel.principal import Principal
 
 
@@ -35,8 +37,15 @@ POLICY_TRANSITIONS: dict[str, frozenset[str]] = {
 
 class PolicyQuerySet(models.QuerySet["PolicyVersion"]):
     def visible_to(self, principal: Principal) -> PolicyQuerySet:
-        """The tenant's own, and the hub's, which bind it too."""
-        return self.filter(Q(tenant_id=principal.tenant_id) | Q(tenant=None))
+        """The tenant's own, and the hub's, which bind it too; those that never were in force only for owners of the hub."""
+        bound = Q(tenant=None)
+        if not principal.may("hub.manage"):
+            bound &= Q(state__in=[PolicyState.IN_FORCE, PolicyState.SUPERSEDED])
+        return self.filter(Q(tenant_id=principal.tenant_id) | bound)
+
+    def of_owner(self, tenant_id: UUID | None) -> PolicyQuerySet:
+        """A tenant's; None: the hub's."""
+        return self.filter(tenant=None) if tenant_id is None else self.filter(tenant_id=tenant_id)
 
 
 class PolicyVersion(models.Model):

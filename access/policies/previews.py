@@ -1,0 +1,105 @@
+"""What would publishing this draft change, and is what was found out still true?
+
+A preview is the simulation over past calls and the exact analysis, kept with the draft. It is bound to the draft's digest
+and to the versions that were in force, and counts no more once any of them is another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from access.models import PolicyState, PolicyVersion
+from access.policies.analysis import SILENT_DOCUMENT, Analysis, analyse
+from access.policies.compiler import BUILTIN, BUILTIN_DOCUMENT, compile_policy
+from access.policies.simulation import DEFAULT_CALLS, MAX_CALLS, simulate
+from access.policies.store import compiled_policy
+from evidence.kinds import Kind
+from evidence.models import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from uuid import UUID
+
+    from access.policies.compiler import CompiledPolicy
+    from access.policies.simulation import Row
+
+__all__ = ["DEFAULT_CALLS", "MAX_CALLS", "compared", "preview_of", "why_stale"]
+
+CHUNK = 5_000
+
+
+def in_force(tenant_id: UUID | None) -> PolicyVersion | None:
+    return PolicyVersion.objects.of_owner(tenant_id).filter(state=PolicyState.IN_FORCE).first()
+
+
+def basis_of(version: PolicyVersion) -> dict[str, str]:
+    """Digests of what a preview depends on: the draft, what it would follow, and for a tenant what binds it from above."""
+    owners = {"own": version.tenant_id} | ({} if version.tenant_id is None else {"hub": None})
+    found = {name: in_force(owner) for name, owner in owners.items()}
+    return {"draft": version.digest} | {name: row.wire_id if row else "" for name, row in found.items()}
+
+
+def why_stale(version: PolicyVersion) -> str:
+    """A sentence, or nothing when the preview may be relied on."""
+    if not version.simulation:
+        return "The impact of this draft was not previewed."
+    was, now = version.simulation.get("basis", {}), basis_of(version)
+    if was.get("draft") != now["draft"]:
+        return "The draft was changed after its impact was previewed."
+    return "" if was == now else "Another policy came into force after the impact of this draft was previewed."
+
+
+def document_before(version: PolicyVersion) -> dict[str, Any]:
+    """What the version would follow: what is in force for its owner, or what holds without it."""
+    before = in_force(version.tenant_id)
+    if before is not None:
+        document: dict[str, Any] = before.document
+        return document
+    return BUILTIN_DOCUMENT if version.tenant_id is None else SILENT_DOCUMENT
+
+
+def compared(before: dict[str, Any], after: dict[str, Any]) -> Analysis:
+    return analyse(before, after)
+
+
+def past_calls(tenant_id: UUID | None, calls: int) -> Iterator[Row]:
+    """Begin facts, newest first; of every tenant for the hub. Read in pieces, so that no cursor is held."""
+    rows = Fact.objects.filter(kind=Kind.INVOCATION_BEGAN).order_by("-id")
+    if tenant_id is not None:
+        rows = rows.filter(tenant_id=tenant_id)
+    last = None
+    while calls > 0:
+        piece = rows if last is None else rows.filter(pk__lt=last)
+        found = list(piece.values_list("pk", "invocation_id", "tenant_id", "leaf")[: min(calls, CHUNK)])
+        if not found:
+            return
+        for _, invocation, tenant, leaf in found:
+            yield invocation, tenant, leaf
+        last, calls = found[-1][0], calls - len(found)
+
+
+def layers_with(draft: CompiledPolicy, tenant_id: UUID | None) -> dict[UUID, Sequence[CompiledPolicy]] | None:
+    """For a draft of the hub: each tenant's layers that has a policy of its own in force."""
+    if tenant_id is not None:
+        return None
+    rows = PolicyVersion.objects.filter(state=PolicyState.IN_FORCE, tenant__isnull=False)
+    return {owner: (draft, compiled_policy(pk)) for pk, owner in rows.values_list("pk", "tenant_id") if owner}
+
+
+def preview_of(version: PolicyVersion, *, calls: int) -> dict[str, Any]:
+    """The simulation over the last calls and the analysis, as they are kept with the draft."""
+    basis = basis_of(version)
+    draft = compile_policy(version.document, version.label, version.digest)
+    above = in_force(None) if version.tenant_id is not None else None
+    hub = compiled_policy(above.pk) if above else BUILTIN
+    others = layers_with(draft, version.tenant_id)
+    own: Sequence[CompiledPolicy] = (hub, draft) if others is None else (draft,)
+    done = simulate(
+        past_calls(version.tenant_id, calls), lambda tenant: own if others is None else others.get(tenant, own)
+    )
+    analysis = compared(document_before(version), version.document)
+    return done.to_json() | {
+        "basis": basis,
+        "asked": calls,
+        "analysis": analysis.to_json() | {"summary": analysis.summary()},
+    }
