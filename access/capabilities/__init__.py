@@ -1,0 +1,24 @@
+"""What may a run reach: Grant ∩ Manifest ∩ Policy?
+
+:class:`Capabilities` is the value, with ``&`` and ``<=``. :func:`explain` says who dropped what; :func:`effective` does both for a
+call. Pure: nothing here reads a database or a setting.
+"""
+
+from access.capabilities.algebra import BOTTOM, TOP, Capabilities, meet_cached
+from access.capabilities.explaining import bound_of_allow_lists, effective, explain, lacking
+from access.capabilities.wire import BROWSER_ACTIONS, CEILINGS, DOMAINS, FILE_ACTIONS
+
+__all__ = [
+    "BOTTOM",
+    "BROWSER_ACTIONS",
+    "CEILINGS",
+    "DOMAINS",
+    "FILE_ACTIONS",
+    "TOP",
+    "Capabilities",
+    "bound_of_allow_lists",
+    "effective",
+    "explain",
+    "lacking",
+    "meet_cached",
+]
