@@ -47,7 +47,9 @@ def test_of_200_calls_at_once_against_a_budget_for_50_exactly_50_go_through(
     callers, allowed = 200, 50
 
     answers = at_once(
-        callers, lambda number: caller.invoke(ECHO, {"text": str(number)}, headers={"Prefer": "respond-async"})
+        callers,
+        lambda number: caller.invoke(ECHO, {"text": str(number)}, headers={"Prefer": "respond-async"}),
+        connections=40,
     )
 
     refused = callers - allowed
