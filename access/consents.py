@@ -262,6 +262,13 @@ def revoke_consents(*, consent_ids: Sequence[UUID], reason: str, by: Principal) 
 # Using, running out.
 
 
+def is_still_given(consent_id: UUID) -> bool:
+    """Whether the consent that let a call begin was not taken back since. One that the call has used up is not."""
+    now = timezone.now()
+    rows = Consent.objects.filter(pk=consent_id)
+    return rows.valid(now).exists() or rows.filter(state=ConsentState.USED).exists()
+
+
 def find_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent | None:
     """The consent that holds longest now, if there is one."""
     valid = Consent.objects.valid(timezone.now()).filter(agent_id=agent_id, tool=tool, versions=versions)

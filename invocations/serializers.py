@@ -44,6 +44,25 @@ class InvokeSerializer(StrictSerializer):
     dry_run = serializers.BooleanField(required=False, default=False)
     idempotency_key = serializers.CharField(max_length=255, required=False, default="", allow_blank=True)
     trace = TraceSerializer(required=False)
+    on_consent = serializers.ChoiceField(
+        choices=["refuse", "ask", "hold"],
+        required=False,
+        default="refuse",
+        help_text="When a person must agree first: refuse the call; refuse it and ask for the consent; or ask and hold the "
+        "call, which goes ahead once somebody has agreed.",
+    )
+    purpose = serializers.CharField(
+        max_length=500,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="What the call is for, for the person who decides. Needed with `ask` and `hold`.",
+    )
+
+    def validate(self, data: dict[str, Any]) -> dict[str, Any]:
+        if data["on_consent"] != "refuse" and not data["purpose"].strip():
+            raise serializers.ValidationError({"purpose": "Say what the call is for; the person who decides reads it."})
+        return data
 
     def validate_arguments(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -80,6 +99,8 @@ class InvokeSerializer(StrictSerializer):
             dry_run=data["dry_run"],
             idempotency_key=key,
             trace=dict(data.get("trace", {})),
+            on_consent=data["on_consent"],
+            purpose=data["purpose"].strip(),
         )
 
 

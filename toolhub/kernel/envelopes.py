@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestEnvelope:
-    """SPEC-1. ``user_id`` is whom the actor acts for; ``trace`` holds W3C ids."""
+    """SPEC-1. ``user_id`` is whom the actor acts for; ``trace`` holds W3C ids.
+
+    ``on_consent`` says what to do when a person must agree first, and ``purpose`` what for.
+    """
 
     request_id: str
     actor: dict[str, str]
@@ -30,6 +33,8 @@ class RequestEnvelope:
     dry_run: bool = False
     idempotency_key: str = ""
     trace: dict[str, str] = field(default_factory=dict)
+    on_consent: str = "refuse"
+    purpose: str = ""
 
     def context(self) -> dict[str, Any]:
         """What is kept of it with the invocation, and what the tool may know."""
