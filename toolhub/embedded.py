@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from access import deliveries
 from invocations import sweeper
 from invocations.sandbox.current import current_sandbox
 from toolhub.celery import app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 log = logging.getLogger("toolhub.embedded")
 READY_WITHIN_S = 30
@@ -45,9 +47,10 @@ def worker_thread() -> Iterator[None]:
 
 
 @contextmanager
-def sweeper_thread() -> Iterator[None]:
+def loop_thread(name: str, loop: Callable[[threading.Event], None]) -> Iterator[None]:
+    """A loop that runs while the block does."""
     stop = threading.Event()
-    thread = threading.Thread(target=sweeper.run, args=(stop,), name="sweeper", daemon=True)
+    thread = threading.Thread(target=loop, args=(stop,), name=name, daemon=True)
     thread.start()
     try:
         yield
@@ -56,10 +59,19 @@ def sweeper_thread() -> Iterator[None]:
         thread.join(timeout=READY_WITHIN_S)
 
 
+def sweeper_thread() -> AbstractContextManager[None]:
+    return loop_thread("sweeper", sweeper.run)
+
+
+def sender_thread() -> AbstractContextManager[None]:
+    """What sends messages to people; apart from the sweeper, which waits for nobody."""
+    return loop_thread("sender", deliveries.run)
+
+
 @contextmanager
 def all_parts() -> Iterator[None]:
-    """Worker and sweeper; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with sweeper_thread(), worker_thread():
+    """Worker, sweeper and sender; at the end the boxes go first, so that running calls end instead of being waited for."""
+    with sender_thread(), sweeper_thread(), worker_thread():
         try:
             yield
         finally:

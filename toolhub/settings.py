@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 from csp.constants import NONE, SELF
@@ -67,6 +68,20 @@ TOOLHUB_TENANT_NAME = env("TOOLHUB_TENANT_NAME", "Main")
 # Agents' tokens, and whom the hub asks by itself (identity providers, webhooks).
 TOOLHUB_TOKEN_LIFETIME_S = env_int("TOOLHUB_TOKEN_LIFETIME_S", 3600)  # longest life of an identity provider's token
 TOOLHUB_OUTBOUND_NETWORKS = env("TOOLHUB_OUTBOUND_NETWORKS").split(",")  # private networks that may be asked, too
+
+# Mail: smtp://user:password@host:587 (STARTTLS), smtps://… (TLS), smtp+plain://… (neither, for a relay on this host).
+TOOLHUB_EMAIL_URL = env("TOOLHUB_EMAIL_URL")
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env("TOOLHUB_EMAIL_FROM", "toolhub@localhost")
+_mail = urlsplit(TOOLHUB_EMAIL_URL)
+if TOOLHUB_EMAIL_URL and (_mail.scheme not in ("smtp", "smtps", "smtp+plain") or not _mail.hostname):
+    raise ImproperlyConfigured("TOOLHUB_EMAIL_URL is smtp://user:password@host:port, smtps://… or smtp+plain://….")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if TOOLHUB_EMAIL_URL else 'dummy'}.EmailBackend"
+EMAIL_HOST, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = (
+    unquote(part or "") for part in (_mail.hostname, _mail.username, _mail.password)
+)
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.scheme == "smtp", _mail.scheme == "smtps"
+EMAIL_PORT = _mail.port or {"smtp": 587, "smtps": 465}.get(_mail.scheme, 25)
+EMAIL_TIMEOUT = 10
 DEBUG = False
 ALLOWED_HOSTS = env("TOOLHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
 CSRF_TRUSTED_ORIGINS = [origin for origin in env("TOOLHUB_TRUSTED_ORIGINS").split(",") if origin]
@@ -74,9 +89,13 @@ CSRF_TRUSTED_ORIGINS = [origin for origin in env("TOOLHUB_TRUSTED_ORIGINS").spli
 # How long things may take, and how big they may be.
 TOOLHUB_LEASE_S = env_int("TOOLHUB_LEASE_S", 15)  # a worker that has not renewed its lease for so long is lost
 TOOLHUB_QUEUE_WAIT_S = env_int("TOOLHUB_QUEUE_WAIT_S", 20)  # a call that nobody started after so long is timed out
+TOOLHUB_HOLD_S = env_int("TOOLHUB_HOLD_S", 24 * 60 * 60)  # a call that waits so long for a person has expired
 TOOLHUB_SYNC_WAIT_S = env_int("TOOLHUB_SYNC_WAIT_S", 50)  # longest wait of a caller; common clients give up at 60 s
 TOOLHUB_SWEEP_INTERVAL_S = env_int("TOOLHUB_SWEEP_INTERVAL_S", 1)
 TOOLHUB_WORKER_CONCURRENCY = env_int("TOOLHUB_WORKER_CONCURRENCY", 4)
+# How often failures may come in a minute before they are answered 429; 0: as often as they like.
+TOOLHUB_RATE_FAILED_KEYS = env_int("TOOLHUB_RATE_FAILED_KEYS", 120)  # requests of one address without a valid key
+TOOLHUB_RATE_REFUSED_CALLS = env_int("TOOLHUB_RATE_REFUSED_CALLS", 120)  # refused calls of one agent
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 # The sandbox. `docker` runs tools in containers; `fake` is for tests without an engine and runs them in plain processes.

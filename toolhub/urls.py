@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView
 
+from access import agents_api, oauth
 from access import api as access_api
 from invocations import api as invocations_api
 from registry import api as registry_api
@@ -35,6 +36,14 @@ api = [
     path("consents/<cns:consent_id>", access_api.ConsentView.as_view(), name="api_consent"),
     path("grants", access_api.GrantListView.as_view(), name="api_grants"),
     path("grants/<grt:grant_id>/revoke", access_api.GrantRevokeView.as_view(), name="api_grant_revoke"),
+    path("agents", agents_api.AgentListView.as_view(), name="api_agents"),
+    path("agents/<agt:agent_id>", agents_api.AgentView.as_view(), name="api_agent"),
+    path("agents/<agt:agent_id>/disable", agents_api.AgentDisableView.as_view(), name="api_agent_disable"),
+    path("agents/<agt:agent_id>/enable", agents_api.AgentEnableView.as_view(), name="api_agent_enable"),
+    path("agents/<agt:agent_id>/keys", agents_api.KeyListView.as_view(), name="api_keys"),
+    path("keys/<key:key_id>/rotate", agents_api.KeyRotateView.as_view(), name="api_key_rotate"),
+    path("keys/<key:key_id>/revoke", agents_api.KeyRevokeView.as_view(), name="api_key_revoke"),
+    path("oauth/token", oauth.token, name="api_oauth_token"),
     path("manifest-schema", registry_api.manifest_schema_view, name="api_manifest_schema"),
     path("errors", catalogue.errors, name="api_errors"),
     path("errors/<str:reason>", catalogue.error, name="api_error"),
@@ -53,6 +62,8 @@ urlpatterns = [
     path("language", console.language, name="set_language"),
     path("docs/api", console.api_reference, name="api_reference"),
     path("healthz", health.alive, name="healthz"),
+    path(".well-known/oauth-protected-resource", oauth.protected_resource, name="oauth_protected_resource"),
+    path(".well-known/oauth-authorization-server", oauth.authorization_server, name="oauth_authorization_server"),
     path("readyz", health.ready, name="readyz"),
     path("api/v1/", include(api)),
 ]

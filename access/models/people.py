@@ -120,6 +120,9 @@ class TrustedIssuer(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "issuer"], name="trusted_issuer_once"),
+            models.UniqueConstraint(  # a token leads to one tenant
+                fields=["issuer", "audience"], condition=Q(disabled_at=None), name="trusted_issuer_audience_of_one_tenant"
+            ),
             models.CheckConstraint(
                 condition=~Q(jwks_url="", jwks=None), name="trusted_issuer_has_keys_or_says_where_they_are"
             ),

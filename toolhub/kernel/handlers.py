@@ -10,6 +10,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.exceptions import (
     BadRequest,
     ObjectDoesNotExist,
@@ -130,7 +131,9 @@ def respond(request: HttpRequest, problem: Problem, *, envelope: ResponseEnvelop
     if problem.retry_after is not None:
         response.headers["Retry-After"] = str(problem.retry_after)
     if problem.status == 401:
-        response.headers["WWW-Authenticate"] = 'Bearer realm="toolhub"'
+        metadata = f"{settings.TOOLHUB_PUBLIC_URL}/.well-known/oauth-protected-resource"
+        wrong = ', error="invalid_token"' if request.headers.get("Authorization") else ""
+        response.headers["WWW-Authenticate"] = f'Bearer realm="toolhub"{wrong}, resource_metadata="{metadata}"'
     return response
 
 

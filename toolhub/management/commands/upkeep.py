@@ -8,21 +8,24 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from access import deliveries
 from invocations import sweeper
+from toolhub.embedded import sender_thread
 
 
 class Command(BaseCommand):
-    help = "Run the sweeper: unsent messages, calls nobody picked up, leases that ran out, boxes nobody owns."
+    help = "Run the sweeper: unsent messages, calls nobody picked up, leases that ran out, boxes nobody owns; send messages."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--once", action="store_true", help="one pass, then print what was done")
 
     def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
         if once:
-            for name, count in sweeper.sweep().items():
+            for name, count in {**sweeper.sweep(), "delivered": deliveries.send_due()}.items():
                 self.stdout.write(f"{name}: {count}")
             return
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        sweeper.run(stop)
+        with sender_thread():
+            sweeper.run(stop)

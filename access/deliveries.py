@@ -1,0 +1,158 @@
+"""How do messages leave the hub?
+
+A loop of its own beside the sweeper, in any number of processes: each due message is claimed with a compare-and-set, sent with
+nothing of the database held, and its outcome written down. What fails is tried again with growing pauses, and in the end
+given up. A message may arrive twice, never changed: receivers know it by its id.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import DatabaseError, close_old_connections
+from django.db.models import F
+from django.utils import timezone, translation
+
+from access.models import Delivery, Notification
+from access.notifications import EVENTS
+from evidence.keystore import keystore
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.ids import encode
+from toolhub.kernel.outbound import Failed, Refused, ask
+from toolhub.kernel.problems import Problem
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+log = logging.getLogger("toolhub.deliveries")
+BATCH = 20
+EVERY_S = 2.0
+CLAIMED_FOR = timedelta(minutes=2)  # a sender that died leaves its message to others after so long
+PAUSES = tuple(timedelta(seconds=s) for s in (10, 60, 300, 1800, 7200, 21600, 43200))
+MAX_ERROR = 300
+
+
+def send_due(*, limit: int = BATCH) -> int:
+    """Send what is due; returns how many arrived."""
+    now = timezone.now()
+    due = list(Delivery.objects.filter(next_attempt_at__lte=now).order_by("next_attempt_at")[:limit])
+    return sum(_send_one(row) for row in due if _claim(row))
+
+
+def _claim(row: Delivery) -> bool:
+    until = timezone.now() + CLAIMED_FOR
+    mine = Delivery.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at)
+    return bool(mine.update(next_attempt_at=until, attempts=F("attempts") + 1))
+
+
+def _send_one(row: Delivery) -> bool:
+    row = Delivery.objects.select_related("notification").get(pk=row.pk)
+    channel = row.notification
+    if channel.disabled_at is not None:
+        _settle(row, error="The channel was ended.", final=True)
+        return False
+    try:
+        SENDERS[channel.channel](channel, row)
+    except Refused as refused:
+        _settle(row, error=str(refused), final=True)  # asking again would change nothing
+    except (Failed, Problem, OSError) as failed:
+        _settle(row, error=str(failed) or type(failed).__name__)
+    else:
+        _settle(row)
+        return True
+    return False
+
+
+def _settle(row: Delivery, *, error: str = "", final: bool = False) -> None:
+    now = timezone.now()
+    pause = PAUSES[row.attempts - 1] if row.attempts <= len(PAUSES) else None
+    changes = {
+        "delivered_at": None if error else now,
+        "next_attempt_at": now + pause if error and pause and not final else None,
+        "last_error": error[:MAX_ERROR],
+    }
+    Delivery.objects.filter(pk=row.pk, attempts=row.attempts).update(**changes)
+    if error:
+        log.warning("%s was not delivered: %s", row.wire_id, error)
+
+
+def link_of(row: Delivery) -> str:
+    return f"{settings.TOOLHUB_PUBLIC_URL}{row.body.get('url', '/')}"
+
+
+def mail_of(row: Delivery) -> EmailMessage:
+    """What people read: what happened, the names that it concerns, and where to look. In the hub's own language."""
+    with translation.override(settings.LANGUAGE_CODE):
+        title = str(EVENTS.get(row.event, row.event))
+        names = [f"{name}: {value}" for name, value in sorted(row.body.items()) if name != "url"]
+    lines = [f"{title}.", "", *names, link_of(row), "", f"{row.event} · {row.subject} · {row.wire_id}"]
+    return EmailMessage(
+        subject=f"[toolhub] {title}",
+        body="\n".join(lines),
+        to=[row.notification.target],
+        headers={"Auto-Submitted": "auto-generated"},
+    )
+
+
+def _mail(channel: Notification, row: Delivery) -> None:
+    del channel
+    if not settings.TOOLHUB_EMAIL_URL:
+        raise Failed("This hub has no mail server: TOOLHUB_EMAIL_URL is not set.")
+    release_connection()
+    mail_of(row).send()
+
+
+def signature(secret: bytes, *, id: str, timestamp: str, body: bytes) -> str:
+    """Standard Webhooks, version 1."""
+    signed = b".".join((id.encode(), timestamp.encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+
+
+def _post(channel: Notification, row: Delivery) -> None:
+    secret = keystore().unwrap(channel.secret_key_id, bytes(channel.secret), context=channel.tenant_id.bytes)
+    data = row.body | {"subject": row.subject, "tenant": encode("ten", channel.tenant_id), "url": link_of(row)}
+    body = json.dumps({"type": row.event, "timestamp": row.created_at.isoformat(), "data": data}).encode()
+    timestamp = str(int(time.time()))
+    release_connection()
+    ask(
+        channel.target,
+        method="POST",
+        body=body,
+        headers={
+            "Content-Type": "application/json",
+            "webhook-id": row.wire_id,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": signature(secret, id=row.wire_id, timestamp=timestamp, body=body),
+        },
+    )
+
+
+SENDERS: dict[str, Callable[[Notification, Delivery], None]] = {
+    Notification.Channel.EMAIL: _mail,
+    Notification.Channel.WEBHOOK: _post,
+}
+
+
+def run(stop: threading.Event) -> None:
+    """Send until told to stop. What goes wrong is logged and tried again with the next pass."""
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            send_due()
+        except DatabaseError as error:
+            log.warning("Messages were not sent and are tried again: %s", error)
+        except Exception:
+            log.exception("Messages were not sent and are tried again")
+        finally:
+            release_connection()
+        stop.wait(EVERY_S)
