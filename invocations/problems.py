@@ -30,6 +30,13 @@ class ResourceExceeded(Problem):
     reason, code, status = "SANDBOX.RESOURCE_EXCEEDED", PlatformCode.UPSTREAM_ERROR, 502
 
 
+class SecretLeak(Problem):
+    """The tool gave a secret away, so its result was withheld."""
+
+    reason, code, status = "SANDBOX.SECRET_LEAK", PlatformCode.COMPLIANCE_BLOCKED, 502
+    retryable = Retryable.AFTER_ACTION
+
+
 class OutcomeUnknown(Problem):
     """The run was interrupted; whether the tool had its effect is unknown."""
 

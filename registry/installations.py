@@ -16,7 +16,9 @@ from registry import setup
 from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState, Secret, Tool, ToolState
 from registry.problems import NotInstalled, UnknownTool
 from registry.resolution import is_usable, resolve_version, witness
+from registry.secrets import open_secrets
 from toolhub.kernel.problems import Conflict, SchemaInvalid
+from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,7 @@ __all__ = [
     "remove_installation",
     "resolve_version",
     "resume_installation",
+    "settings_for_run",
 ]
 MAX_REASON = 500
 FIELDS = ("pin", "config", "hosts", "paths", "secrets")
@@ -186,8 +189,9 @@ def install_tool(
 ) -> Installation:
     """Give this tenant its own instance of a tool that it publishes, or that somebody shares."""
     reason = checked_reason(reason)
-    found = find_publishable(name, publisher=publisher, by=by)
-    tool = Tool.objects.select_for_update(of=("self",)).select_related("current").get(pk=found.pk)
+    with hub_wide():  # a tenant does not see the others' names, and locks no row of theirs
+        found = find_publishable(name, publisher=publisher, by=by)
+        tool = Tool.objects.select_for_update(of=("self",)).select_related("current").get(pk=found.pk)
     if tool.state in (ToolState.REGISTERED, ToolState.DEPRECATED):
         raise Conflict(
             f"{tool.name} is {tool.state}; it cannot be installed.",
@@ -243,6 +247,25 @@ def configure_installation(*, name: str, values: Setup, reason: str, by: Princip
     row.save(update_fields=[*FIELDS, "version", "config_digest", "reason", "changed_by", "changed_at"])
     _witness(row, "configured", reason=reason, by=by)
     return row
+
+
+def settings_for_run(*, tenant_id: UUID, name: str, version: ToolVersion) -> tuple[dict[str, Any], dict[str, str]]:
+    """The configuration and the opened secrets of one run of this version; for the worker, right before it."""
+    row = Installation.objects.filter(tenant_id=tenant_id, name=name).exclude(state=InstallationState.REMOVED).first()
+    if row is None:
+        raise NotInstalled(f"{name} was removed while the call waited.", remedy="Ask an operator to install it again.")
+    manifest = version.view
+    opened = open_secrets(row, manifest)
+    lacking = setup.missing_setup(
+        manifest,
+        config_digest=setup.config_digest_of(row.config, manifest),
+        secrets=row.secrets,
+        present=[row.secrets[each] for each in opened],
+    )
+    problem = setup.not_configured(name, lacking)
+    if problem is not None:
+        raise problem
+    return row.config, opened
 
 
 def check_can_become(installation: Installation, to: InstallationState) -> None:

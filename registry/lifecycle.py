@@ -25,6 +25,7 @@ from registry.resolution import (
     settle_pins,
 )
 from toolhub.kernel.problems import Conflict, SchemaInvalid
+from toolhub.kernel.tenancy import hub_wide
 from unitools import semver
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _move(tool: Tool, to: ToolState, kind: Kind, *, reason: str, by: Principal, 
     return tool
 
 
+@hub_wide()
 def is_staged_apart(tool: Tool) -> bool:
     """Whether somebody without a pin has another version than the current one."""
     rows = Installation.objects.filter(tool=tool, pin="").exclude(state=InstallationState.REMOVED)
@@ -163,16 +165,8 @@ def stage_version(*, version_id: UUID, tenants: Iterable[str], reason: str, by: 
             remedy="Enable the tool first.",
         )
     wanted = sorted(set(tenants))
-    rows = (
-        Installation.objects.select_for_update(of=("self",))
-        .select_related("tenant", "version")
-        .filter(tool=version.tool, tenant__slug__in=wanted)
-        .exclude(state=InstallationState.REMOVED)
-    )
-    found = {row.tenant.slug: row for row in rows}
-    _check_can_stage(wanted, found, version)
-    why = f"{version.version} was staged: {reason}"
-    moved = [row for row in found.values() if move_installation(row, version, why=why, by=by)]
+    with hub_wide():
+        moved = _stage(version, wanted, why=f"{version.version} was staged: {reason}", by=by)
     evidence.record(
         kind=Kind.VERSION_STAGED,
         subject=version.tool.urn,
@@ -184,6 +178,18 @@ def stage_version(*, version_id: UUID, tenants: Iterable[str], reason: str, by: 
 
 
 MAX_STAGED = 100
+
+
+def _stage(version: ToolVersion, wanted: list[str], *, why: str, by: Principal) -> list[Installation]:
+    rows = (
+        Installation.objects.select_for_update(of=("self",))
+        .select_related("tenant", "version")
+        .filter(tool=version.tool, tenant__slug__in=wanted)
+        .exclude(state=InstallationState.REMOVED)
+    )
+    found = {row.tenant.slug: row for row in rows}
+    _check_can_stage(wanted, found, version)
+    return [row for row in found.values() if move_installation(row, version, why=why, by=by)]
 
 
 def _check_can_stage(wanted: list[str], found: dict[str, Installation], version: ToolVersion) -> None:

@@ -15,6 +15,7 @@ from evidence.kinds import Kind
 from registry.models import Installation, InstallationState, VersionState
 from registry.setup import config_digest_of
 from toolhub.kernel.principal import Principal
+from toolhub.kernel.tenancy import hub_wide
 from unitools import semver
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def _installed(tool: Tool) -> Iterable[Installation]:
     return rows.exclude(state=InstallationState.REMOVED).order_by("pk")
 
 
+@hub_wide()
 def follow_current(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
     """The tool has another current version: whoever has no pin gets it. Gives those that moved."""
     version = resolve_version(tool, "")
@@ -87,6 +89,7 @@ def follow_current(tool: Tool, *, why: str, by: Principal) -> list[Installation]
     return [row for row in rows if version and move_installation(row, version, why=why, by=by)]
 
 
+@hub_wide()
 def settle_pins(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
     """Another version has become usable: whoever's pin it is within gets it."""
     moved = []
@@ -97,6 +100,7 @@ def settle_pins(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
     return moved
 
 
+@hub_wide()
 def leave_version(version: ToolVersion, *, why: str, by: Principal) -> tuple[list[Installation], list[Installation]]:
     """This version is not usable any more: who moved away from it, and who cannot."""
     moved, stuck = [], []

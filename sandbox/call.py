@@ -34,7 +34,7 @@ def serve_one(end: socket.socket) -> NoReturn:
         _, descriptors, _, _ = socket.recv_fds(end, 16, 4)
         work, *pipes = descriptors
         with os.fdopen(work, "rb") as file:
-            head, (arguments, *contents) = protocol.unpack(file.read())
+            head, (arguments, settings, *contents) = protocol.unpack(file.read())
         write_package(head["files"], contents, PACKAGE)
         del contents
         end = _keep_only(pipes, end)
@@ -47,7 +47,7 @@ def serve_one(end: socket.socket) -> NoReturn:
         os._exit(1)
     try:
         hints.watch()
-        report = answer(head, arguments, hints, loaded=lambda: write_all(_REPORT_FD, protocol.LOADED))
+        report = answer(head, arguments, settings, hints, loaded=lambda: write_all(_REPORT_FD, protocol.LOADED))
         write_all(_REPORT_FD, report)
     finally:
         os._exit(0)
@@ -114,7 +114,9 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def answer(head: dict[str, Any], arguments: bytes, hints: Hints, *, loaded: Callable[[], None]) -> bytes:
+def answer(
+    head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints, *, loaded: Callable[[], None]
+) -> bytes:
     """Load the tool, call it, and put what came of it into the bytes of a report."""
     streams = (sys.stdout, sys.stderr)
     for stream in streams:
@@ -123,7 +125,7 @@ def answer(head: dict[str, Any], arguments: bytes, hints: Hints, *, loaded: Call
     value = b""
     error: dict[str, Any] = {}
     try:
-        with runtime.running(runtime.Call.from_json(head["context"])) as said:
+        with runtime.running(runtime.Call.from_json(head["context"] | json.loads(settings))) as said:
             entry = getattr(importlib.import_module(head["module"]), head["entry"])
             loaded()
             returned = entry(**json.loads(arguments))

@@ -26,7 +26,7 @@ except ImportError:  # pragma: no cover - another Python implementation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-VERSION = 2  # an image and a hub of different sources do not misunderstand each other, they part
+VERSION = 3  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
 MAX_FRAME_BYTES = 24 * 1024 * 1024  # a package of 16 MiB and its arguments, with room
 

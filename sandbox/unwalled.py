@@ -22,7 +22,7 @@ def serve(folder: str) -> NoReturn:
     """Run the call that is on stdin, inside ``folder``; the environment names the descriptor for the report."""
     report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
     try:
-        head, (arguments, *contents) = protocol.unpack(sys.stdin.buffer.read())
+        head, (arguments, settings, *contents) = protocol.unpack(sys.stdin.buffer.read())
         empty = os.open("/dev/null", os.O_RDONLY)
         os.dup2(empty, 0)
         os.close(empty)
@@ -42,7 +42,9 @@ def serve(folder: str) -> NoReturn:
         interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(entry for entry in sys.path if entry)}
         hints = Hints(readable=(*READABLE, str(place), *interpreter), writable=(str(work), "/dev/null"), refuse=True)
         hints.watch()
-        report = call.answer(head, arguments, hints, loaded=lambda: call.write_all(report_fd, protocol.LOADED))
+        report = call.answer(
+            head, arguments, settings, hints, loaded=lambda: call.write_all(report_fd, protocol.LOADED)
+        )
         call.write_all(report_fd, report)
     finally:
         os._exit(0)

@@ -56,6 +56,15 @@ class Caller:
     def get(self, path: str, **headers: str) -> Any:
         return Client().get(f"/api/v1{path}", headers=self.headers() | headers)
 
+    def put(self, path: str, body: Any) -> Any:
+        return Client().put(f"/api/v1{path}", body, content_type="application/json", headers=self.headers())
+
+    def patch(self, path: str, body: Any) -> Any:
+        return Client().patch(f"/api/v1{path}", body, content_type="application/json", headers=self.headers())
+
+    def delete(self, path: str) -> Any:
+        return Client().delete(f"/api/v1{path}", headers=self.headers())
+
     def invoke(self, tool: str, arguments: Any, headers: dict[str, str] | None = None, **envelope: Any) -> Any:
         body = {
             "request_id": "test-request-1",

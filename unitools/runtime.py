@@ -13,6 +13,10 @@ answer is a catalogued "no", and records what its answer rests on::
         if quantity > stock: raise runtime.OutOfStock("Only 3 left.", sku=sku, available=3)
         return {...}
 
+What each tenant set for its own installation of the tool is in :func:`config`; the values that it keeps in the hub are in
+:func:`secret`, under the names that the manifest gives them. A secret that leaves the tool, in its result, its messages or
+its output, fails the call.
+
 Errors::
 
     DomainError
@@ -52,8 +56,10 @@ __all__ = [
     "Report",
     "Source",
     "UpstreamError",
+    "config",
     "current_call",
     "running",
+    "secret",
     "set_ttl",
     "used_source",
     "warn",
@@ -120,6 +126,8 @@ class Call:
     dry_run: bool = False
     idempotency_key: str | None = None
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    config: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Call:
@@ -180,6 +188,19 @@ def _state() -> tuple[Call, Report]:
 
 def current_call() -> Call:
     return _state()[0]
+
+
+def config() -> dict[str, Any]:
+    """What the tenant set for its installation of this tool; valid against the manifest's ``config_schema``."""
+    return current_call().config
+
+
+def secret(name: str) -> str:
+    """The value that the tenant keeps for this tool under the manifest's ``name``; ``LookupError`` when it keeps none."""
+    found = current_call().secrets.get(name)
+    if found is None:
+        raise LookupError(f"This installation has no secret {name}.")
+    return found
 
 
 def used_source(type: str, *, name: str, version: str) -> None:

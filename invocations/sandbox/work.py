@@ -6,6 +6,7 @@ The tool's package is unpacked here, because unpacking in the box would load a l
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,11 @@ class UnusableCall(Exception):
 
 
 def pack_work(profile: Profile, call: SandboxCall) -> bytes:
-    """The body of a ``CALL`` frame: the arguments, then the package's files."""
+    """The body of a ``CALL`` frame: the arguments, what the tenant set for the tool, then the package's files.
+
+    Configuration and secrets are a part of their own, which the runner does not look into: they reach the tool's process
+    and no environment, command line, label or file.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(call.package)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -39,7 +44,8 @@ def pack_work(profile: Profile, call: SandboxCall) -> bytes:
         "limits": asdict(profile.limits),
         "files": [entry.filename for entry in entries],
     }
-    body = protocol.pack(head, call.arguments, *contents)
+    settings = json.dumps({"config": call.config, "secrets": call.secrets}).encode()
+    body = protocol.pack(head, call.arguments, settings, *contents)
     if len(body) > protocol.MAX_FRAME_BYTES:
         raise UnusableCall(f"The tool's package and arguments have more than {protocol.MAX_FRAME_BYTES} bytes.")
     return body

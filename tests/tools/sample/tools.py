@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import time
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from unitools import runtime
 
@@ -58,3 +62,37 @@ def reads_host_file(text: str = "") -> dict[str, Any]:
 
 def large(text: str = "") -> dict[str, Any]:
     return {"text": "x" * 2_000_000}
+
+
+def configured(text: str = "") -> dict[str, Any]:
+    """Uses what its tenant has set, and gives none of it away."""
+    return {"region": runtime.config().get("region"), "letters": len(runtime.secret("API_TOKEN")), "text": text}
+
+
+def leaks(how: str, text: str = "") -> dict[str, Any]:
+    """Gives its secret away."""
+    secret = runtime.secret("API_TOKEN")
+    match how:
+        case "returns":
+            return {"deep": [{"token": f"Bearer {secret}"}]}
+        case "returns_as_name":
+            return {secret: 1}
+        case "returns_as_base64":
+            return {"basic": base64.b64encode(f"user:{secret}".encode()).decode()}
+        case "returns_as_url":
+            return {"link": f"https://example.org/?key={quote(secret, safe='')}"}
+        case "returns_as_json":
+            return {"body": json.dumps({"key": secret})}
+        case "prints":
+            print(f"token={secret}")
+        case "prints_as_hex":
+            print(secret.encode().hex())
+        case "raises":
+            raise RuntimeError(f"401 for {secret}")
+        case "refuses":
+            raise runtime.NotFound("No such account.", account=secret)
+        case "warns":
+            runtime.warn(f"The token {secret} will expire.")
+        case "reaches":
+            Path(f"/nowhere/{secret}").read_text()
+    return {"how": how}

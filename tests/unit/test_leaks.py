@@ -1,0 +1,73 @@
+"""Is a secret found in what a run says, in each form in which it travels?"""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from invocations.leaks import find_leaks, redacted, withhold_leaks
+from invocations.sandbox.base import Outcome, Status
+
+SECRET = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=32), min_size=8, max_size=60)
+AROUND = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+FORMS = {
+    "plain": lambda text: text,
+    "json": lambda text: json.dumps({"a": text}),
+    "json in unicode": lambda text: json.dumps({"a": text}, ensure_ascii=False),
+    "url": lambda text: quote(text),
+    "url, everything": lambda text: quote(text, safe=""),
+    "form": lambda text: quote_plus(text),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 for urls": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(secret=SECRET, before=AROUND, after=AROUND)
+def test_a_secret_is_found_in_every_form_and_then_is_gone(form: str, secret: str, before: str, after: str) -> None:
+    said = before + FORMS[form](secret) + after
+    outcome = Outcome(Status.OK, value={"said": [said]}, stdout=said)
+
+    assert find_leaks(outcome, {"KEY": secret}) == {"result": ["KEY"], "output": ["KEY"]}
+    clean, problem = withhold_leaks(outcome, {"KEY": secret})
+    assert problem is not None
+    assert clean.value is None
+    assert find_leaks(clean, {"KEY": secret}) == {}
+
+
+@given(secret=SECRET, before=st.binary(max_size=8), after=st.binary(max_size=8))
+def test_a_secret_is_found_inside_a_longer_text_in_base64(secret: str, before: bytes, after: bytes) -> None:
+    said = base64.b64encode(before + secret.encode() + after).decode()
+
+    assert find_leaks(Outcome(Status.OK, value=said), {"KEY": secret}) == {"result": ["KEY"]}
+
+
+@pytest.mark.parametrize("value", [12345678, {"12345678": 1}, [[{"a": "x12345678y"}]], 12345678.5])
+def test_a_secret_of_digits_is_found_in_numbers_and_names(value: object) -> None:
+    assert find_leaks(Outcome(Status.OK, value=value), {"PIN": "12345678"}) == {"result": ["PIN"]}
+
+
+def test_what_holds_no_secret_is_left_as_it_is() -> None:
+    outcome = Outcome(Status.OK, value={"text": "nothing here"}, stdout="a line")
+
+    assert withhold_leaks(outcome, {"KEY": "hunter2hunter2"}) == (outcome, None)
+    assert withhold_leaks(outcome, {}) == (outcome, None)
+
+
+@pytest.mark.parametrize("status", [Status.TIMED_OUT, Status.LOST, Status.CANCELLED])
+def test_a_run_that_was_stopped_stays_stopped_and_its_output_is_redacted(status: Status) -> None:
+    clean, problem = withhold_leaks(Outcome(status, stdout="key=hunter2hunter2\n"), {"KEY": "hunter2hunter2"})
+
+    assert problem is None
+    assert (clean.status, clean.stdout) == (status, "key=[secret KEY]\n")
+
+
+def test_a_secret_within_another_is_redacted_as_the_longer_one() -> None:
+    assert redacted("a long-secret-value.", {"A": "secret-v", "B": "long-secret-value"}) == "a [secret B]."
