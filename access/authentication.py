@@ -18,6 +18,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 
 from access import keys
+from access.budgets.rates import check_failed_key
 from access.models import ApiKey
 from access.tokens import looks_like_token, read_token
 from toolhub.kernel.principal import ActorKind, Principal
@@ -111,6 +112,13 @@ class ApiKeyAuthentication(BaseAuthentication):
     """``request.user`` is the :class:`Principal`."""
 
     def authenticate(self, request: Request) -> tuple[Any, None]:
+        try:
+            return self.principal_of(request), None
+        except Unauthenticated as problem:
+            check_failed_key(request.META.get("REMOTE_ADDR", ""), because=problem)
+            raise
+
+    def principal_of(self, request: Request) -> Principal:
         header = request.headers.get("Authorization", "")
         scheme, _, text = header.partition(" ")
         if scheme.lower() != SCHEME.lower() or not text.strip():
@@ -119,7 +127,7 @@ class ApiKeyAuthentication(BaseAuthentication):
             )
         principal = principal_of(text.strip(), address=request.META.get("REMOTE_ADDR", ""))
         act_for(principal.tenant_id)
-        return principal, None
+        return principal
 
     def authenticate_header(self, request: Request) -> str:
         return f'{SCHEME} realm="toolhub"'

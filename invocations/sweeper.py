@@ -15,10 +15,11 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
 from django.db.models import Exists, OuterRef, Q
 
+from access.budgets import ledger
 from access.consents import expire_consents
 from invocations import queue
 from invocations.endings import Ending, finish
-from invocations.models import Invocation, Outbox, State, box_name
+from invocations.models import FINAL, Invocation, Outbox, State, box_name
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.sandbox.current import current_sandbox
 from toolhub.kernel.db import release_connection
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.sweeper")
 LOST_MESSAGE_AFTER = timedelta(seconds=5)
+SETTLED_BY = timedelta(minutes=5)
 BOXES_EVERY_S = 30
 BATCH = 100
 
@@ -103,9 +105,24 @@ def resend_lost() -> int:
     return len(lost)
 
 
+def settle_lost() -> int:
+    """Budgets that are held for calls which have ended, or are not there, without having been settled. Only repair by hand in
+    the database leaves any: a call's own transactions reserve and settle with it.
+    """
+    held = ledger.open_since(datetime.now(UTC) - SETTLED_BY, limit=BATCH)
+    if not held:
+        return 0
+    going_on = set(Invocation.objects.filter(pk__in=held).exclude(state__in=FINAL).values_list("pk", flat=True))
+    lost = [each for each in held if each not in going_on]
+    if lost:
+        log.warning("The budgets of %s calls were not settled when they ended; they are now", len(lost))
+    return ledger.settle_lost(lost)
+
+
 def sweep() -> dict[str, int]:
     """One pass; what was done, by name."""
     done = {"closed": close_overdue(), "resent": resend_lost(), "consents_expired": expire_consents(limit=BATCH)}
+    done["settled"] = settle_lost()
     queue.relay(limit=BATCH)
     return done
 

@@ -38,6 +38,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 TOOLHUB_LEASE_S = 2
 TOOLHUB_QUEUE_WAIT_S = 10
 TOOLHUB_SWEEP_INTERVAL_S = 1
+TOOLHUB_RATE_FAILED_KEYS = TOOLHUB_RATE_REFUSED_CALLS = 0  # all tests are one address; those about rates set their own
 
 if os.environ.get("TOOLHUB_TEST_DB") != "sqlite":
     url = os.environ.get("TOOLHUB_TEST_DATABASE_URL")

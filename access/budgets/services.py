@@ -7,26 +7,28 @@ nobody gets what was used back by setting it anew.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from access.budgets.lines import NOUNS, label_of, window_number
+from access.budgets.lines import NOUNS, Line, label_of, line_of, window_number
 from access.models import Agent, Budget, BudgetScope, BudgetWindow, Dimension, Grant, Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
+from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
-
-    from toolhub.kernel.principal import Principal
 
 DAY_S = 24 * 60 * 60
 MAX_WINDOW_S = 366 * DAY_S
 MAX_AMOUNT = 10**15
 MAX_RATE = 1_000_000
 MAX_TOOL = 128
+OF_MANIFEST = "The manifest says how many calls of the tool may run at the same time."
+NO_LIMIT = "The manifest no longer limits how many calls of the tool may run at the same time."
 
 
 def _finding(pointer: str, message: str) -> SchemaInvalid:
@@ -53,11 +55,10 @@ def check_names_its_scope(scope: str, *, agent: Agent | None, tool: str, grant: 
     if scope not in BudgetScope.values:
         raise _finding("/scope", "A budget is for the tenant, an agent, a tool or a grant.")
     given = {"agent": agent is not None, "tool": bool(tool), "grant": grant is not None}
-    wanted = "tool" if scope == BudgetScope.MANIFEST else scope
     for name, there in given.items():
-        if there != (name == wanted):
+        if there != (name == scope):
             raise _finding(
-                f"/{name}", f"Name the {name}." if name == wanted else f"A budget for the {scope} names no {name}."
+                f"/{name}", f"Name the {name}." if name == scope else f"A budget for the {scope} names no {name}."
             )
 
 
@@ -79,20 +80,26 @@ def set_budget(
     Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
     agent = Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id) if agent_id else None
     grant = Grant.objects.get(pk=grant_id, tenant_id=by.tenant_id) if grant_id else None
+    if scope == BudgetScope.MANIFEST:
+        raise _finding("/scope", "That limit comes from the tool's manifest. Set a budget of the tool.")
     check_limit(dimension, amount, window_s)
     check_names_its_scope(scope, agent=agent, tool=tool, grant=grant)
     if len(tool) > MAX_TOOL:
         raise _finding("/tool", "No tool has so long a name.")
     what = {"scope": scope, "agent": agent, "tool": tool, "grant": grant, "dimension": dimension, "window_s": window_s}
+    return _set(what, amount=amount, reason=reason.strip(), by=by)
+
+
+def _set(what: dict[str, Any], *, amount: int, reason: str, by: Principal) -> Budget:
     budget = Budget.objects.filter(tenant_id=by.tenant_id, ended_at=None, **what).order_by("id").first()
     before = budget.amount if budget else None
     if budget is None:
         budget = Budget(tenant_id=by.tenant_id, **what)
-    elif budget.amount == amount and budget.reason == reason.strip():
+    elif budget.amount == amount and budget.reason == reason:
         return budget
-    budget.amount, budget.reason, budget.set_by, budget.set_at = amount, reason.strip(), by.id, datetime.now(UTC)
+    budget.amount, budget.reason, budget.set_by, budget.set_at = amount, reason, by.id, datetime.now(UTC)
     budget.save()
-    _record(budget, by=by, amount=amount, was=before, reason=budget.reason)
+    _record(budget, by=by, amount=amount, was=before, reason=reason)
     return budget
 
 
@@ -159,7 +166,33 @@ def end_budget(*, budget_id: UUID, reason: str, by: Principal) -> Budget:
     check_can_change(budget)
     if not reason.strip():
         raise _finding("/reason", "Say why the budget ends; the reason is kept as evidence.")
+    _end(budget, reason=reason.strip(), by=by)
+    return budget
+
+
+def _end(budget: Budget, *, reason: str, by: Principal) -> None:
     budget.ended_at, budget.ended_by = datetime.now(UTC), by.id
     budget.save(update_fields=["ended_at", "ended_by"])
-    _record(budget, by=by, reason=reason.strip(), kind=Kind.BUDGET_ENDED, amount=budget.amount)
-    return budget
+    _record(budget, by=by, reason=reason, kind=Kind.BUDGET_ENDED, amount=budget.amount)
+
+
+@transaction.atomic
+def keep_manifest_limit(lines: Iterable[Line], *, tenant_id: UUID, tool: str, limit: int | None) -> list[Line]:
+    """The lines of a call, with what the manifest says about calls at the same time as one of them.
+
+    ``limit`` is that of the version that the call gets. The budget that holds it is made with the first call and follows
+    the manifest; as a rule it is there already and this only looks at it.
+    """
+    others = [line for line in lines if line.scope != BudgetScope.MANIFEST]
+    mine = [line for line in lines if line.scope == BudgetScope.MANIFEST]
+    if [line.amount for line in mine] == ([] if limit is None else [limit]):
+        return [*others, *mine]
+    by = Principal.system("manifest", tenant_id=tenant_id)
+    Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
+    what = {"scope": BudgetScope.MANIFEST, "tool": tool, "dimension": Dimension.CONCURRENCY, "window_s": 0}
+    if limit is None:
+        for budget in Budget.objects.filter(tenant_id=tenant_id, ended_at=None, **what):
+            _end(budget, reason=NO_LIMIT, by=by)
+        return others
+    budget = _set(what, amount=limit, reason=OF_MANIFEST, by=by)
+    return [*others, line_of(budget, BudgetWindow(budget=budget, number=0))]
