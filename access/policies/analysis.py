@@ -2,7 +2,8 @@
 
 Exact for the language: a widening or a narrowing is reported if and only if there is one, with a call that shows it
 (*witness*). Attributes are taken as free of each other, so a witness may be a call that no tool of this hub makes. Beyond
-``MAX_CLASSES`` only the slice around each changed rule is looked at, and the answer says so.
+``MAX_CLASSES`` the slice around each changed rule is looked at by itself; a slice that is still too large is cut, and the
+answer says which.
 """
 
 from __future__ import annotations
@@ -61,20 +62,26 @@ class DeadRule:
 
 @dataclass(slots=True)
 class Analysis:
-    """``complete`` False: more than ``MAX_CLASSES`` would have to be looked at, and ``unfinished`` rules may change more."""
+    """``sliced``: each changed rule was looked at by itself. Not ``complete``: ``unfinished`` rules may change more than is
+    listed, or were not looked at for being dead.
+    """
 
     shifts: list[Shift] = field(default_factory=list)
     dead: list[DeadRule] = field(default_factory=list)
     classes: int = 0
-    complete: bool = True
+    sliced: bool = False
     unfinished: list[str] = field(default_factory=list)
     more: int = 0  # shifts beyond MAX_SHIFTS
+
+    @property
+    def complete(self) -> bool:
+        return not self.unfinished
 
     def of(self, direction: str) -> list[Shift]:
         return [shift for shift in self.shifts if shift.direction == direction]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"complete": self.complete}
 
     def summary(self) -> dict[str, Any]:
         """What a fact keeps."""
@@ -113,20 +120,22 @@ def _searched(
     try:
         yield from differences(space, old, new, aspect, meter)
     except TooManyClasses:
-        found.complete = False
+        found.sliced = True
     else:
         return
     own = DECIDES if aspect is None else (aspect,)
     changed = [
         unit for unit in dict.fromkeys([*old, *new]) if unit.effect in own and (unit in old) is not (unit in new)
     ]
-    for unit in changed:
-        share = Meter(max(1, meter.at_most // len(changed)))
+    left = meter.at_most
+    for place, unit in enumerate(changed):
+        share = Meter(max(1, left // (len(changed) - place)))
         try:
             yield from differences(space, old, new, aspect, share, only=[unit])
         except TooManyClasses:
             found.unfinished.append(names[unit])
             yield from differences(space, old, new, aspect, share, only=[unit], beam=True)
+        left -= share.seen
         meter.seen += share.seen
 
 
@@ -176,11 +185,10 @@ def _dead(
         try:
             matters = any(
                 value_of(aspect, each.old) != value_of(aspect, each.new)
-                for each in differences(space, units, rest, aspect, meter)
+                for each in differences(space, units, rest, aspect, meter, only=[unit])
             )
         except TooManyClasses:
             found.unfinished.append(rule["id"])
-            found.complete = False
             continue
         if not matters:
             yield DeadRule(rule["id"], "makes_no_difference")

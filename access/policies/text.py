@@ -7,6 +7,7 @@ sees is what is meant.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
@@ -91,6 +92,7 @@ def _yaml(text: str) -> Any:
     return None if node is None else _built(node)
 
 
+_PLAIN = re.compile("0|-?[1-9][0-9]{0,17}")
 _SCALARS = ("str", "int", "bool", "null")
 
 
@@ -104,14 +106,14 @@ def _built(node: Any) -> Any:
         _refuse(f"{node.value[:80]!r} is read as a {kind} by YAML.", "Put it in quotes, or write a whole number.")
     if kind == "bool" and node.value not in ("true", "false"):
         _refuse(f"{node.value!r} could be a word or true or false.", "Write true or false, or put it in quotes.")
-    if kind == "int" and not node.value.lstrip("-").isdecimal():
+    if kind == "int" and not _PLAIN.fullmatch(node.value):
         _refuse(f"{node.value[:80]!r} is a number in a form that people read differently.", "Write it in digits.")
     match kind:
         case "null":
             return None
         case "bool":
             return node.value == "true"
-        case "int" if len(node.value) < 20:
+        case "int":
             return int(node.value)
         case _:
             return node.value

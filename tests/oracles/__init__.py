@@ -1,0 +1,1 @@
+"""Other people's answers to questions that the hub answers itself."""
