@@ -13,6 +13,9 @@ from django.conf import settings
 from django.db import transaction
 
 from access.budgets.ledger import reserve
+from access.budgets.services import keep_manifest_limit
+from access.consents import spend_consent
+from access.models import ConsentMode
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
@@ -20,7 +23,8 @@ from invocations import queue
 from invocations.endings import Ending, write_end
 from invocations.models import Invocation, State
 from invocations.summaries import shape_of
-from toolhub.kernel.ids import new_id
+from toolhub.kernel.canonical import digest
+from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.telemetry import current_trace, trace_id_of
 
 if TYPE_CHECKING:
@@ -29,14 +33,12 @@ if TYPE_CHECKING:
     from invocations.calls import Call
     from invocations.preflight import Preflight
     from invocations.steps import StepLog
-    from registry.models import ToolVersion
+    from registry.standing import Standing
     from toolhub.kernel.principal import Principal
     from toolhub.kernel.problems import Problem
 
 
-def begin_data(
-    call: Call, preflight: Preflight | None, version: ToolVersion | None, said: dict[str, Any]
-) -> dict[str, Any]:
+def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said: dict[str, Any]) -> dict[str, Any]:
     """What the Begin fact binds."""
     data: dict[str, Any] = {
         "origin": str(call.origin),
@@ -45,21 +47,31 @@ def begin_data(
         "on_behalf_of": call.envelope.actor.get("type", ""),
         "input": said,
     }
-    if version is not None:
+    installed = standing.installed
+    if installed is not None and installed.version_id is not None:
         data["tool"] = {
             "name": call.tool,
-            "version": version.version,
-            "manifest": version.manifest_digest,
-            "build": version.build_digest,
+            "version": installed.version,
+            "manifest": installed.manifest_digest,
+            "build": installed.build_digest,
+            "installation": encode("ins", installed.id),
+            "config": installed.config_digest,
         }
     if preflight is not None:
-        data["policy"] = {"version": preflight.policy.version, "hash": preflight.policy.hash}
+        data["policy"] = {"version": preflight.policy_label, "hash": preflight.policy_hash}
         data["profile"] = preflight.profile_hash
-        data["grant"] = preflight.grant.wire_id if preflight.grant else ""
-        data["consent"] = preflight.consent.wire_id if preflight.consent else ""
+        data["grant"] = encode("grt", preflight.grant.id) if preflight.grant else ""
+        data["consent"] = encode("cns", preflight.consent.id) if preflight.consent else ""
+        if preflight.verdict is not None:
+            data["decision_input"], data["decision"] = preflight.decision_input, preflight.decision
+        if preflight.obligations:
+            data["obligations"] = digest(preflight.obligations)
         if preflight.refused_at:
             data["refused_at"] = preflight.refused_at
     return data
+
+
+OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted"}
 
 
 def write_begin(
@@ -68,49 +80,50 @@ def write_begin(
     *,
     by: Principal,
     state: State,
-    version: ToolVersion | None,
+    standing: Standing,
     preflight: Preflight | None,
     log: StepLog,
     id: UUID,
-    finished_at: datetime | None = None,
-    reason: str = "",
+    **more: Any,
 ) -> Invocation:
-    """The row, the sealed input and the Begin fact, in the transaction of the caller."""
-    accepted = state is State.QUEUED
+    """The row, the sealed input and the Begin fact, in the transaction of the caller. ``more``: further fields of the row."""
+    installed = standing.installed
     invocation = Invocation.objects.create(
         id=id,
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
         tool=call.tool,
-        version=version,
+        version_id=installed.version_id if installed else None,
+        installation_id=installed.id if installed else None,
         origin=call.origin,
         state=state,
         dry_run=call.envelope.dry_run,
         request_id=call.envelope.request_id,
-        idempotency_key=call.envelope.idempotency_key if accepted else "",  # a refused call may be tried again
-        grant=preflight.grant if preflight else None,
-        consent=preflight.consent if preflight else None,
-        policy_version=preflight.policy.version if preflight else "",
+        # A refused call may be tried again with its key.
+        idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
+        grant_id=preflight.grant.id if preflight and preflight.grant else None,
+        consent_id=preflight.consent.id if preflight and preflight.consent else None,
+        policy_version=preflight.policy_label if preflight else "",
+        policy_hash=preflight.policy_hash if preflight else "",
         profile=preflight.profile.to_json() if preflight and preflight.profile else None,
         profile_hash=preflight.profile_hash if preflight else "",
+        obligations=preflight.obligations if preflight else [],
         budget=preflight.budget if preflight else [],
         steps=log.steps,
         trace=current_trace(),
         created_at=log.created_at,
-        queue_deadline_at=log.created_at + timedelta(seconds=settings.TOOLHUB_QUEUE_WAIT_S) if accepted else None,
-        rung_at=log.created_at if accepted else None,
-        finished_at=finished_at,
-        reason=reason,
         **fingerprints,
+        **more,
     )
     value = {"arguments": call.arguments, "envelope": call.envelope.context()}
     snapshot = evidence.seal_values(tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value)
+    version = preflight.version if preflight else None
     said = {
         "commit": snapshot.commitment,
         "alg": snapshot.alg,
         "bytes": snapshot.size,
         "snapshot": snapshot.wire_id,
-        "shape": shape_of(call.arguments, version.view.input_schema.get("properties", {}) if version else ()),
+        "shape": shape_of(call.arguments, version.manifest.input_schema.get("properties", {}) if version else ()),
     }
     evidence.record(
         kind=Kind.INVOCATION_BEGAN,
@@ -118,11 +131,11 @@ def write_begin(
         actor=by,
         invocation_id=id,
         tool=call.tool,
-        outcome="denied" if state is State.DENIED else "accepted",
-        reason=reason,
+        outcome=OUTCOMES[state],
+        reason=invocation.reason,
         trace_id=trace_id_of(invocation.trace),
         at=log.created_at,
-        data=begin_data(call, preflight, version, said),
+        data=begin_data(call, standing, preflight, said),
     )
     return invocation
 
@@ -134,7 +147,7 @@ def record_denied(
     fingerprints: dict[str, str],
     *,
     by: Principal,
-    version: ToolVersion | None,
+    standing: Standing,
     preflight: Preflight | None,
     log: StepLog,
 ) -> Invocation:
@@ -145,7 +158,7 @@ def record_denied(
         fingerprints,
         by=by,
         state=State.DENIED,
-        version=version,
+        standing=standing,
         preflight=preflight,
         log=log,
         id=new_id(),
@@ -154,6 +167,11 @@ def record_denied(
     )
     write_end(invocation, Ending(state=State.DENIED, problem=problem), actor=by, at=now)
     return invocation
+
+
+def queued_from(now: datetime) -> dict[str, Any]:
+    """The fields of a row that waits for a worker from now on."""
+    return {"queue_deadline_at": now + timedelta(seconds=settings.TOOLHUB_QUEUE_WAIT_S), "rung_at": now}
 
 
 @transaction.atomic
@@ -166,11 +184,25 @@ def accept(
     log: StepLog,
     id: UUID,
 ) -> Invocation:
-    """Row, Begin, pending row, outbox row and the budgets, all or nothing. The budgets come last: their rows are contended."""
-    assert preflight.grant is not None
+    """Row, Begin, pending row, outbox row, a consent for once and the budgets, all or nothing. The budgets come last: their
+    rows are contended.
+    """
     invocation = write_begin(
-        call, fingerprints, by=by, state=State.QUEUED, version=preflight.version, preflight=preflight, log=log, id=id
+        call,
+        fingerprints,
+        by=by,
+        state=State.QUEUED,
+        standing=preflight.standing,
+        preflight=preflight,
+        log=log,
+        id=id,
+        **queued_from(log.created_at),
     )
     queue.put_in_outbox(id)
-    reserve(invocation_id=id, lines=preflight.lines, demand=preflight.demand, now=log.created_at)
+    if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
+        spend_consent(consent_id=preflight.consent.id, invocation_id=id, by=by)
+    assert preflight.version is not None
+    limit = preflight.version.manifest.max_concurrency
+    lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
+    reserve(invocation_id=id, lines=lines, demand=preflight.demand, now=log.created_at)
     return invocation

@@ -20,6 +20,7 @@ from invocations.serializers import EnvelopeSerializer, InvokeSerializer
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
+from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -93,13 +94,13 @@ class ToolPreflightView(APIView):
                 for step in log.steps
             ],
             "tool": call.tool,
-            "version": preflight.version.version if preflight.version else None,
+            "version": preflight.standing.installed.version or None if preflight.standing.installed else None,
             "profile": preflight.profile.to_json() if preflight.profile else None,
             "profile_hash": preflight.profile_hash or None,
             "profile_explanation": preflight.explanation,
-            "policy": {"version": preflight.policy.version, "hash": preflight.policy.hash},
+            "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
             "budget_snapshot": preflight.budget or None,
-            "consent": preflight.consent.wire_id if preflight.consent else None,
+            "consent": encode("cns", preflight.consent.id) if preflight.consent else None,
             "obligations": preflight.obligations,
         }
         return JsonResponse(ResponseEnvelope(data=data).to_json())

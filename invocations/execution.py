@@ -13,28 +13,31 @@ import socket
 import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models import F
 
-from access.models import Consent, Grant
+from access.halts import check_not_halted
+from access.models import Consent
 from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import Ending, finish, principal_of_agent
+from invocations.leaks import withhold_leaks
 from invocations.models import Attempt, Invocation, State, box_name
 from invocations.outcomes import ending_of
 from invocations.problems import BuildChanged
-from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
+from invocations.sandbox.base import Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import StepLog
-from registry.models import Tool
-from registry.selectors import check_callable
+from registry.callability import check_callable, check_not_yanked
+from registry.installations import settings_for_run
+from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
-from toolhub.kernel.problems import Internal, Problem
+from toolhub.kernel.problems import Forbidden, Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
 from unitools.packages import PackageError, build_zip, digest_of_zip, find_package
 
@@ -113,21 +116,15 @@ def package_of(version: ToolVersion) -> bytes:
 
 def profile_of(invocation: Invocation) -> Profile:
     """The profile that preflight recorded; the worker adds nothing to it."""
-    stored: dict[str, Any] = dict(invocation.profile or {})
-    limits = Limits(**stored.pop("limits"))
-    return Profile(
-        limits=limits,
-        fs=tuple((path, action) for path, action in stored["fs"]),
-        net=tuple((scheme, host, port) for scheme, host, port in stored["net"]),
-        proc=tuple(stored["proc"]),
-        browser=bool(stored["browser"]),
-    )
+    assert invocation.profile is not None
+    return Profile.from_json(invocation.profile)
 
 
 def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     assert invocation.version is not None
     sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
     envelope = sealed["envelope"]
+    config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
     context = {
         "call_id": invocation.wire_id,
         "tool_id": invocation.tool,
@@ -147,20 +144,40 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         arguments=evidence.json_bytes(sealed["arguments"]),
         context=context,
         labels={"toolhub.tool": invocation.tool},
+        config=config,
+        secrets=secrets,
     )
 
 
 def check_still_allowed(invocation: Invocation) -> None:
-    """What allowed the call may have been taken back while it waited: a pause or a revocation counts at once."""
+    """What allowed the call may have been taken back while it waited: a stop, a pause or a revocation counts at once.
+
+    The policy is the one that it was accepted under.
+    """
     now = datetime.now(UTC)
-    check_callable(Tool.objects.select_related("current").get(tenant_id=invocation.tenant_id, name=invocation.tool))
-    assert invocation.grant_id is not None
-    if not Grant.objects.in_force(now).filter(pk=invocation.grant_id).exists():
+    standing = load_standing(
+        tenant_id=invocation.tenant_id, agent_id=invocation.agent_id, tool=invocation.tool, now=now
+    )
+    check_callable(standing)
+    version = invocation.version
+    assert version is not None
+    if standing.installed is not None and standing.installed.version_id != version.pk:
+        check_not_halted(
+            tenant_id=invocation.tenant_id,
+            publisher_id=standing.installed.publisher_id,
+            agent_id=invocation.agent_id,
+            tool=invocation.tool,
+            version_id=version.pk,
+        )
+        check_not_yanked(version)
+    if not standing.agent_in_use:
+        raise Forbidden("The agent was disabled while the call waited.", remedy="Ask an operator to enable it.")
+    if invocation.grant_id not in {grant.id for grant in standing.grants}:
         raise NoGrant(
             "The grant of this call was revoked or ran out while the call waited.",
             remedy="Ask an operator for a grant.",
         )
-    if invocation.consent_id and not Consent.objects.valid(now).filter(pk=invocation.consent_id).exists():
+    if invocation.consent_id and not Consent.objects.spent_or_valid(now).filter(pk=invocation.consent_id).exists():
         raise ConsentRequired(
             "The consent of this call was revoked or ran out while the call waited.", remedy="Ask for consent again."
         )
@@ -208,6 +225,9 @@ def execute(invocation: Invocation) -> Ending:
         for name, begin_ms, end_ms in outcome.steps:
             steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
         span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
+    outcome, leak = withhold_leaks(outcome, call.secrets)
+    if leak is not None:
+        return Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
     return ending_of(invocation.version, outcome, steps)

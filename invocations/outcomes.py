@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from invocations import problems
 from invocations.endings import Ending
 from invocations.models import State
-from invocations.preflight import findings_of, validator_of
+from invocations.preflight import findings_of
 from invocations.sandbox.base import Outcome, Status
+from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
         plan = value[PLAN]
         value = {name: each for name, each in value.items() if name != PLAN}
     with steps.step("output.validate") as told:
-        findings = findings_of(validator_of(version, "output_schema"), value)
+        findings = findings_of(compiled_version(version.pk).output_validator, value)
         if findings:
             told["status"] = "failed"
     if findings:

@@ -1,7 +1,7 @@
 """May this call be made, and within what?
 
-The steps of TOOLS-14 in order: input schema, grant, quota, consent, policy and profile, sandbox guard. They only read. The
-first that fails decides; its problem says what would allow the call. Nothing about authorization is cached.
+The steps of TOOLS-14 in order: the tool, input schema, grant, quota, consent, policy and profile, sandbox guard. They only
+read, from one :class:`registry.standing.Standing`. The first that fails decides; its problem says what would allow the call.
 """
 
 from __future__ import annotations
@@ -9,56 +9,63 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from access import consents
-from access.budgets.lines import Demand, Line, check_budgets, lines_for, snapshot
-from access.capabilities import Capabilities, explain
-from access.models import Grant
-from access.policy import Policy, check_policy_allows, current_policy
-from access.problems import NoGrant, QuotaExceeded
+from access.budgets.lines import Demand, Line, check_budgets, of_grant, snapshot
+from access.budgets.rates import check_rates
+from access.capabilities import lacking
+from access.coverage import Wanted, check_granted
+from access.fitting import matching, misfits
+from access.policies.clauses import MODES
+from access.policies.verdict import NO_RULE, Verdict, decide, policy_hash, policy_label
+from access.problems import ConsentRequired, PolicyDenied, QuotaExceeded
+from invocations.decision_input import attributes_of, recorded
 from invocations.problems import CapabilityBlocked
-from invocations.sandbox.base import Limits, Profile
+from invocations.profiles import Reach, reach_of
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import SKIPPED, StepLog
-from registry.checks import compile_schema
-from registry.selectors import check_callable
+from registry.callability import check_callable
 from toolhub.kernel.canonical import encoded
-from toolhub.kernel.problems import Problem, SchemaInvalid, TooLarge
+from toolhub.kernel.ids import encode
+from toolhub.kernel.problems import Forbidden, Problem, SchemaInvalid, TooLarge
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from uuid import UUID
 
     import jsonschema_rs
 
-    from access.models import Consent
-    from registry.models import Tool, ToolVersion
-    from toolhub.kernel.principal import Principal
+    from access.coverage import GrantValue
+    from access.fitting import ConsentValue
+    from access.policies.compiler import CompiledPolicy
+    from invocations.calls import Call
+    from invocations.sandbox.base import Profile
+    from registry.compiled import CompiledVersion
+    from registry.standing import Standing
 
 STEPS = ("tool", "input_schema", "grant", "quota", "consent", "profile", "sandbox_guard")
 PREFIX = "preflight."
 MAX_FINDINGS = 20
-LEAST_TMP = 4096  # a tmpfs of size 0 would be one without a limit
 
 
 @dataclass(slots=True)
 class Preflight:
-    """What was decided. ``problem`` is None exactly when the call may be made; ``version`` is what it would run."""
+    """What was decided. ``problem`` is None exactly when the call may be made; then ``version``, ``grant`` and ``profile`` are set."""
 
-    policy: Policy
-    version: ToolVersion | None = None
+    standing: Standing
+    version: CompiledVersion | None = None
     problem: Problem | None = None
     refused_at: str = ""
-    grant: Grant | None = None
-    consent: Consent | None = None
-    profile: Profile | None = None
-    explanation: list[dict[str, str]] = field(default_factory=list)
+    problems: dict[str, Problem] = field(default_factory=dict)  # by step; more than one only where all were asked for
+    verdict: Verdict | None = None
+    decision_input: dict[str, Any] = field(default_factory=dict)
+    grant: GrantValue | None = None
+    consent: ConsentValue | None = None
+    needs_consent: bool = False
+    reach: Reach | None = None
     demand: Demand = field(default_factory=Demand)
     lines: list[Line] = field(default_factory=list)
-    obligations: list[dict[str, Any]] = field(default_factory=list)
 
-    def checked_version(self) -> ToolVersion:
-        """The version of a call that may be made."""
-        assert self.version is not None
-        return self.version
+    @property
+    def version_id(self) -> UUID | None:
+        return self.standing.installed.version_id if self.standing.installed else None
 
     @property
     def budget(self) -> list[dict[str, Any]]:
@@ -66,22 +73,50 @@ class Preflight:
         return snapshot(self.lines, self.demand)
 
     @property
+    def obligations(self) -> list[dict[str, Any]]:
+        return self.verdict.obligations if self.verdict else []
+
+    @property
+    def profile(self) -> Profile | None:
+        return self.reach.profile if self.reach else None
+
+    @property
     def profile_hash(self) -> str:
-        return self.profile.digest() if self.profile else ""
+        return self.reach.profile_hash if self.reach else ""
+
+    @property
+    def explanation(self) -> list[dict[str, str]]:
+        return self.reach.explanation if self.reach else []
+
+    @property
+    def policy_label(self) -> str:
+        return policy_label(self.standing.layers)
+
+    @property
+    def policy_hash(self) -> str:
+        return hash_of_layers(self.standing.layers)
+
+    @property
+    def decision(self) -> dict[str, Any]:
+        """What policy said, for evidence and for trying another policy on this call."""
+        verdict = self.verdict
+        if verdict is None:
+            return {}
+        return {"allowed": verdict.allowed, "consent": self.needs_consent, "rules": verdict.rules}
 
 
-_validators: dict[tuple[Any, str], jsonschema_rs.Validator] = {}
-MAX_VALIDATORS = 1024
+_hashes: dict[tuple[str, ...], str] = {}
+MAX_HASHES = 4096
 
 
-def validator_of(version: ToolVersion, which: str) -> jsonschema_rs.Validator:
-    """Compiled once for each immutable version. ``which``: ``input_schema`` or ``output_schema``."""
-    key = (version.pk, which)
-    if key not in _validators:
-        if len(_validators) >= MAX_VALIDATORS:
-            _validators.clear()
-        _validators[key] = compile_schema(version.manifest[which])
-    return _validators[key]
+def hash_of_layers(layers: tuple[CompiledPolicy, ...]) -> str:
+    """Worked out once for each combination of documents, which never change."""
+    digests = tuple(layer.digest for layer in layers)
+    if digests not in _hashes:
+        if len(_hashes) >= MAX_HASHES:
+            _hashes.clear()
+        _hashes[digests] = policy_hash(layers)
+    return _hashes[digests]
 
 
 def findings_of(validator: jsonschema_rs.Validator, value: Any) -> list[dict[str, str]]:
@@ -94,168 +129,240 @@ def findings_of(validator: jsonschema_rs.Validator, value: Any) -> list[dict[str
     return found
 
 
-def check_input(version: ToolVersion, arguments: Any) -> None:
-    limit = version.view.limit("max_bytes_in")
-    size = len(encoded(arguments)[1])
-    if size > limit:
-        raise TooLarge(f"The arguments are {size:,} bytes; this tool takes {limit:,}.", details={"max_bytes": limit})
-    findings = findings_of(validator_of(version, "input_schema"), arguments)
-    if findings:
-        first = findings[0]
-        raise SchemaInvalid(
-            f"The arguments do not match the tool's input schema: {first['message']} (at {first['pointer'] or '/'})",
-            details={"findings": findings},
-            remedy=f"Read the input schema at GET /api/v1/tools/{version.tool.name}.",
+def check_input(version: CompiledVersion, arguments: Any, size: int) -> None:
+    if size > version.max_bytes_in:
+        raise TooLarge(
+            f"The arguments are {size:,} bytes; this tool takes {version.max_bytes_in:,}.",
+            details={"max_bytes": version.max_bytes_in},
         )
-
-
-def grants_for(*, agent_id: Any, tool_id: str, now: datetime) -> list[Grant]:
-    """The agent's grants that cover this tool, the most specific first."""
-    grants = [grant for grant in Grant.objects.in_force(now).filter(agent_id=agent_id) if grant.covers(tool_id)]
-    return sorted(grants, key=lambda grant: (-len(grant.tools), grant.created_at))
-
-
-def check_has_grant(*, agent_id: Any, agent_name: str, tool_id: str, now: datetime) -> list[Grant]:
-    grants = grants_for(agent_id=agent_id, tool_id=tool_id, now=now)
-    if not grants:
-        raise NoGrant(
-            f"{agent_name} has no grant for {tool_id}.",
-            remedy=f"Ask an operator to give {agent_name} a grant for {tool_id}.",
-            details={"smallest_grant": {"tools": tool_id}},
-        )
-    return grants
-
-
-def demand_of(version: ToolVersion, policy: Policy, arguments: Any) -> Demand:
-    """The most that the call may take: its arguments, and what manifest and policy let its run use."""
-    manifest = version.view
-    wall_ms = min(manifest.timeout_ms, policy.limits["timeout_ms"])
-    return Demand(
-        bytes_in=len(encoded(arguments)[1]),
-        bytes_out=min(manifest.limit("max_bytes_out"), policy.limits["max_bytes_out"]),
-        cpu_ms=cpu_seconds(wall_ms) * 1000,
+    if version.input_validator.is_valid(arguments):
+        return
+    findings = findings_of(version.input_validator, arguments)
+    first = findings[0]
+    raise SchemaInvalid(
+        f"The arguments do not match the tool's input schema: {first['message']} (at {first['pointer'] or '/'})",
+        details={"findings": findings},
+        remedy=f"Read the input schema at GET /api/v1/tools/{version.manifest.id}.",
     )
 
 
-def cpu_seconds(wall_ms: int) -> int:
-    return max(1, wall_ms // 1000 + 1)
-
-
-def check_quota(
-    grants: list[Grant], demand: Demand, *, by: Principal, tool_id: str, now: datetime
-) -> tuple[Grant, list[Line]]:
-    """The first grant whose budgets, with those of tenant, agent and tool, have room for the call."""
-    refusals: list[QuotaExceeded] = []
-    for grant in grants:
-        lines = lines_for(tenant_id=by.tenant_id, agent_id=by.agent(), tool=tool_id, grant_id=grant.pk, now=now)
-        try:
-            check_budgets(lines, demand, now)
-        except QuotaExceeded as refusal:
-            refusals.append(refusal)
-        else:
-            return grant, lines
-    raise min(refusals, key=lambda refusal: refusal.retry_after or float("inf"))  # the grant that serves again first
-
-
-def effective_profile(
-    version: ToolVersion, grant: Grant, policy: Policy, *, dry_run: bool
-) -> tuple[Profile, list[dict[str, str]]]:
-    """Grant ∩ Manifest ∩ Policy. A dry run is narrowed to what cannot change anything."""
-    manifest = version.view
-    asked = Capabilities.from_json(manifest.capabilities)
-    granted = None if grant.capabilities is None else Capabilities.from_json(grant.capabilities)
-    effective = asked & policy.capabilities if granted is None else asked & granted & policy.capabilities
-    explanation = explain(asked, grant=granted, policy=policy.capabilities)
-    if dry_run:
-        harmless = Capabilities(fs=frozenset(item for item in effective.fs if item[1] == "read"), tmp=effective.tmp)
-        explanation += explain(effective, dry_run=harmless)
-        effective = effective & harmless
-    limits = Limits(
-        wall_ms=min(manifest.timeout_ms, policy.limits["timeout_ms"]),
-        cpu_s=cpu_seconds(min(manifest.timeout_ms, policy.limits["timeout_ms"])),
-        memory_bytes=min(manifest.limit("memory_bytes"), policy.limits["memory_bytes"]),
-        tmp_bytes=max(LEAST_TMP, effective.tmp),
-        result_bytes=min(manifest.limit("max_bytes_out"), policy.limits["max_bytes_out"]),
-        result_depth=manifest.limit("depth"),
+def wanted_of(version: CompiledVersion, standing: Standing, arguments: Any) -> Wanted:
+    """The call as far as grants decide about it."""
+    return Wanted(
+        tool=version.subject,
+        agent_id=standing.agent_id,
+        agent_name=standing.agent_name,
+        arguments=arguments,
+        scopes=version.scopes,
+        capabilities=version.manifest.capabilities,
     )
-    profile = Profile(
-        limits=limits,
-        fs=tuple(sorted(effective.fs)),
-        net=tuple(sorted(effective.net)),
-        proc=tuple(sorted(effective.proc)),
-        browser=effective.browser,
+
+
+class _Steps:
+    """The steps of one decision; each raises what is in the way, and returns a note for the waterfall."""
+
+    def __init__(self, result: Preflight, call: Call, fingerprints: dict[str, str]) -> None:
+        self.result, self.call, self.fingerprints = result, call, fingerprints
+        self.standing, self.now = result.standing, result.standing.at
+        self.dry_run = call.envelope.dry_run
+        self.size = 0
+        self.grants: list[GrantValue] = []
+
+    @property
+    def version(self) -> CompiledVersion:
+        assert self.result.version is not None
+        return self.result.version
+
+    @property
+    def verdict(self) -> Verdict:
+        """What policy says; asked once, as soon as a step needs to know."""
+        if self.result.verdict is None:
+            consent = self._consent_within(self.version.manifest.consent_scope) is not None
+            asked = attributes_of(self.call, self.version, self.standing, size=self.size, consent=consent)
+            self.result.verdict = decide(self.standing.layers, asked)
+            self.result.decision_input = recorded(asked, self.standing.layers, self.version.manifest.models)
+        return self.result.verdict
+
+    def _binding(self) -> dict[str, Any]:
+        """What a consent may be bound to."""
+        assert self.standing.installed is not None
+        return {
+            "version": self.standing.installed.version,
+            "user_fingerprint": self.fingerprints["user_fingerprint"],
+            "arguments_fingerprint": self.fingerprints["arguments_fingerprint"],
+            "policy_hash": self.result.policy_hash,
+            "now": self.now,
+        }
+
+    def _consent_within(self, widest: str) -> ConsentValue | None:
+        """The consent that the call goes ahead with, if it is no wider than may be."""
+        if not self.standing.consents:
+            return None
+        narrow = [each for each in self.standing.consents if MODES.index(each.mode) >= MODES.index(widest)]
+        return matching(narrow, **self._binding())
+
+    def tool(self) -> str:
+        self.result.version = check_callable(self.standing)
+        assert self.standing.installed is not None
+        return self.standing.installed.version
+
+    def input_schema(self) -> None:
+        self.size = len(encoded(self.call.arguments)[1])
+        check_input(self.version, self.call.arguments, self.size)
+
+    def grant(self) -> str:
+        if not self.standing.agent_in_use:
+            raise Forbidden(
+                f"The agent {self.standing.agent_name} is disabled.", remedy="Ask an operator to enable it."
+            )
+        if self.standing.key_in_force is False:
+            raise Forbidden("The key of this call was revoked or has expired.", remedy="Use the key that replaces it.")
+        wanted = wanted_of(self.version, self.standing, self.call.arguments)
+        self.grants = check_granted(self.standing.grants, wanted, now=self.now)
+        self.result.grant = self.grants[0]
+        return self.grants[0].tools
+
+    def _reach(self, grant: GrantValue | None) -> Reach:
+        installed = self.standing.installed
+        assert installed is not None
+        return reach_of(
+            self.version.asks,
+            self.verdict,
+            grant=grant.capabilities if grant else None,
+            hosts=installed.hosts,
+            paths=installed.paths,
+            dry_run=self.dry_run,
+        )
+
+    def quota(self) -> None:
+        """The first grant whose budgets, with those of tenant, agent and tool, have room for the call."""
+        refusals: list[QuotaExceeded] = []
+        for grant in self.grants or [None]:
+            reach = self._reach(grant)
+            limits = reach.profile.limits
+            demand = Demand(
+                bytes_in=self.size,
+                bytes_out=limits.result_bytes,
+                cpu_ms=limits.cpu_s * 1000,
+                money=self.verdict.price_micros,
+            )
+            lines = of_grant(self.standing.lines, grant.id if grant else None)
+            self.result.demand, self.result.lines = demand, lines
+            try:
+                check_budgets(lines, demand, self.now)
+                check_rates(lines)
+            except QuotaExceeded as refusal:
+                refusals.append(refusal)
+            else:
+                self.result.grant = grant
+                return
+        raise min(
+            refusals, key=lambda refusal: refusal.retry_after or float("inf")
+        )  # the grant that serves again first
+
+    def consent(self) -> str:
+        manifest, demanded = self.version.manifest, self.verdict.consent
+        needed = self.version.needs_consent or demanded is not None
+        if not needed or self.dry_run:
+            return "dry run" if needed else "not needed"
+        self.result.needs_consent = True
+        widest = manifest.consent_scope if self.version.needs_consent else MODES[0]
+        if demanded is not None:
+            widest = max(widest, demanded.mode, key=MODES.index)
+        found = self._consent_within(widest)
+        if found is None:
+            self._refuse_for_want_of_consent(widest)
+        self.result.consent = found
+        return encode("cns", found.id) if found else ""
+
+    def _refuse_for_want_of_consent(self, widest: str) -> None:
+        tool, demanded = self.standing.tool, self.verdict.consent
+        unfit = misfits(self.standing.consents, **self._binding()) if self.standing.consents else []
+        raise ConsentRequired(
+            f"A person must agree before this agent uses {tool}.",
+            remedy="Ask with POST /api/v1/consents, or call again with `on_consent` set to `ask` or `hold`.",
+            details={
+                "tool": tool,
+                "mode": widest,
+                "rules": list(demanded.rules) if demanded else [],
+                "others": unfit,
+                "request": {"method": "POST", "path": "/api/v1/consents", "body": {"tool": tool, "purpose": "…"}},
+            },
+        )
+
+    def profile(self) -> str:
+        verdict = self.verdict
+        if not verdict.allowed:
+            raise policy_problem(verdict, self.standing)
+        self.result.reach = self._reach(self.result.grant)
+        return self.result.policy_label
+
+    def sandbox_guard(self) -> None:
+        """A call that could only fail for want of a capability is refused before it starts."""
+        assert self.result.reach is not None
+        lacks = lacking(self.result.reach.explanation)
+        if lacks and not self.dry_run:
+            first = lacks[0]
+            raise CapabilityBlocked(
+                f"{self.standing.tool} needs {first['capability']}, which the {first['dropped_by']} does not allow.",
+                details={"missing": [entry["capability"] for entry in lacks], "dropped": lacks},
+                remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
+            )
+        missing = current_sandbox().missing(self.result.reach.profile)
+        if missing:
+            raise CapabilityBlocked(
+                f"This hub's sandbox cannot provide: {', '.join(missing)}.",
+                details={"missing": list(missing)},
+                remedy="Use a tool that does without, or a hub whose sandbox provides it.",
+            )
+
+
+def policy_problem(verdict: Verdict, standing: Standing) -> PolicyDenied:
+    """Which rules said no, or that none said yes, and the smallest change of policy that would let the call through."""
+    changes: list[dict[str, Any]] = []
+    who = {"tool": {"equals": standing.tool}, "agent": {"equals": encode("agt", standing.agent_id)}}
+    for layer, rule in verdict.denied_by:
+        if rule != NO_RULE:
+            changes.append({"layer": layer, "rule": rule, "change": "except this tool and agent", "when": who})
+        elif not any(each.startswith(layer) for each in verdict.broken):
+            permit = {"id": "allow-" + standing.tool.replace(".", "-"), "effect": "permit", "when": who}
+            changes.append({"layer": layer, "add": permit})
+    sentences = verdict.explain()
+    return PolicyDenied(
+        sentences[0],
+        remedy="Ask somebody who drafts policies for the change in `details.smallest_change`.",
+        details={
+            "policy": policy_label(standing.layers),
+            "rules": verdict.forbids,
+            "unknown": [{"rule": rule, "attribute": attribute} for rule, attribute in verdict.unknown],
+            "explanation": sentences,
+            "smallest_change": changes,
+        },
     )
-    return profile, explanation
 
 
-def check_sandbox_guard(
-    version: ToolVersion, profile: Profile, explanation: list[dict[str, str]], *, dry_run: bool
-) -> None:
-    """A call that could only fail for want of a capability is refused before it starts."""
-    dropped = [
-        entry
-        for entry in explanation
-        if entry["dropped_by"] in ("grant", "policy") and not entry["capability"].startswith("tmp")
-    ]
-    if dropped and not dry_run:
-        first = dropped[0]
-        raise CapabilityBlocked(
-            f"{version.tool.name} needs {first['capability']}, which the {first['dropped_by']} does not allow.",
-            details={"missing": [entry["capability"] for entry in dropped], "dropped": dropped},
-            remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
-        )
-    missing = current_sandbox().missing(profile)
-    if missing:
-        raise CapabilityBlocked(
-            f"This hub's sandbox cannot provide: {', '.join(missing)}.",
-            details={"missing": list(missing)},
-            remedy="Use a tool that does without, or a hub whose sandbox provides it.",
-        )
+# What a step needs of those before it; where that is missing, it is skipped also when everything was asked for.
+NEEDS = {name: {"tool"} for name in STEPS[1:]} | {"sandbox_guard": {"tool", "profile"}}
 
 
 def run_preflight(
-    tool: Tool, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog
+    call: Call, standing: Standing, fingerprints: dict[str, str], *, log: StepLog, everything: bool = False
 ) -> Preflight:
-    """Go through all steps until one refuses; ``log`` gets each of them, also those that were skipped."""
-    result = Preflight(policy=current_policy(), version=tool.current)
-    try:
-        _decide(result, tool, arguments, by=by, dry_run=dry_run, now=now, log=log)
-    except Problem as problem:
-        result.problem = problem
-        reached = [step["name"].removeprefix(PREFIX) for step in log.steps if step["name"].startswith(PREFIX)]
-        result.refused_at = reached[-1]
-        for name in STEPS[len(reached) :]:
+    """Go through the steps until one refuses; ``log`` gets each of them, also those that were skipped.
+
+    ``everything``: go on after a refusal with what can still be known, for explanations.
+    """
+    result = Preflight(standing)
+    steps = _Steps(result, call, fingerprints)
+    for name in STEPS:
+        if result.problem is not None and (not everything or NEEDS.get(name, set()) & result.problems.keys()):
             log.add(PREFIX + name, "control", log.now_ms(), log.now_ms(), status=SKIPPED)
+            continue
+        try:
+            with log.step(PREFIX + name) as told:
+                told["note"] = getattr(steps, name)() or ""
+        except Problem as problem:
+            result.problems[name] = problem
+            if result.problem is None:
+                result.problem, result.refused_at = problem, name
     return result
-
-
-def _decide(
-    result: Preflight, tool: Tool, arguments: Any, *, by: Principal, dry_run: bool, now: datetime, log: StepLog
-) -> None:
-    """The steps in their order; the first problem ends it."""
-    with log.step(PREFIX + "tool") as told:
-        version = check_callable(tool)
-        version.tool = tool
-        told["note"] = version.version
-    manifest = version.view
-    with log.step(PREFIX + "input_schema"):
-        check_input(version, arguments)
-    with log.step(PREFIX + "grant") as told:
-        grants = check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=tool.name, now=now)
-        result.grant, told["note"] = grants[0], grants[0].tools
-    with log.step(PREFIX + "quota"):
-        result.demand = demand_of(version, result.policy, arguments)
-        result.grant, result.lines = check_quota(grants, result.demand, by=by, tool_id=tool.name, now=now)
-    with log.step(PREFIX + "consent") as told:
-        if manifest.needs_consent and not dry_run:
-            result.consent = consents.check_has_consent(
-                agent_id=by.agent(), tool=tool.name, versions=f"^{manifest.major}"
-            )
-            told["note"] = result.consent.wire_id
-        else:
-            told["note"] = "dry run" if manifest.needs_consent else "not needed"
-    with log.step(PREFIX + "profile"):
-        check_policy_allows(result.policy, tool_id=tool.name)
-        result.profile, result.explanation = effective_profile(version, result.grant, result.policy, dry_run=dry_run)
-    with log.step(PREFIX + "sandbox_guard"):
-        check_sandbox_guard(version, result.profile, result.explanation, dry_run=dry_run)

@@ -20,6 +20,7 @@ class ActorSerializer(StrictSerializer):
 class ClientSerializer(StrictSerializer):
     app = serializers.CharField(max_length=40)
     version = serializers.CharField(max_length=40, required=False, default="")
+    model = serializers.CharField(max_length=120, required=False, help_text="The model that proposed the call, if any.")
 
 
 class TraceSerializer(StrictSerializer):

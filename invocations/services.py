@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from access.consents import check_has_consent
-from access.problems import QuotaExceeded
+from access.budgets.rates import check_rates, check_refused_call
+from access.coverage import check_granted
+from access.models import Consent
+from access.problems import ConsentRequired, QuotaExceeded
 from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations import queue, sweeper
@@ -22,11 +24,13 @@ from invocations.acceptance import accept, record_denied
 from invocations.calls import Answered, Call, Refused, fingerprints_of
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.models import Invocation, State
-from invocations.preflight import Preflight, check_has_grant, run_preflight
+from invocations.preflight import Preflight, run_preflight, wanted_of
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.steps import StepLog
 from invocations.waker import waker
-from registry.selectors import get_tool
+from registry.callability import check_known
+from registry.compiled import compiled_version
+from registry.standing import load_standing
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.problems import Problem
@@ -34,6 +38,7 @@ from toolhub.kernel.problems import Problem
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from registry.standing import Standing
     from toolhub.kernel.principal import Principal
 
 
@@ -68,11 +73,18 @@ def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> 
     return earlier
 
 
-def preflight_call(call: Call, *, by: Principal) -> tuple[Preflight, StepLog]:
+def standing_of(tool: str, *, by: Principal, now: datetime) -> Standing:
+    """What decides about this caller and this tool; raises for a name that means nothing here."""
+    standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), key_id=by.key_id, tool=tool, now=now)
+    check_known(standing)
+    return standing
+
+
+def preflight_call(call: Call, *, by: Principal, everything: bool = False) -> tuple[Preflight, StepLog]:
     """Only the decision; nothing is written."""
-    tool = get_tool(call.tool, tenant_id=by.tenant_id)
     log = StepLog(datetime.now(UTC))
-    return run_preflight(tool, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log), log
+    standing = standing_of(call.tool, by=by, now=log.created_at)
+    return run_preflight(call, standing, fingerprints_of(call, by), log=log, everything=everything), log
 
 
 def invoke(call: Call, *, by: Principal) -> Answered:
@@ -80,9 +92,8 @@ def invoke(call: Call, *, by: Principal) -> Answered:
 
     Raises :class:`Refused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
-    by.agent()
     log = StepLog(datetime.now(UTC))
-    tool = get_tool(call.tool, tenant_id=by.tenant_id)
+    standing = standing_of(call.tool, by=by, now=log.created_at)
     fingerprints = fingerprints_of(call, by)
     preflight: Preflight | None = None
     id = new_id()
@@ -90,42 +101,49 @@ def invoke(call: Call, *, by: Principal) -> Answered:
         try:
             earlier = find_earlier(call, fingerprints, by=by)
             if earlier is not None:
-                return replay(earlier, by=by)
-            preflight = run_preflight(
-                tool, call.arguments, by=by, dry_run=call.envelope.dry_run, now=log.created_at, log=log
-            )
+                return replay(earlier, standing, call, by=by)
+            preflight = run_preflight(call, standing, fingerprints, log=log)
             if preflight.problem is not None:
                 raise preflight.problem
+            check_rates(preflight.lines, take=True)
             try:
                 invocation = accept(call, preflight, fingerprints, by=by, log=log, id=id)
             except IntegrityError:
                 earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
                 if earlier is None:
                     raise
-                return replay(earlier, by=by)
+                return replay(earlier, standing, call, by=by)
         except Problem as problem:
-            if preflight is not None and isinstance(problem, QuotaExceeded):
-                preflight.refused_at = "quota"  # also when another call took the last one after the preflight
-            version = preflight.version if preflight else tool.current
-            denied = record_denied(call, problem, fingerprints, by=by, version=version, preflight=preflight, log=log)
+            if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
+                preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
+            check_refused_call(by.id, because=problem)
+            denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log)
             raise Refused(problem, denied, preflight) from problem
         ring(invocation)
-        if not (call.respond_async or preflight.checked_version().view.is_async):
+        assert preflight.version is not None
+        if not (call.respond_async or preflight.version.manifest.is_async):
             wait_for_end(id, wait)
     return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
 
 
-def check_may_be_answered_again(earlier: Invocation, *, by: Principal) -> None:
+def check_may_be_answered_again(earlier: Invocation, standing: Standing, call: Call) -> None:
     """What was taken back since the first call holds for its answer too: who lost the permission gets nothing."""
-    check_has_grant(agent_id=by.agent(), agent_name=by.name, tool_id=earlier.tool, now=datetime.now(UTC))
-    if earlier.consent_id is not None and earlier.version is not None:
-        check_has_consent(agent_id=by.agent(), tool=earlier.tool, versions=f"^{earlier.version.view.major}")
+    assert earlier.version_id is not None
+    version = compiled_version(earlier.version_id)
+    check_granted(standing.grants, wanted_of(version, standing, call.arguments), now=standing.at)
+    if (
+        earlier.consent_id is not None
+        and not Consent.objects.spent_or_valid(standing.at).filter(pk=earlier.consent_id).exists()
+    ):
+        raise ConsentRequired(
+            "The consent of the first call was revoked or ran out since.", remedy="Ask for consent again."
+        )
 
 
 @transaction.atomic
-def replay(earlier: Invocation, *, by: Principal) -> Answered:
+def replay(earlier: Invocation, standing: Standing, call: Call, *, by: Principal) -> Answered:
     """Answer a finished call again. That it was read again is a fact of its own."""
-    check_may_be_answered_again(earlier, by=by)
+    check_may_be_answered_again(earlier, standing, call)
     evidence.record(
         kind=Kind.INVOCATION_REPLAYED,
         subject=earlier.wire_id,

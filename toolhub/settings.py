@@ -104,19 +104,6 @@ TOOLHUB_SANDBOX_IMAGE = env("TOOLHUB_SANDBOX_IMAGE")  # empty: the tag of this s
 TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
 TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
 
-# The policy of this first version: one ceiling for every tenant. Versioned documents come with their own work.
-TOOLHUB_POLICY: dict[str, Any] = {
-    "version": "default-1",
-    "capabilities": {"tmp": 32 * 1024 * 1024, "fs": [], "net": [], "proc": [], "browser": False},
-    "limits": {
-        "timeout_ms": 30_000,
-        "memory_bytes": 512 * 1024 * 1024,
-        "max_bytes_in": 1_048_576,
-        "max_bytes_out": 1_048_576,
-    },
-    "denied_tools": [],
-}
-
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",

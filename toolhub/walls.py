@@ -22,7 +22,7 @@ OURS = ("evidence", "access", "registry", "invocations")
 ME = f"NULLIF(current_setting('{SETTING}', true), '')::uuid"
 
 # What more than one tenant may see. `{table}` is the table itself; the rest is read under the policies of its own tables.
-_INSTALLED = f"SELECT tool_id FROM registry_installation WHERE tenant_id = {ME}"
+_INSTALLED = f"SELECT tool_id FROM registry_installation WHERE tenant_id = {ME}"  # noqa: S608  constants only
 SEEN_BY_OTHERS = {
     # A tenant knows of itself; whom a person belongs to is asked before a tenant is chosen.
     "access_tenant": f"id = {ME}",

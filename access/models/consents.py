@@ -55,6 +55,13 @@ class ConsentQuerySet(models.QuerySet["Consent"]):
     def valid(self, now: datetime) -> ConsentQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), state=ConsentState.APPROVED)
 
+    def spent_or_valid(self, now: datetime) -> ConsentQuerySet:
+        """Those that a call which began with them may still rest on."""
+        return self.filter(
+            Q(expires_at=None) | Q(expires_at__gt=now) | Q(state=ConsentState.USED),
+            state__in=[ConsentState.APPROVED, ConsentState.USED],
+        )
+
 
 class Consent(models.Model):
     """One subject's permission for one agent to use one tool, for a purpose and a time."""

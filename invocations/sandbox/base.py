@@ -14,6 +14,10 @@ from typing import Any, Protocol
 
 import rfc8785
 
+from access.capabilities import DOMAINS, Capabilities
+
+OUTSIDE = ("fs", "net", "cidr", "proc", "browser")
+
 
 class Status(StrEnum):
     """How a run ended. ``OK``, ``RAISED`` and ``DOMAIN_ERROR`` are the tool's own doing; the rest is done to it."""
@@ -50,23 +54,31 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one run may reach: the canonical form of Grant ∩ Manifest ∩ Policy.
+    """What one run may reach: the normal form of Grant ∩ Manifest ∩ Policy, and the limits of its box.
 
-    ``fs``: (path, action) pairs; ``net``: (scheme, host, port); ``proc``: executables. Empty means denied.
+    The ceilings of the algebra have become ``limits``, so ``capabilities`` has none. What is empty is denied.
     """
 
     limits: Limits = field(default_factory=Limits)
-    fs: tuple[tuple[str, str], ...] = ()
-    net: tuple[tuple[str, str, int], ...] = ()
-    proc: tuple[str, ...] = ()
-    browser: bool = False
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "capabilities", self.capabilities.replaced(ceilings={}))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Profile:
+        """Read back what :meth:`to_json` wrote."""
+        parts = {name: data[name] for name in DOMAINS}
+        return cls(limits=Limits(**data["limits"]), capabilities=Capabilities.from_json(parts))
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The kinds of things outside its own code that the run may reach: the sandbox must let them through."""
+        return tuple(name for name in OUTSIDE if getattr(self.capabilities, name))
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {
-            "fs": [list(x) for x in self.fs],
-            "net": [list(x) for x in self.net],
-            "proc": list(self.proc),
-        }
+        written = self.capabilities.to_json()
+        return {"limits": asdict(self.limits)} | {name: written[name] for name in DOMAINS}
 
     def digest(self) -> str:
         """``sha256:…`` of the canonical JSON (RFC 8785): the ``profile_hash`` of evidence."""
@@ -79,7 +91,8 @@ class SandboxCall:
 
     ``package`` is a zip of the tool's package (its top folder is the first segment of ``module``); ``arguments`` is the
     JSON text of the keyword arguments, already validated; ``context`` is the JSON form of ``unitools.runtime.Call``;
-    ``name`` identifies the run on the engine (invocation id and attempt) and is unique.
+    ``name`` identifies the run on the engine (invocation id and attempt) and is unique; ``config`` and ``secrets`` are what
+    the tenant set for the tool, and are given to the tool's process only.
     """
 
     name: str
@@ -89,6 +102,8 @@ class SandboxCall:
     arguments: bytes
     context: dict[str, Any]
     labels: dict[str, str] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,7 @@ class FakeSandbox:
         self._lock = threading.Lock()
 
     def missing(self, profile: Profile) -> tuple[str, ...]:
-        wanted = {"fs": profile.fs, "net": profile.net, "proc": profile.proc, "browser": profile.browser}
-        return tuple(name for name, value in wanted.items() if value)
+        return profile.outside
 
     def run(self, profile: Profile, call: SandboxCall) -> Outcome:
         lacking = self.missing(profile)

@@ -18,6 +18,7 @@ from invocations.models import Invocation
 from invocations.preflight import STEPS
 from registry import services as registry
 from tests.calls import PAIR, ask, kinds_of, row_of, writer
+from tests.in_force import forbid, permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ def test_an_allowed_call_passes_every_step_in_order(
     assert data["problem"] is None
     assert [(step["name"], step["status"]) for step in data["steps"]] == [(name, "ok") for name in STEPS]
     assert data["profile_hash"].startswith("sha256:")
-    assert data["policy"]["version"] == "default-1"
+    assert data["policy"]["version"] == "builtin@1"
     assert [(each["scope"], each["limit"], each["remaining"]) for each in data["budget_snapshot"]] == [("grant", 3, 3)]
     assert data["obligations"] == []
     assert not Invocation.objects.exists()
@@ -86,16 +87,16 @@ def at_quota(scene: Scene) -> str:
 
 
 def at_consent(scene: Scene) -> str:
-    _, enable, grant, settings, _ = scene
-    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"denied_tools": [WRITE]}
+    _, enable, grant, _, _ = scene
+    put_in_force(permit(), forbid("no-writer", tool={"equals": WRITE}))
     writer(enable)
     grant()
     return WRITE
 
 
 def at_profile(scene: Scene) -> str:
-    _, enable, grant, settings, _ = scene
-    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"denied_tools": [ECHO]}
+    _, enable, grant, _, _ = scene
+    put_in_force(permit(), forbid("no-echo", tool={"equals": ECHO}))
     enable()
     grant()
     return ECHO
@@ -164,6 +165,8 @@ def test_preflight_only_reads(caller: Caller, enable: Callable[..., Tool], grant
     enable()
     grant(calls_limit=5)
 
+    ask(caller, ECHO)  # the first request of a key in a minute notes that it was used
+
     with CaptureQueriesContext(connection) as queries:
         ask(caller, ECHO)
 
@@ -172,12 +175,12 @@ def test_preflight_only_reads(caller: Caller, enable: Callable[..., Tool], grant
 
 @pytest.mark.req("TOOLS-31")
 def test_a_change_of_policy_counts_with_the_next_call(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], settings: Any
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
     enable()
     grant()
     before = ask(caller, ECHO)
-    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"version": "2", "denied_tools": [ECHO]}
+    put_in_force(permit(), forbid("no-echo", tool={"equals": ECHO}))
 
     after = ask(caller, ECHO)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.calls import ask, writer
+from tests.in_force import BUILTIN_LIMITS, ceiling, permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ FS = {"fs": [{"path": "/data/in", "actions": ["read"]}, {"path": "/data/out", "a
 
 
 @pytest.fixture
-def wide(settings: Any, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
+def wide(sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     """A policy that allows a lot, and a sandbox that provides everything."""
     capabilities = {
         "tmp": 1_000_000,
@@ -31,7 +32,7 @@ def wide(settings: Any, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatc
         "proc": [],
         "browser": False,
     }
-    settings.TOOLHUB_POLICY = settings.TOOLHUB_POLICY | {"capabilities": capabilities}
+    put_in_force(permit(), ceiling("box", capabilities, **BUILTIN_LIMITS))
     monkeypatch.setattr(sandbox, "missing", lambda profile: ())
     return sandbox
 
@@ -50,8 +51,7 @@ def test_the_sandbox_gets_exactly_the_intersection_that_preflight_showed(
     profile, _ = wide.calls[0]
     assert shown["profile"] == profile.to_json()
     assert shown["profile_hash"] == profile.digest() == answer.json()["call"]["profile_hash"]
-    assert profile.fs == (("/data/in", "read"),)
-    assert profile.net == ()
+    assert profile.capabilities.names() == ["fs:read:/data/in"]
     assert profile.limits.tmp_bytes == 1_000_000
 
 
@@ -92,20 +92,19 @@ def test_a_dry_run_of_a_writer_needs_no_consent_and_can_write_nothing(
     assert dry.status_code == 200, dry.json()
     assert dry.json()["call"]["dry_run"] is True
     profile, call = wide.calls[0]
-    assert profile.fs == (("/data/in", "read"),)
-    assert (profile.net, profile.proc, profile.browser) == ((), (), False)
+    assert profile.capabilities.names() == ["fs:read:/data/in"]
     assert call.context["dry_run"] is True
     dropped = [each["capability"] for each in ask(caller, WRITE, dry_run=True)["profile_explanation"]]
     assert dropped == ["fs:write:/data/out", "net:https://api.example.org:443"]
 
 
 def test_limits_are_the_smaller_of_manifest_and_policy(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], settings: Any
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
     enable(timeout_ms=60_000, limits={"memory_bytes": 64 * 1024 * 1024})
     grant()
 
     limits = ask(caller, ECHO)["profile"]["limits"]
 
-    assert limits["wall_ms"] == settings.TOOLHUB_POLICY["limits"]["timeout_ms"] == 30_000
+    assert limits["wall_ms"] == BUILTIN_LIMITS["timeout_ms"] == 30_000
     assert limits["memory_bytes"] == 64 * 1024 * 1024

@@ -1,9 +1,13 @@
-"""How is a request body checked, so that a misspelled field is an answer and not a surprise?"""
+"""How is a request body checked, so that a misspelled field is an answer and not a surprise; and what does an answer hold?
+
+:func:`enveloped` and :func:`paged` describe answers for the OpenAPI document; ``ResponseEnvelope`` writes them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
 
@@ -21,3 +25,14 @@ class StrictSerializer(serializers.Serializer[Any]):
                     }
                 )
         return super().to_internal_value(data)
+
+
+def enveloped(name: str, data: Any) -> Any:
+    """The SPEC-4 envelope around ``data``, by a name of its own."""
+    return inline_serializer(name, {"ok": serializers.BooleanField(), "data": data})
+
+
+def paged(name: str, rows: str, row: type[serializers.Serializer[Any]]) -> Any:
+    """The envelope of one page of a list: ``{rows: [...], "next": cursor}``."""
+    fields = {rows: row(many=True), "next": serializers.CharField(allow_null=True)}
+    return enveloped(f"{name}Envelope", inline_serializer(name, fields))

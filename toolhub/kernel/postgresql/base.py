@@ -68,12 +68,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     # What was set for a transaction, or within a savepoint, ends with it.
     def _commit(self) -> Any:
         self._of_transaction = None
-        return super()._commit()
+        return super()._commit()  # type: ignore[misc]
 
     def _rollback(self) -> Any:
         self._of_transaction = None
-        return super()._rollback()
+        return super()._rollback()  # type: ignore[misc]
 
     def _savepoint_rollback(self, sid: str) -> None:
-        super()._savepoint_rollback(sid)
+        super()._savepoint_rollback(sid)  # type: ignore[misc]
         self._of_transaction = None

@@ -68,11 +68,6 @@ def settings_page() -> str:
         defaults.setdefault(name, []).extend([ast.unparse(default)] if default is not None else [])
         remarks.setdefault(name, [comments.get(name, "")]).append(lines[line - 1].partition("  # ")[2])
     rows = [_row(name, defaults[name], remarks[name]) for name in defaults]
-    policy = next(
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "TOOLHUB_POLICY"
-    )
     return page(
         "Settings",
         "toolhub/settings.py and dotenv-sample",
@@ -81,17 +76,4 @@ def settings_page() -> str:
         table(("name", "default", "meaning"), rows),
         "Read by libraries and not by the hub: `OTEL_EXPORTER_OTLP_ENDPOINT` (where spans go; without it they go nowhere) and "
         "`DOCKER_HOST` (when `TOOLHUB_DOCKER_URL` is empty).",
-        "## Policy",
-        "One ceiling for every tenant, a constant in `toolhub/settings.py`. Versioned policies per tenant are not there yet.",
-        f"```python\n{_pretty(policy)}\n```",
     )
-
-
-def _pretty(node: ast.expr | None) -> str:
-    assert isinstance(node, ast.Dict)
-    inner = [
-        f"    {ast.unparse(key)}: {ast.unparse(value)},"
-        for key, value in zip(node.keys, node.values, strict=True)
-        if key
-    ]
-    return "\n".join(["TOOLHUB_POLICY = {", *inner, "}"])

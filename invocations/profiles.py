@@ -1,0 +1,114 @@
+"""What is a run's profile: Grant ∩ Manifest ∩ Policy, and the limits of its box?
+
+Documents of grants, policies and installations are met once a process for each combination; equal documents have equal
+profiles, and equal hashes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from access.capabilities import TOP, Capabilities, bound_of_allow_lists, effective
+from invocations.sandbox.base import Limits, Profile
+from toolhub.kernel.canonical import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from access.policies.verdict import Verdict
+
+LEAST_TMP = 4096  # a tmpfs of size 0 would be one without a limit
+
+
+def cpu_seconds(wall_ms: int) -> int:
+    """A run may compute all the time that it has, and a second more, so that the wall clock ends it first."""
+    return max(1, wall_ms // 1000 + 1)
+
+
+def limits_of(reach: Capabilities) -> Limits:
+    ceilings = reach.ceilings
+    wall_ms = ceilings["timeout_ms"]
+    return Limits(
+        wall_ms=wall_ms,
+        cpu_s=min(cpu_seconds(wall_ms), max(1, ceilings.get("cpu_ms", wall_ms + 2000) // 1000)),
+        memory_bytes=ceilings["memory_bytes"],
+        tmp_bytes=max(LEAST_TMP, reach.tmp),
+        result_bytes=ceilings["max_bytes_out"],
+        result_depth=ceilings["depth"],
+    )
+
+
+@lru_cache(maxsize=4096)
+def profile_of(reach: Capabilities) -> Profile:
+    return Profile(limits=limits_of(reach), capabilities=reach)
+
+
+@lru_cache(maxsize=4096)
+def _bound(document: bytes) -> Capabilities:
+    return Capabilities.from_json(json.loads(document))
+
+
+def bound_of(document: dict[str, Any] | None) -> Capabilities | None:
+    """The bounds of a grant; the same document is read once a process."""
+    return None if document is None else _bound(canonical(document))
+
+
+@lru_cache(maxsize=4096)
+def _allow_lists(hosts: tuple[str, ...] | None, paths: tuple[str, ...] | None) -> Capabilities | None:
+    return bound_of_allow_lists(hosts, paths)
+
+
+def bound_of_installation(hosts: Sequence[str] | None, paths: Sequence[str] | None) -> Capabilities | None:
+    return _allow_lists(None if hosts is None else tuple(hosts), None if paths is None else tuple(paths))
+
+
+@lru_cache(maxsize=4096)
+def _capped(reach: Capabilities, limits: tuple[tuple[str, int], ...]) -> Capabilities:
+    return reach & TOP.replaced(ceilings=dict(limits))
+
+
+def policy_bound(verdict: Verdict) -> Capabilities | None:
+    """What the ceilings of all layers leave; None when no rule speaks of any."""
+    reach = verdict.capabilities
+    if not verdict.limits:
+        return reach
+    return _capped(TOP if reach is None else reach, tuple(sorted(verdict.limits.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one call may reach, its profile with the hash, and who took away the rest."""
+
+    capabilities: Capabilities
+    profile: Profile
+    profile_hash: str
+    explanation: list[dict[str, str]]
+
+
+@lru_cache(maxsize=4096)
+def _digest(profile: Profile) -> str:
+    return profile.digest()
+
+
+def reach_of(
+    asks: Capabilities,
+    verdict: Verdict,
+    *,
+    grant: dict[str, Any] | None,
+    hosts: Sequence[str] | None,
+    paths: Sequence[str] | None,
+    dry_run: bool,
+) -> Reach:
+    """``grant``: the bounds of the grant as its document has them; None bounds nothing."""
+    met, explanation = effective(
+        asks,
+        grant=bound_of(grant),
+        policy=policy_bound(verdict),
+        installation=bound_of_installation(hosts, paths),
+        dry_run=dry_run,
+    )
+    profile = profile_of(met)
+    return Reach(met, profile, _digest(profile), explanation)

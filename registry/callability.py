@@ -1,0 +1,126 @@
+"""May anybody of the tenant call this tool at all, whoever it is?
+
+Kill switches, the publisher's state of the tool, the tenant's own instance of it, its version and its settings: in this order,
+since the first that is in the way explains most.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from access.halts import halt_problem
+from registry.compiled import CompiledVersion, compiled_version
+from registry.models import InstallationState, Tool, ToolState
+from registry.problems import (
+    NotInstalled,
+    ToolNotEnabled,
+    ToolPaused,
+    ToolRetired,
+    UnknownTool,
+    VersionYanked,
+)
+from registry.setup import missing_setup, not_configured
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from registry.models import ToolVersion
+    from registry.standing import Installed, Standing
+    from toolhub.kernel.problems import Problem
+
+
+def why_not_installed(name: str, *, tenant_id: UUID) -> Problem:
+    """A tool of the tenant's own that was never enabled, one that it could install, or none at all."""
+    own = Tool.objects.filter(tenant_id=tenant_id, name=name).first()
+    if own is not None and own.state == ToolState.REGISTERED:
+        return ToolNotEnabled(
+            f"{name} has not been enabled yet.", remedy="Ask an operator to have it reviewed and enabled."
+        )
+    if own is not None or Tool.objects.filter(name=name, shared=True).exists():
+        return NotInstalled(
+            f"{name} is not installed here.", remedy="Ask an operator to install it from the shared catalogue."
+        )
+    return UnknownTool(
+        f"There is no tool {name[:128]} here.",
+        remedy="List the tools with GET /api/v1/tools and use an id from there.",
+    )
+
+
+def check_known(standing: Standing) -> None:
+    """Raise :class:`UnknownTool` for a name that means nothing to the tenant: there is no call to witness then."""
+    if standing.installed is None:
+        problem = why_not_installed(standing.tool, tenant_id=standing.tenant_id)
+        if isinstance(problem, UnknownTool):
+            raise problem
+
+
+def _check_states(standing: Standing, installed: Installed) -> None:
+    if installed.tool_state == ToolState.PAUSED:
+        raise ToolPaused(
+            f"{standing.tool} is paused since {installed.tool_changed_at:%Y-%m-%d %H:%M} UTC: {installed.tool_reason}",
+            details={"since": installed.tool_changed_at.isoformat(), "paused_by": "publisher"},
+            remedy="Wait until an operator has enabled it again, or use another tool.",
+        )
+    if installed.tool_state == ToolState.REGISTERED:
+        raise why_not_installed(standing.tool, tenant_id=standing.tenant_id)
+    if (
+        installed.tool_state == ToolState.DEPRECATED
+        and installed.sunset_on
+        and installed.sunset_on < standing.at.date()
+    ):
+        raise ToolRetired(
+            f"{standing.tool} was withdrawn on {installed.sunset_on}.",
+            details={"sunset_on": installed.sunset_on.isoformat(), "successor": installed.successor or None},
+            remedy=f"Use {installed.successor} instead." if installed.successor else "Use another tool.",
+        )
+    if installed.state == InstallationState.PAUSED:
+        raise ToolPaused(
+            f"{standing.tool} is paused in this tenant since {installed.changed_at:%Y-%m-%d %H:%M} UTC: {installed.reason}",
+            details={"since": installed.changed_at.isoformat(), "paused_by": "tenant"},
+            remedy="Wait until an operator has resumed it, or use another tool.",
+        )
+
+
+def _yanked(tool: str, version: str, reason: str) -> VersionYanked:
+    return VersionYanked(
+        f"{tool} {version} was withdrawn by its publisher: {reason}",
+        details={"version": version},
+        remedy="Ask an operator to move the installation to another version.",
+    )
+
+
+def check_not_yanked(version: ToolVersion) -> None:
+    """For a call that keeps the version it was accepted with."""
+    if version.yanked_at is not None:
+        raise _yanked(version.tool.name, version.version, version.yank_reason)
+
+
+def check_callable(standing: Standing) -> CompiledVersion:
+    """The version that a call gets now; raises what is in the way of everybody."""
+    halted = halt_problem(standing.halts)
+    if halted is not None:
+        raise halted
+    installed = standing.installed
+    if installed is None:
+        raise why_not_installed(standing.tool, tenant_id=standing.tenant_id)
+    _check_states(standing, installed)
+    if installed.version_id is None:
+        raise ToolNotEnabled(
+            f"{standing.tool} has no version that this tenant's installation may get.",
+            remedy="Ask an operator to change the pin of the installation, or to have a version enabled.",
+        )
+    if installed.yanked:
+        raise _yanked(standing.tool, installed.version, installed.yank_reason)
+    compiled = compiled_version(installed.version_id)
+    unready = not_configured(
+        standing.tool,
+        missing_setup(
+            compiled.manifest,
+            config_digest=installed.config_digest,
+            secrets=installed.secrets,
+            present=standing.secrets,
+        ),
+    )
+    if unready is not None:
+        raise unready
+    return compiled

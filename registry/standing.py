@@ -1,0 +1,252 @@
+"""What decides about this agent and this tool, right now?
+
+:func:`load_standing` reads all of it with one prepared statement: key, agent, kill switches, the installation with its tool
+and version, grants, consents, budgets and the policies in force. Nothing of it is kept between calls, so what somebody took
+back counts with the next one. Only what never changes is cached, by its id: manifests, compiled schemas and policies.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import connection
+
+from access.budgets.lines import Line, window_number
+from access.coverage import GrantValue
+from access.fitting import ConsentValue
+from access.models import BudgetScope, Reach
+from access.policies.compiler import BUILTIN, CompiledPolicy
+from access.policies.store import compiled_policy
+from toolhub.kernel.ids import encode
+from toolhub.kernel.prepared import prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# One row of arrays; `{one}(…)` and `{many}(…)` build them in the database's own way. Columns are read by position, below.
+STATEMENT = """
+SELECT
+  (SELECT {one}(i.id, i.state, i.reason, i.changed_at, i.config_digest, {json}(i.hosts), {json}(i.paths), {json}(i.secrets),
+                t.id, t.state, t.state_reason, t.state_changed_at, t.sunset_on, t.successor, t.tenant_id,
+                v.id, v.version, v.manifest_digest, v.build_digest, v.yanked_at, v.yank_reason, v.trusted_at)
+     FROM registry_installation i JOIN registry_tool t ON t.id = i.tool_id
+     LEFT JOIN registry_toolversion v ON v.id = i.version_id
+    WHERE i.tenant_id = {tenant} AND i.name = {name} AND i.state <> 'removed'),
+  (SELECT {one}(a.name, a.disabled_at, k.revoked_at IS NULL AND k.expires_at > {now})
+     FROM access_agent a LEFT JOIN access_apikey k ON k.agent_id = a.id AND k.id = {key}
+    WHERE a.id = {agent} AND a.tenant_id = {tenant}),
+  (SELECT {many}({one}(h.tenant_id, h.reach, h.target, h.reason)) FROM access_halt h
+    WHERE h.lifted_at IS NULL AND (h.tenant_id = {tenant} OR h.tenant_id IS NULL OR h.reach IN ('tool', 'version'))
+      AND (h.target IN ('', {name}, {agent_name}) OR h.reach = 'version')),
+  (SELECT {many}({one}(g.id, g.agent_id, g.tools, {json}(g.capabilities), {json}(g.scopes), {json}(g.conditions), g.expires_at))
+     FROM access_grant g
+    WHERE g.tenant_id = {tenant} AND (g.agent_id = {agent} OR g.agent_id IS NULL) AND g.revoked_at IS NULL
+      AND (g.expires_at IS NULL OR g.expires_at > {now})),
+  (SELECT {many}({one}(c.id, c.mode, c.versions, c.user_fingerprint, c.arguments_fingerprint, c.policy_hash, c.expires_at))
+     FROM access_consent c
+    WHERE c.agent_id = {agent} AND c.tool = {name} AND c.state = 'approved'
+      AND (c.expires_at IS NULL OR c.expires_at > {now})),
+  (SELECT {many}({one}(b.id, b.scope, b.tool, b.grant_id, b.dimension, b.amount, b.window_s, w.used, w.reserved, w.raised))
+     FROM access_budget b LEFT JOIN access_budgetwindow w ON w.budget_id = b.id
+      AND w.number = CASE WHEN b.window_s = 0 THEN 0 ELSE {second} / b.window_s END
+    WHERE b.tenant_id = {tenant} AND b.ended_at IS NULL
+      AND (b.scope IN ('tenant', 'grant') OR b.agent_id = {agent} OR b.tool = {name})),
+  (SELECT {many}({one}(p.id, p.tenant_id)) FROM access_policyversion p
+    WHERE p.state = 'in_force' AND (p.tenant_id = {tenant} OR p.tenant_id IS NULL)),
+  (SELECT {many}(s.name) FROM registry_secret s WHERE s.tenant_id = {tenant})
+"""
+
+
+def _statement(parameter: str, **dialect: str) -> str:
+    names = ("tenant", "agent", "key", "name", "agent_name", "now", "second")
+    return STATEMENT.format(**dialect, **{name: parameter.format(name) for name in names})
+
+
+POSTGRESQL = _statement("%({})s", one="json_build_array", many="json_agg", json="").encode()
+SQLITE = _statement(":{}", one="json_array", many="json_group_array", json="json")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The tenant's instance of the tool, with the tool and the version that calls get. ``version_id`` None: none yet."""
+
+    id: UUID
+    state: str
+    reason: str
+    changed_at: datetime
+    config_digest: str
+    hosts: list[str] | None
+    paths: list[str] | None
+    secrets: dict[str, str]
+    tool_id: UUID
+    tool_state: str
+    tool_reason: str
+    tool_changed_at: datetime
+    sunset_on: date | None
+    successor: str
+    publisher_id: UUID
+    version_id: UUID | None
+    version: str
+    manifest_digest: str
+    build_digest: str
+    yanked: bool
+    yank_reason: str
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HaltValue:
+    """A kill switch that is thrown, as plain values."""
+
+    tenant_id: UUID | None
+    reach: str
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``layers``: the policies that the call needs to pass, the hub's first. ``key_in_force``: None when no key was asked about.
+    ``lines`` are those of every grant; take the ones of the chosen grant (access.budgets.lines.of_grant).
+    """
+
+    at: datetime
+    tenant_id: UUID
+    agent_id: UUID
+    agent_name: str
+    agent_in_use: bool
+    key_in_force: bool | None
+    tool: str
+    installed: Installed | None
+    halts: tuple[HaltValue, ...]
+    grants: tuple[GrantValue, ...]
+    consents: tuple[ConsentValue, ...]
+    lines: tuple[Line, ...]
+    layers: tuple[CompiledPolicy, ...]
+    secrets: frozenset[str]
+
+
+def _row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now: datetime) -> list[Any]:
+    """The one row, as JSON values; ids and times are text in the form of the database."""
+    asked: dict[str, Any] = {"name": tool, "agent_name": encode("agt", agent_id), "second": int(now.timestamp())}
+    if connection.vendor == "postgresql":
+        asked |= {"tenant": tenant_id, "agent": agent_id, "key": key_id, "now": now}
+        return list(prepared(POSTGRESQL, asked)[0])
+    connection.ensure_connection()
+    asked |= {"tenant": tenant_id.hex, "agent": agent_id.hex, "key": key_id.hex if key_id else None}
+    asked["now"] = connection.ops.adapt_datetimefield_value(now)
+    with connection.wrap_database_errors:
+        row = connection.connection.execute(SQLITE, asked).fetchone()
+    return [None if column is None else json.loads(column) for column in row]
+
+
+def _id(text: str | None) -> UUID | None:
+    return None if text is None else UUID(text)
+
+
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _installed(row: list[Any] | None) -> Installed | None:
+    if row is None:
+        return None
+    (id, state, reason, changed, config, hosts, paths, secrets, tool, tool_state, tool_reason, tool_changed, *rest) = (
+        row
+    )
+    sunset, successor, publisher, version_id, version, manifest, build, yanked, yank_reason, trusted = rest
+    return Installed(
+        id=UUID(id),
+        state=state,
+        reason=reason,
+        changed_at=_time(changed),
+        config_digest=config,
+        hosts=hosts,
+        paths=paths,
+        secrets=secrets,
+        tool_id=UUID(tool),
+        tool_state=tool_state,
+        tool_reason=tool_reason,
+        tool_changed_at=_time(tool_changed),
+        sunset_on=date.fromisoformat(sunset) if sunset else None,
+        successor=successor,
+        publisher_id=UUID(publisher),
+        version_id=_id(version_id),
+        version=version or "",
+        manifest_digest=manifest or "",
+        build_digest=build or "",
+        yanked=yanked is not None,
+        yank_reason=yank_reason or "",
+        trusted=trusted is not None,
+    )
+
+
+def _halts(rows: list[Any] | None, *, tenant_id: UUID, installed: Installed | None) -> Iterator[HaltValue]:
+    """Those that the call is in reach of: thrown by the hub, by the tenant, or for its tool by whoever publishes it."""
+    version = encode("tvn", installed.version_id) if installed and installed.version_id else ""
+    for owner, reach, target, reason in rows or ():
+        halt = HaltValue(_id(owner), reach, target, reason)
+        if halt.tenant_id not in (None, tenant_id, installed.publisher_id if installed else None):
+            continue
+        if reach != Reach.VERSION or target == version:
+            yield halt
+
+
+def _lines(rows: list[Any] | None, *, agent_name: str, now: datetime) -> Iterator[Line]:
+    for id, scope, tool, grant, dimension, amount, window_s, used, reserved, raised in rows or ():
+        grant_id = _id(grant)
+        label = agent_name if scope == BudgetScope.AGENT else encode("grt", grant_id) if grant_id else tool
+        yield Line(
+            budget_id=UUID(id),
+            scope=scope,
+            label=label,
+            dimension=dimension,
+            amount=amount + (raised or 0),
+            window_s=window_s,
+            number=window_number(window_s, now),
+            used=used or 0,
+            reserved=reserved or 0,
+            grant_id=grant_id,
+        )
+
+
+def _layers(rows: list[Any] | None) -> tuple[CompiledPolicy, ...]:
+    """The hub's policy, or the one that is built in, then the tenant's."""
+    hub = [UUID(id) for id, owner in rows or () if owner is None]
+    tenant = [UUID(id) for id, owner in rows or () if owner is not None]
+    return (*(map(compiled_policy, hub) if hub else (BUILTIN,)), *map(compiled_policy, tenant))
+
+
+def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, key_id: UUID | None = None) -> Standing:
+    """Everything that decides, as it is at one moment. One round trip, and nothing is locked."""
+    row = _row(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
+    installation, agent, halts, grants, consents, budgets, policies, secrets = row
+    agent_name, disabled_at, key_in_force = agent or ("", "never was", None)
+    installed = _installed(installation)
+    return Standing(
+        at=now,
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        agent_name=agent_name,
+        agent_in_use=disabled_at is None,
+        key_in_force=None if key_id is None else bool(key_in_force),
+        tool=tool,
+        installed=installed,
+        halts=tuple(_halts(halts, tenant_id=tenant_id, installed=installed)),
+        grants=tuple(
+            GrantValue(UUID(id), tools, _id(of), capabilities, scopes, conditions, _time(expires) if expires else None)
+            for id, of, tools, capabilities, scopes, conditions, expires in grants or ()
+        ),
+        consents=tuple(
+            ConsentValue(UUID(id), mode, versions, user, arguments, policy, _time(expires) if expires else None)
+            for id, mode, versions, user, arguments, policy, expires in consents or ()
+        ),
+        lines=tuple(_lines(budgets, agent_name=agent_name, now=now)),
+        layers=_layers(policies),
+        secrets=frozenset(secrets or ()),
+    )
