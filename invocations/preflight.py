@@ -237,7 +237,8 @@ class _Steps:
     def quota(self) -> None:
         """The first grant whose budgets, with those of tenant, agent and tool, have room for the call."""
         refusals: list[QuotaExceeded] = []
-        for grant in self.grants or [None]:
+        candidates: list[GrantValue | None] = [*self.grants] or [None]
+        for grant in candidates:
             reach = self._reach(grant)
             limits = reach.profile.limits
             demand = Demand(
