@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView
 
-from access import agents_api, oauth
+from access import agents_api, grants_api, oauth
 from access import api as access_api
 from invocations import api as invocations_api
 from registry import api as registry_api
@@ -34,8 +34,12 @@ api = [
     ),
     path("consents", consents_api.ConsentListView.as_view(), name="api_consents"),
     path("consents/<cns:consent_id>", access_api.ConsentView.as_view(), name="api_consent"),
-    path("grants", access_api.GrantListView.as_view(), name="api_grants"),
-    path("grants/<grt:grant_id>/revoke", access_api.GrantRevokeView.as_view(), name="api_grant_revoke"),
+    path("grants", grants_api.GrantListView.as_view(), name="api_grants"),
+    path("grants/<grt:grant_id>", grants_api.GrantView.as_view(), name="api_grant"),
+    path("grants/<grt:grant_id>/extend", grants_api.GrantExtendView.as_view(), name="api_grant_extend"),
+    path("grants/<grt:grant_id>/revoke", grants_api.GrantRevokeView.as_view(), name="api_grant_revoke"),
+    path("grants/requests", grants_api.GrantRequestListView.as_view(), name="api_grant_requests"),
+    path("grants/requests/<grq:request_id>", grants_api.GrantRequestView.as_view(), name="api_grant_request"),
     path("agents", agents_api.AgentListView.as_view(), name="api_agents"),
     path("agents/<agt:agent_id>", agents_api.AgentView.as_view(), name="api_agent"),
     path("agents/<agt:agent_id>/disable", agents_api.AgentDisableView.as_view(), name="api_agent_disable"),

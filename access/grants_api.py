@@ -1,0 +1,294 @@
+"""How are grants given, taken back and asked for over REST?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access import grant_requests, grants
+from access.conditions import OPS
+from access.models import Grant, GrantRequest, RequestState
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.ids import decode, encode
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.problems import NotFound, SchemaInvalid
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+    from access.models.grants import GrantQuerySet
+
+EVERY_AGENT = "*"
+STATES = ("active", "expired", "revoked")
+AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
+
+
+class ScopeSerializer(serializers.Serializer[Any]):
+    resource = serializers.CharField(help_text="A resource and what is below it: soul:fs:/data.")
+    action = serializers.CharField(help_text="The action, or * for any.")
+
+
+class ConditionSerializer(serializers.Serializer[Any]):
+    pointer = serializers.CharField(help_text="A JSON Pointer into the arguments; * is every element of a list.")
+    op = serializers.ChoiceField(list(OPS))
+    value = serializers.JSONField(required=False, allow_null=True)
+
+
+class TermsSerializer(serializers.Serializer[Any]):
+    """What a grant says, given or asked for."""
+
+    agent = serializers.CharField(help_text="agt_…, or * for every agent of the tenant.")
+    tools = serializers.CharField()
+    capabilities = serializers.JSONField(allow_null=True, help_text="Bounds; null: as the manifest and policy say.")
+    scopes = ScopeSerializer(many=True, allow_null=True, help_text="Bounds; null: all that the manifest asks for.")
+    conditions = ConditionSerializer(many=True)
+
+
+class GrantSerializer(TermsSerializer):
+    id = serializers.CharField()
+    state = serializers.ChoiceField(STATES)
+    calls_limit = serializers.IntegerField(allow_null=True)
+    window_s = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField()
+    origin = serializers.CharField(help_text="console, api, file, or the request (grq_…) that it answers.")
+    given_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class RequestSerializer(TermsSerializer):
+    id = serializers.CharField()
+    state = serializers.ChoiceField(RequestState.choices)
+    purpose = serializers.CharField()
+    reason = serializers.CharField(allow_null=True, help_text="Of the decision.")
+    grant = serializers.CharField(allow_null=True, help_text="The grant that was given.")
+    created_at = serializers.DateTimeField()
+    decided_at = serializers.DateTimeField(allow_null=True)
+
+
+GRANT, GRANTS = enveloped("GrantEnvelope", GrantSerializer()), paged("GrantPage", "grants", GrantSerializer)
+ASKED = enveloped("GrantRequestEnvelope", RequestSerializer())
+ALL_ASKED = paged("GrantRequestPage", "requests", RequestSerializer)
+
+
+def _time(moment: Any) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def _terms(of: Grant | GrantRequest) -> dict[str, Any]:
+    return {
+        "id": of.wire_id,
+        "agent": encode("agt", of.agent_id) if of.agent_id else EVERY_AGENT,
+        "tools": of.tools,
+        "capabilities": of.capabilities,
+        "scopes": of.scopes,
+        "conditions": of.conditions,
+        "state": of.state,
+        "created_at": _time(of.created_at),
+    }
+
+
+def grant_json(grant: Grant) -> dict[str, Any]:
+    return _terms(grant) | {
+        "calls_limit": grant.calls_limit,
+        "window_s": grant.window_s,
+        "reason": grant.reason,
+        "origin": grant.source,
+        "given_by": grant.given_by,
+        "expires_at": _time(grant.expires_at),
+        "revoked_at": _time(grant.revoked_at),
+    }
+
+
+def request_json(asked: GrantRequest) -> dict[str, Any]:
+    return _terms(asked) | {
+        "purpose": asked.purpose,
+        "reason": asked.decision_reason or None,
+        "grant": encode("grt", asked.grant_id) if asked.grant_id else None,
+        "decided_at": _time(asked.decided_at),
+    }
+
+
+class _BoundsSerializer(StrictSerializer):
+    tools = serializers.CharField(
+        max_length=500, help_text="A tool id, a.b.*, *, tag:x, effect:Read …, with & | ~ ( )."
+    )
+    capabilities = serializers.JSONField(required=False, default=None)
+    scopes = serializers.ListField(
+        child=serializers.JSONField(), required=False, default=None, allow_null=True, help_text="[{resource, action}]"
+    )
+    conditions = serializers.ListField(
+        child=serializers.JSONField(),
+        required=False,
+        default=list,
+        help_text="[{pointer, op, value}] on the arguments.",
+    )
+
+
+class NewGrantSerializer(_BoundsSerializer):
+    agent = serializers.CharField(max_length=40, help_text="The agent's id, agt_…, or * for every agent.")
+    reason = serializers.CharField(max_length=500)
+    calls_limit = serializers.IntegerField(
+        required=False, default=None, allow_null=True, min_value=1, max_value=2_000_000_000
+    )
+    window_s = serializers.IntegerField(required=False, default=86400, min_value=1, max_value=31_536_000)
+    expires_at = serializers.DateTimeField(required=False, default=None, allow_null=True)
+
+
+class NewRequestSerializer(_BoundsSerializer):
+    agent = serializers.CharField(max_length=40, required=False, help_text="The agent's own id; it may be left out.")
+    purpose = serializers.CharField(max_length=500, required=False, default="", allow_blank=True)
+    reason = serializers.CharField(
+        max_length=500, required=False, default="", help_text="Same as purpose, as `details.smallest_grant` says it."
+    )
+
+
+class ReasonSerializer(StrictSerializer):
+    reason = serializers.CharField(max_length=500)
+
+
+class ExtensionSerializer(ReasonSerializer):
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="null: until it is revoked.")
+
+
+def _agent_id(text: str) -> UUID:
+    try:
+        return decode("agt", text)
+    except ValueError as error:
+        raise NotFound("There is no agent with this id.") from error
+
+
+def filtered(rows: GrantQuerySet, state: str) -> GrantQuerySet:
+    """The grants in a state of ``STATES``; all for an empty one."""
+    now = timezone.now()
+    match state:
+        case "":
+            return rows
+        case "active":
+            return rows.in_force(now)
+        case "revoked":
+            return rows.filter(revoked_at__isnull=False)
+        case "expired":
+            return rows.filter(revoked_at=None, expires_at__lte=now)
+    raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(STATES)}.")
+
+
+class GrantListView(APIView):
+    """The tenant's grants; giving one."""
+
+    required_scope = "grants:manage"
+
+    @extend_schema(
+        operation_id="list_grants",
+        parameters=[OpenApiParameter("state", str, enum=STATES), OpenApiParameter("agent", str), AFTER],
+        responses={200: GRANTS},
+    )
+    def get(self, request: Request) -> Response:
+        asked = request.query_params
+        rows = filtered(Grant.objects.visible_to(caller(request)), asked.get("state", ""))
+        if asked.get("agent"):
+            everybodys = asked["agent"] == EVERY_AGENT
+            rows = rows.filter(agent=None) if everybodys else rows.filter(agent_id=_agent_id(asked["agent"]))
+        page = page_of(rows.prefetch_related("budgets"), prefix="grt", after=asked.get("after", ""))
+        data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+    @extend_schema(operation_id="give_grant", request=NewGrantSerializer, responses={201: GRANT})
+    def post(self, request: Request) -> Response:
+        payload = NewGrantSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        data = dict(payload.validated_data)
+        agent = data.pop("agent")
+        agent_id = None if agent == EVERY_AGENT else _agent_id(agent)
+        grant = grants.give_grant(agent_id=agent_id, by=caller(request), source="api", **data)
+        return Response(
+            ResponseEnvelope(data=grant_json(grant)).to_json(),
+            status=201,
+            headers={"Location": f"/api/v1/grants/{grant.wire_id}"},
+        )
+
+
+class GrantView(APIView):
+    """One grant."""
+
+    required_scope = "grants:manage"
+
+    @extend_schema(operation_id="read_grant", responses={200: GRANT})
+    def get(self, request: Request, grant_id: UUID) -> Response:
+        grant = Grant.objects.visible_to(caller(request)).get(pk=grant_id)
+        return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
+
+
+class GrantExtendView(APIView):
+    """Let a grant hold longer."""
+
+    required_scope = "grants:manage"
+
+    @extend_schema(operation_id="extend_grant", request=ExtensionSerializer, responses={200: GRANT})
+    def post(self, request: Request, grant_id: UUID) -> Response:
+        payload = ExtensionSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        grant = grants.extend_grant(grant_id=grant_id, by=caller(request), **payload.validated_data)
+        return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
+
+
+class GrantRevokeView(APIView):
+    """Take a grant back."""
+
+    required_scope = "grants:manage"
+
+    @extend_schema(operation_id="revoke_grant", request=ReasonSerializer, responses={200: GRANT})
+    def post(self, request: Request, grant_id: UUID) -> Response:
+        payload = ReasonSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        grant = grants.revoke_grant(grant_id=grant_id, reason=payload.validated_data["reason"], by=caller(request))
+        return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
+
+
+class GrantRequestListView(APIView):
+    """The grants that the agent has asked for; asking for one. The body may be `details.smallest_grant` of a refusal."""
+
+    required_scope = "grants:request"
+
+    @extend_schema(operation_id="list_grant_requests", parameters=[AFTER], responses={200: ALL_ASKED})
+    def get(self, request: Request) -> Response:
+        rows = GrantRequest.objects.visible_to(caller(request))
+        page = page_of(rows, prefix="grq", after=request.query_params.get("after", ""))
+        data = {"requests": [request_json(asked) for asked in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+    @extend_schema(operation_id="request_grant", request=NewRequestSerializer, responses={201: ASKED})
+    def post(self, request: Request) -> Response:
+        payload = NewRequestSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        data, by = dict(payload.validated_data), caller(request)
+        agent_id = _agent_id(data.pop("agent")) if "agent" in data else by.agent()
+        purpose = data.pop("purpose") or data.pop("reason")
+        data.pop("reason", None)
+        asked = grant_requests.request_grant(agent_id=agent_id, purpose=purpose, by=by, **data)
+        return Response(
+            ResponseEnvelope(data=request_json(asked)).to_json(),
+            status=201,
+            headers={"Location": f"/api/v1/grants/requests/{asked.wire_id}"},
+        )
+
+
+class GrantRequestView(APIView):
+    """What became of one of the agent's own requests."""
+
+    required_scope = "grants:request"
+
+    @extend_schema(operation_id="read_grant_request", responses={200: ASKED})
+    def get(self, request: Request, request_id: UUID) -> Response:
+        asked = GrantRequest.objects.visible_to(caller(request)).get(pk=request_id)
+        return Response(ResponseEnvelope(data=request_json(asked)).to_json())
