@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView
 
-from access import agents_api, grants_api, oauth
+from access import agents_api, grants_api, halts_api, oauth
 from access import api as access_api
 from invocations import api as invocations_api
 from registry import api as registry_api
-from registry import consents_api
+from registry import consents_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
 from toolhub.kernel.ids import converters
 
@@ -26,6 +26,44 @@ api = [
     path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
     path("tools/<str:tool_id>/preflight", invocations_api.ToolPreflightView.as_view(), name="api_preflight"),
     path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
+    path("tools/<str:tool_id>/versions", lifecycle_api.VersionListView.as_view(), name="api_tool_versions"),
+    path("tools/<str:tool_id>/enable", lifecycle_api.ToolEnableView.as_view(), name="api_tool_enable"),
+    path("tools/<str:tool_id>/pause", lifecycle_api.ToolPauseView.as_view(), name="api_tool_pause"),
+    path("tools/<str:tool_id>/deprecate", lifecycle_api.ToolDeprecateView.as_view(), name="api_tool_deprecate"),
+    path("tools/<str:tool_id>/share", lifecycle_api.ToolShareView.as_view(), name="api_tool_share"),
+    path("tools/<str:tool_id>/unshare", lifecycle_api.ToolUnshareView.as_view(), name="api_tool_unshare"),
+    path(
+        "tools/<str:tool_id>/versions/<str:version>/stage",
+        lifecycle_api.VersionStageView.as_view(),
+        name="api_version_stage",
+    ),
+    path(
+        "tools/<str:tool_id>/versions/<str:version>/yank",
+        lifecycle_api.VersionYankView.as_view(),
+        name="api_version_yank",
+    ),
+    path("catalogue", installations_api.CatalogueView.as_view(), name="api_catalogue"),
+    path("installations", installations_api.InstallationListView.as_view(), name="api_installations"),
+    path("installations/<str:tool_id>", installations_api.InstallationView.as_view(), name="api_installation"),
+    path(
+        "installations/<str:tool_id>/pause",
+        installations_api.InstallationPauseView.as_view(),
+        name="api_installation_pause",
+    ),
+    path(
+        "installations/<str:tool_id>/resume",
+        installations_api.InstallationResumeView.as_view(),
+        name="api_installation_resume",
+    ),
+    path(
+        "installations/<str:tool_id>/remove",
+        installations_api.InstallationRemoveView.as_view(),
+        name="api_installation_remove",
+    ),
+    path("secrets", secrets_api.SecretListView.as_view(), name="api_secrets"),
+    path("secrets/<str:name>", secrets_api.SecretView.as_view(), name="api_secret"),
+    path("halts", halts_api.HaltListView.as_view(), name="api_halts"),
+    path("halts/<hlt:halt_id>/lift", halts_api.HaltLiftView.as_view(), name="api_halt_lift"),
     path("invocations/<inv:invocation_id>", invocations_api.InvocationView.as_view(), name="api_invocation"),
     path(
         "evidence/invocations/<inv:invocation_id>",

@@ -1,0 +1,101 @@
+"""How are kill switches thrown and lifted over REST?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access import halts
+from access.models import Halt, Reach
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+SCOPE = "halts:throw"
+
+
+class HaltSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    reach = serializers.ChoiceField(Reach.choices)
+    target = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+    thrown_by = serializers.CharField()
+    thrown_at = serializers.DateTimeField()
+    lifted_by = serializers.CharField(allow_null=True)
+    lifted_at = serializers.DateTimeField(allow_null=True)
+
+
+class ThrowSerializer(StrictSerializer):
+    reach = serializers.ChoiceField(Reach.choices, help_text="How far it goes.")
+    target = serializers.CharField(
+        max_length=128,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="The agent (agt_…), the tool's id or the version (tvn_…); none for the tenant and the hub.",
+    )
+    reason = serializers.CharField(max_length=halts.MAX_REASON, help_text="Kept as evidence; callers are told it.")
+
+
+class LiftSerializer(StrictSerializer):
+    reason = serializers.CharField(max_length=halts.MAX_REASON)
+
+
+ONE, MANY = enveloped("HaltEnvelope", HaltSerializer()), paged("HaltPage", "halts", HaltSerializer)
+
+
+def halt_json(halt: Halt) -> dict[str, Any]:
+    return {
+        "id": halt.wire_id,
+        "reach": halt.reach,
+        "target": halt.target or None,
+        "reason": halt.reason,
+        "thrown_by": halt.thrown_by,
+        "thrown_at": halt.thrown_at.isoformat(),
+        "lifted_by": halt.lifted_by or None,
+        "lifted_at": halt.lifted_at.isoformat() if halt.lifted_at else None,
+    }
+
+
+class HaltListView(APIView):
+    """The kill switches that were thrown for this tenant and for the hub; throwing one."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="list_halts", parameters=[OpenApiParameter("after", str)], responses={200: MANY})
+    def get(self, request: Request) -> Response:
+        rows = Halt.objects.visible_to(caller(request))
+        page = page_of(rows, prefix="hlt", after=request.query_params.get("after", ""))
+        data = {"halts": [halt_json(row) for row in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+    @extend_schema(operation_id="throw_halt", request=ThrowSerializer, responses={201: ONE})
+    def post(self, request: Request) -> Response:
+        payload = ThrowSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        data = dict(payload.validated_data)
+        halt = halts.throw_halt(reach=Reach(data.pop("reach")), by=caller(request), **data)
+        return Response(ResponseEnvelope(data=halt_json(halt)).to_json(), status=201)
+
+
+class HaltLiftView(APIView):
+    """Let calls through again."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="lift_halt", request=LiftSerializer, responses={200: ONE})
+    def post(self, request: Request, halt_id: UUID) -> Response:
+        payload = LiftSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        halt = halts.lift_halt(halt_id=halt_id, reason=payload.validated_data["reason"], by=caller(request))
+        return Response(ResponseEnvelope(data=halt_json(halt)).to_json())

@@ -1,0 +1,265 @@
+"""How does a publisher operate its tools and their versions over REST?
+
+What only people decide (reviews, the mark of trust) is not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from registry import lifecycle
+from registry.models import Tool, ToolState, ToolVersion, VersionState
+from registry.problems import UnknownTool
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.problems import NotFound
+from toolhub.kernel.serializers import StrictSerializer, enveloped
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from toolhub.kernel.principal import Principal
+
+OPERATE = "tools:operate"
+MAX_VERSIONS = 200
+
+
+class VersionChangeSerializer(serializers.Serializer[Any]):
+    """One difference from the version that it was compared with."""
+
+    id = serializers.CharField()
+    kind = serializers.CharField()
+    pointer = serializers.CharField()
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+    bump = serializers.ChoiceField(["none", "patch", "minor", "major"])
+    risk = serializers.ChoiceField(["low", "medium", "high"])
+    message = serializers.CharField()
+
+
+class VersionSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    version = serializers.CharField()
+    review_state = serializers.ChoiceField(VersionState.choices)
+    current = serializers.BooleanField(help_text="Whether installations without a pin get it.")
+    submitted_by = serializers.CharField()
+    submitted_at = serializers.DateTimeField()
+    yanked_at = serializers.DateTimeField(allow_null=True)
+    yank_reason = serializers.CharField(allow_null=True)
+    trusted_at = serializers.DateTimeField(allow_null=True)
+    compared_with = serializers.CharField(allow_null=True)
+    changes = VersionChangeSerializer(many=True)
+    manifest_digest = serializers.CharField()
+    build_digest = serializers.CharField()
+
+
+class ToolStateSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    state = serializers.ChoiceField(ToolState.choices)
+    version = serializers.CharField(allow_null=True)
+    shared = serializers.BooleanField()
+    sunset_on = serializers.DateField(allow_null=True)
+    successor = serializers.CharField(allow_null=True)
+
+
+class MovedSerializer(serializers.Serializer[Any]):
+    """How many installations get another version now, and how many have none that they could get."""
+
+    version = serializers.CharField()
+    moved = serializers.IntegerField()
+    stuck = serializers.IntegerField()
+
+
+TOOL = enveloped("ToolStateEnvelope", ToolStateSerializer())
+VERSIONS = enveloped("VersionListEnvelope", VersionSerializer(many=True))
+MOVED = enveloped("MovedEnvelope", MovedSerializer())
+
+
+class WhySerializer(StrictSerializer):
+    reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")
+
+
+class EnableSerializer(WhySerializer):
+    version = serializers.CharField(
+        max_length=64, required=False, default="", help_text="An approved version; left out: the one that it had."
+    )
+
+
+class DeprecateSerializer(WhySerializer):
+    sunset_on = serializers.DateField(help_text="The last day on which it answers.")
+    successor = serializers.CharField(
+        max_length=128, required=False, default="", allow_blank=True, help_text="The tool to use instead."
+    )
+
+
+class StageSerializer(WhySerializer):
+    tenants = serializers.ListField(
+        child=serializers.CharField(max_length=40),
+        min_length=1,
+        max_length=lifecycle.MAX_STAGED,
+        help_text="Short names of tenants that have it installed.",
+    )
+
+
+def tool_state_json(tool: Tool) -> dict[str, Any]:
+    return {
+        "id": tool.name,
+        "state": tool.state,
+        "version": tool.current.version if tool.current else None,
+        "shared": tool.shared,
+        "sunset_on": tool.sunset_on.isoformat() if tool.sunset_on else None,
+        "successor": tool.successor or None,
+    }
+
+
+def version_json(version: ToolVersion, tool: Tool) -> dict[str, Any]:
+    return {
+        "id": version.wire_id,
+        "version": version.version,
+        "review_state": version.review_state,
+        "current": tool.current_id == version.pk,
+        "submitted_by": version.submitted_by,
+        "submitted_at": version.submitted_at.isoformat(),
+        "yanked_at": version.yanked_at.isoformat() if version.yanked_at else None,
+        "yank_reason": version.yank_reason or None,
+        "trusted_at": version.trusted_at.isoformat() if version.trusted_at else None,
+        "compared_with": version.base.version if version.base else None,
+        "changes": version.changes,
+        "manifest_digest": version.manifest_digest,
+        "build_digest": version.build_digest,
+    }
+
+
+def own_tool(name: str, *, by: Principal) -> Tool:
+    """A tool that the tenant publishes itself."""
+    tool = Tool.objects.visible_to(by).filter(name=name).first()
+    if tool is None:
+        raise UnknownTool(
+            f"This tenant publishes no tool {name[:128]}.",
+            remedy="Only its publisher operates a tool; an installation is changed under /api/v1/installations.",
+        )
+    return tool
+
+
+def own_version(name: str, number: str, *, by: Principal) -> ToolVersion:
+    version = own_tool(name, by=by).versions.filter(version=number).first()
+    if version is None:
+        raise NotFound(f"{name} has no version {number[:64]}.")
+    return version
+
+
+def _read(serializer: type[StrictSerializer], request: Request) -> dict[str, Any]:
+    payload = serializer(data=request.data)
+    payload.is_valid(raise_exception=True)
+    return dict(payload.validated_data)
+
+
+class VersionListView(APIView):
+    """The versions of one of the tenant's own tools, the newest submission first, each with what it changes."""
+
+    required_scope = "tools:read"
+
+    @extend_schema(operation_id="list_tool_versions", responses={200: VERSIONS})
+    def get(self, request: Request, tool_id: str) -> Response:
+        tool = own_tool(tool_id, by=caller(request))
+        rows = tool.versions.select_related("base").order_by("-pk")[:MAX_VERSIONS]
+        return Response(ResponseEnvelope(data=[version_json(row, tool) for row in rows]).to_json())
+
+
+class ToolEnableView(APIView):
+    """Make a tool callable, or give everybody without a pin another approved version: also an older one."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="enable_tool", request=EnableSerializer, responses={200: TOOL})
+    def post(self, request: Request, tool_id: str) -> Response:
+        data, by = _read(EnableSerializer, request), caller(request)
+        version = own_version(tool_id, data["version"], by=by) if data["version"] else None
+        tool = lifecycle.enable_tool(
+            name=own_tool(tool_id, by=by).name,
+            version_id=version.pk if version else None,
+            reason=data["reason"],
+            by=by,
+        )
+        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+
+
+class ToolPauseView(APIView):
+    """Stop a tool at once, for every tenant."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="pause_tool", request=WhySerializer, responses={200: TOOL})
+    def post(self, request: Request, tool_id: str) -> Response:
+        data, by = _read(WhySerializer, request), caller(request)
+        tool = lifecycle.pause_tool(name=own_tool(tool_id, by=by).name, reason=data["reason"], by=by)
+        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+
+
+class ToolDeprecateView(APIView):
+    """Hide a tool from discovery; it answers with a warning until its sunset. This cannot be taken back."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="deprecate_tool", request=DeprecateSerializer, responses={200: TOOL})
+    def post(self, request: Request, tool_id: str) -> Response:
+        data, by = _read(DeprecateSerializer, request), caller(request)
+        tool = lifecycle.deprecate_tool(name=own_tool(tool_id, by=by).name, by=by, **data)
+        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+
+
+class ToolShareView(APIView):
+    """Let the other tenants of this hub install the tool."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="share_tool", request=WhySerializer, responses={200: TOOL})
+    def post(self, request: Request, tool_id: str) -> Response:
+        data, by = _read(WhySerializer, request), caller(request)
+        tool = lifecycle.share_tool(name=own_tool(tool_id, by=by).name, reason=data["reason"], by=by)
+        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+
+
+class ToolUnshareView(APIView):
+    """No other tenant installs the tool any more; who has it keeps it."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="unshare_tool", request=WhySerializer, responses={200: TOOL})
+    def post(self, request: Request, tool_id: str) -> Response:
+        data, by = _read(WhySerializer, request), caller(request)
+        tool = lifecycle.unshare_tool(name=own_tool(tool_id, by=by).name, reason=data["reason"], by=by)
+        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+
+
+class VersionStageView(APIView):
+    """Give a version to named tenants only; everybody else keeps the current one."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="stage_tool_version", request=StageSerializer, responses={200: MOVED})
+    def post(self, request: Request, tool_id: str, version: str) -> Response:
+        data, by = _read(StageSerializer, request), caller(request)
+        row = own_version(tool_id, version, by=by)
+        moved = lifecycle.stage_version(version_id=row.pk, by=by, **data)
+        answer = {"version": row.version, "moved": len(moved), "stuck": 0}
+        return Response(ResponseEnvelope(data=answer).to_json())
+
+
+class VersionYankView(APIView):
+    """Withdraw a version for good: it is never chosen again."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="yank_tool_version", request=WhySerializer, responses={200: MOVED})
+    def post(self, request: Request, tool_id: str, version: str) -> Response:
+        data, by = _read(WhySerializer, request), caller(request)
+        row = own_version(tool_id, version, by=by)
+        moved, stuck = lifecycle.yank_version(version_id=row.pk, reason=data["reason"], by=by)
+        answer = {"version": row.version, "moved": len(moved), "stuck": len(stuck)}
+        return Response(ResponseEnvelope(data=answer).to_json())

@@ -1,0 +1,81 @@
+"""How are secrets set and removed over REST? No answer ever holds a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from registry import secrets
+from registry.models import Secret
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class SecretSerializer(serializers.Serializer[Any]):
+    """What may be known of a secret."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    number = serializers.IntegerField(help_text="1, and one more with each replacement.")
+    set_by = serializers.CharField()
+    set_at = serializers.DateTimeField()
+
+
+class SecretValueSerializer(StrictSerializer):
+    value = serializers.CharField(
+        max_length=secrets.MAX_BYTES, trim_whitespace=False, style={"input_type": "password"}, write_only=True
+    )
+
+
+ONE, MANY = enveloped("SecretEnvelope", SecretSerializer()), paged("SecretPage", "secrets", SecretSerializer)
+
+
+def secret_json(secret: Secret) -> dict[str, Any]:
+    return {
+        "id": secret.wire_id,
+        "name": secret.name,
+        "number": secret.number,
+        "set_by": secret.set_by,
+        "set_at": secret.set_at.isoformat(),
+    }
+
+
+class SecretListView(APIView):
+    """The names of the tenant's secrets."""
+
+    required_scope = "tools:operate"
+
+    @extend_schema(operation_id="list_secrets", parameters=[OpenApiParameter("after", str)], responses={200: MANY})
+    def get(self, request: Request) -> Response:
+        rows = Secret.objects.filter(tenant_id=caller(request).tenant_id)
+        page = page_of(rows, prefix="sec", after=request.query_params.get("after", ""))
+        data = {"secrets": [secret_json(row) for row in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+
+class SecretView(APIView):
+    """Set a secret, or replace its value; remove one that nothing uses."""
+
+    required_scope = "tools:operate"
+
+    @extend_schema(operation_id="set_secret", request=SecretValueSerializer, responses={200: ONE, 201: ONE})
+    def put(self, request: Request, name: str) -> Response:
+        payload = SecretValueSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        row = secrets.set_secret(name=name, value=payload.validated_data["value"], by=caller(request))
+        status = 201 if row.number == 1 else 200
+        return Response(ResponseEnvelope(data=secret_json(row)).to_json(), status=status)
+
+    @extend_schema(operation_id="remove_secret", responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        secrets.remove_secret(name=name, by=caller(request))
+        return Response(status=204)
