@@ -1,0 +1,92 @@
+"""Which differences between two schemas are told apart, and what does each mean for callers?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+Direction = Literal["input", "output"]
+
+
+class Effect(StrEnum):
+    TEXT = "text"  # what people and models read
+    NOTE = "note"  # what callers go by, but no validator: a default, a deprecation
+    SAME = "same"
+    WIDENED = "widened"
+    NARROWED = "narrowed"
+    UNCLEAR = "unclear"
+
+
+BUMPS: dict[Direction, dict[Effect, str]] = {
+    "input": {Effect.WIDENED: "minor", Effect.NARROWED: "major", Effect.UNCLEAR: "major"},
+    "output": {Effect.WIDENED: "major", Effect.NARROWED: "minor", Effect.UNCLEAR: "major"},
+}
+
+SCHEMA_KINDS = {  # what is different; read after the pointer
+    "title_changed": "its title is another",
+    "description_changed": "its description is another",
+    "comment_changed": "its comment is another",
+    "examples_changed": "its examples are others",
+    "default_changed": "its default is another",
+    "deprecated_changed": "it is marked deprecated, or no longer",
+    "access_changed": "readOnly or writeOnly is another",
+    "type_changed": "its type is another",
+    "values_changed": "the values it lists are others",
+    "minimum_changed": "its lower bound is another",
+    "maximum_changed": "its upper bound is another",
+    "multiple_of_changed": "what it must be a multiple of is another",
+    "length_changed": "its allowed length is another",
+    "pattern_changed": "its pattern is another",
+    "format_changed": "its format is another",
+    "content_changed": "its content encoding or media type is another",
+    "items_changed": "what its items must be is another",
+    "items_count_changed": "how many items it may have is another",
+    "unique_items_changed": "whether its items may repeat is another",
+    "contains_changed": "which items it must contain is another",
+    "required_added": "a property must be there now",
+    "required_removed": "a property may be left out now",
+    "dependent_required_changed": "which properties need each other is another",
+    "property_added": "a property was added",
+    "property_removed": "a property was removed",
+    "pattern_property_added": "a pattern of properties was added",
+    "pattern_property_removed": "a pattern of properties was removed",
+    "additional_properties_changed": "which further properties it may have is another",
+    "property_names_changed": "how its properties may be called is another",
+    "property_count_changed": "how many properties it may have is another",
+    "dependent_schema_changed": "what a property asks of the others is another",
+    "any_of_added": "an alternative was added",
+    "any_of_removed": "an alternative was removed",
+    "one_of_added": "an exclusive alternative was added",
+    "one_of_removed": "an exclusive alternative was removed",
+    "one_of_changed": "its exclusive alternatives are others",
+    "all_of_added": "a further condition was added",
+    "all_of_removed": "a condition was removed",
+    "not_changed": "what it must not be is another",
+    "condition_changed": "its if/then/else is another",
+    "reference_changed": "it refers to another definition",
+    "schema_replaced": "nothing or everything was allowed here on one side",
+    "rewritten": "it is written in another way",
+    "cannot_be_compared": "it cannot be compared",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One difference. ``pointer`` leads into the new schema, for what was removed into the old one."""
+
+    kind: str
+    pointer: str
+    before: Any
+    after: Any
+    effect: Effect
+
+    def bump(self, direction: Direction) -> str:
+        return bump_of(self.effect, direction)
+
+
+def bump_of(effect: Effect, direction: Direction) -> str:
+    """``minor`` when callers must learn of it, ``major`` when it can break them, ``patch`` when neither."""
+    if effect in (Effect.TEXT, Effect.SAME):
+        return "patch"
+    return "minor" if effect is Effect.NOTE else BUMPS[direction][effect]
