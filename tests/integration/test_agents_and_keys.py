@@ -1,0 +1,226 @@
+"""How do agents and keys come, change hands and go?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import DatabaseError
+from django.test import Client
+from django.utils import timezone
+
+from access import agents, authentication
+from access.models import Agent, ApiKey
+from access.people import controls
+from evidence.models import Fact
+from tests.conftest import make_caller
+from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
+
+if TYPE_CHECKING:
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15")]
+
+
+def status(key: str, address: str = "127.0.0.1") -> int:
+    answer = Client(REMOTE_ADDR=address).get("/api/v1/tools", headers={"Authorization": f"Bearer {key}"})
+    return int(answer.status_code)
+
+
+def end(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(
+        created_at=timezone.now() - timedelta(days=9), expires_at=timezone.now() - timedelta(seconds=1)
+    )
+
+
+def test_a_rotated_key_and_its_successor_work_until_the_overlap_ends(caller: Caller, operator: Person) -> None:
+    old = ApiKey.objects.get()
+
+    new, text = agents.rotate_key(key_id=old.pk, by=operator.by, overlap=timedelta(days=1))
+
+    assert (status(caller.key), status(text)) == (200, 200)
+    assert (new.scopes, new.networks, new.replaces) == (old.scopes, old.networks, old)
+    old.refresh_from_db()
+    assert old.expires_at - timezone.now() <= timedelta(days=1)
+    end(old)
+    assert (status(caller.key), status(text)) == (401, 200)
+    fact = Fact.objects.get(kind="key.rotated")
+    assert fact.subject == old.wire_id
+    assert text.encode() not in bytes(fact.leaf)
+
+
+def test_at_most_two_keys_of_a_line_work(caller: Caller, operator: Person) -> None:
+    first = ApiKey.objects.get()
+    second, _ = agents.rotate_key(key_id=first.pk, by=operator.by)
+
+    for key in (first, second):
+        with pytest.raises(Conflict):
+            agents.rotate_key(key_id=key.pk, by=operator.by)
+    agents.revoke_key(key_id=first.pk, by=operator.by)
+    third, _ = agents.rotate_key(key_id=second.pk, by=operator.by, overlap=timedelta(0))
+
+    assert [agents.is_live(ApiKey.objects.get(pk=key.pk)) for key in (first, second, third)] == [False, False, True]
+    with pytest.raises(Conflict, match="does not work any more"):
+        agents.rotate_key(key_id=first.pk, by=operator.by)
+
+
+@pytest.mark.parametrize(
+    ("networks", "address", "expected"),
+    [
+        (["192.0.2.0/24"], "192.0.2.7", 200),
+        (["192.0.2.0/24"], "192.0.3.7", 401),
+        (["192.0.2.0/24"], "::ffff:192.0.2.7", 200),
+        (["2001:db8::/32"], "2001:db8::1", 200),
+        (["2001:db8::/32"], "192.0.2.7", 401),
+        (["192.0.2.9", "10.0.0.0/8"], "10.9.9.9", 200),
+        (["0.0.0.0/0"], "", 401),
+        ([], "203.0.113.5", 200),
+    ],
+)
+def test_a_key_may_be_bound_to_networks(
+    networks: list[str], address: str, expected: int, caller: Caller, operator: Person
+) -> None:
+    _, text = agents.create_key(agent=caller.agent, by=operator.by, scopes=["tools:read"], networks=networks)
+
+    assert status(text, address) == expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"networks": ["not a network"]},
+        {"networks": [f"10.0.{n}.0/24" for n in range(33)]},
+        {"scopes": ["tools:everything"]},
+        {"expires_at": timezone.now() - timedelta(seconds=1)},
+        {"expires_at": timezone.now() + timedelta(days=400)},
+    ],
+)
+def test_a_key_that_cannot_be_is_not_made(wrong: dict[str, Any], caller: Caller, operator: Person) -> None:
+    with pytest.raises(SchemaInvalid):
+        agents.create_key(agent=caller.agent, by=operator.by, **wrong)
+
+    assert ApiKey.objects.count() == 1
+
+
+def test_the_last_use_is_written_at_most_once_a_minute(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def used() -> Any:
+        return ApiKey.objects.get().last_used_at
+
+    assert used() is None
+    status(caller.key)
+    first = used()
+    status(caller.key)
+    assert used() == first
+    monkeypatch.setattr(authentication, "USED_EVERY", timedelta(0))
+    status(caller.key)
+    assert used() > first
+
+
+def test_a_hub_that_cannot_write_the_last_use_answers_all_the_same(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def filter(self, *_: Any, **__: Any) -> Any:
+            raise DatabaseError("locked")
+
+    key = ApiKey.objects.select_related("agent").get()
+    monkeypatch.setattr(ApiKey, "objects", Broken())
+
+    authentication.note_use(key)
+
+    assert key.last_used_at is None
+
+
+def test_a_disabled_agent_is_refused_with_the_next_request_and_enabled_again(caller: Caller, operator: Person) -> None:
+    assert status(caller.key) == 200
+    agents.disable_agent(agent_id=caller.agent.pk, reason="it went wild", by=operator.by)
+    assert status(caller.key) == 401
+    with pytest.raises(Conflict):
+        agents.disable_agent(agent_id=caller.agent.pk, reason="again", by=operator.by)
+
+    agents.enable_agent(agent_id=caller.agent.pk, reason="it is calm", by=operator.by)
+
+    assert status(caller.key) == 200
+    kinds = list(Fact.objects.filter(subject=caller.agent.wire_id).order_by("id").values_list("kind", flat=True))
+    assert kinds == ["agent.created", "agent.disabled", "agent.enabled"]
+
+
+def test_agents_of_another_tenant_are_not_found(caller: Caller, stranger: Person) -> None:
+    with pytest.raises(Agent.DoesNotExist):
+        agents.disable_agent(agent_id=caller.agent.pk, reason="x", by=stranger.by)
+    with pytest.raises(Agent.DoesNotExist):
+        agents.create_key(agent=caller.agent, by=stranger.by)
+    with pytest.raises(ApiKey.DoesNotExist):
+        agents.rotate_key(key_id=ApiKey.objects.get().pk, by=stranger.by)
+
+
+# Who stands behind an agent.
+
+
+@pytest.mark.req("TOOLS-19")
+def test_who_made_an_agent_or_holds_a_live_key_of_it_controls_it(
+    operator: Person, second_operator: Person, auditor: Person
+) -> None:
+    agent = agents.create_agent(name="mine", by=operator.by)
+    key, _ = agents.create_key(agent=agent, by=second_operator.by)
+
+    assert controls(operator.by.id, agent.pk)
+    assert controls(second_operator.by.id, agent.pk)
+    assert not controls(auditor.by.id, agent.pk)
+    agents.revoke_key(key_id=key.pk, by=operator.by)
+    assert not controls(second_operator.by.id, agent.pk)
+    assert controls(operator.by.id, agent.pk)
+
+
+def test_control_goes_through_the_agents_that_make_agents(operator: Person, second_operator: Person) -> None:
+    first = make_caller(operator.by, "first", scopes=("agents:manage", "tools:read"))
+    made = first.post("/agents", {"name": "second"}).json()["data"]
+    agent = Agent.objects.get(name="second")
+    assert made["id"] == agent.wire_id
+
+    assert controls(operator.by.id, agent.pk)
+    assert not controls(second_operator.by.id, agent.pk)
+
+
+# Over REST.
+
+
+def test_agents_and_keys_are_managed_over_rest(operator: Person) -> None:
+    admin = make_caller(operator.by, "admin", scopes=("agents:manage", "tools:read"))
+    agent = admin.post("/agents", {"name": "worker"}).json()["data"]
+    made = admin.post(f"/agents/{agent['id']}/keys", {"scopes": ["tools:read"], "networks": ["127.0.0.0/8"]})
+    key = made.json()["data"]
+
+    assert made.status_code == 201
+    assert made.headers["Cache-Control"] == "no-store"
+    assert status(key["key"]) == 200
+    listed = admin.get(f"/agents/{agent['id']}/keys").json()["data"]["keys"]
+    assert [each["id"] for each in listed] == [key["id"]]
+    assert "key" not in listed[0]
+    newer = admin.post(f"/keys/{key['id']}/rotate", {"overlap_s": 60}).json()["data"]
+    assert newer["replaces"] == key["id"]
+    assert status(newer["key"]) == 200
+    assert admin.post(f"/keys/{newer['id']}/revoke", {}).json()["data"]["state"] == "revoked"
+    assert status(newer["key"]) == 401
+    assert admin.post(f"/agents/{agent['id']}/disable", {"reason": "x"}).json()["data"]["state"] == "disabled"
+    assert status(key["key"]) == 401
+    assert admin.post(f"/agents/{agent['id']}/enable", {"reason": "x"}).json()["data"]["state"] == "enabled"
+    names = [each["name"] for each in admin.get("/agents").json()["data"]["agents"]]
+    assert names == ["worker", "admin"]
+
+
+def test_an_agent_gives_no_scope_that_it_does_not_hold(operator: Person) -> None:
+    admin = make_caller(operator.by, "admin", scopes=("agents:manage",))
+
+    answer = admin.post(f"/agents/{admin.agent.wire_id}/keys", {"scopes": ["grants:manage"]})
+
+    assert answer.status_code == 403
+    assert answer.json()["error"]["details"] == {"missing": "grants:manage"}
+
+
+def test_an_agent_does_not_enable_itself(caller: Caller, operator: Person) -> None:
+    agents.disable_agent(agent_id=caller.agent.pk, reason="x", by=operator.by)
+
+    with pytest.raises(Forbidden):
+        agents.enable_agent(agent_id=caller.agent.pk, reason="x", by=caller.by)

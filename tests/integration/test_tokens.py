@@ -1,0 +1,399 @@
+"""Which signed tokens speak for an agent, and which do not?"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from joserfc import jwt
+from joserfc.jwk import ECKey, OctKey, RSAKey
+
+from access import agents, issuers, jwks
+from access.models import Agent, ApiKey, TrustedIssuer
+from access.roles import Role
+from evidence.models import Fact
+from tests.conftest import make_caller, make_person
+from tests.servers import Server, local_server
+from toolhub.kernel.problems import SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15")]
+
+ISSUER = "https://idp.example.org"
+LOOPBACK = ["127.0.0.0/8"]
+
+
+@dataclass
+class Provider:
+    """An identity provider: its private keys, and the server that publishes the public ones."""
+
+    server: Server
+    rsa: Any
+    ec: Any
+    stranger: Any
+
+    def publish(self, *keys: Any) -> None:
+        self.server.document = {"keys": [key.as_dict(private=False) for key in keys]}
+
+    def claims(self, **changes: Any) -> dict[str, Any]:
+        now = int(time.time())
+        usual = {"iss": ISSUER, "aud": "hub", "sub": "svc-1", "iat": now, "exp": now + 300, "scope": "tools:read"}
+        return {name: value for name, value in (usual | changes).items() if value is not None}
+
+    def token(self, key: Any = None, alg: str = "RS256", header: dict[str, Any] | None = None, **changes: Any) -> str:
+        key = key or self.rsa
+        head = {name: value for name, value in ({"alg": alg, "kid": key.kid} | (header or {})).items() if value}
+        return jwt.encode(head, self.claims(**changes), key, algorithms=[alg])
+
+
+@pytest.fixture(scope="module")
+def rsa() -> Any:
+    return RSAKey.generate_key(2048, parameters={"kid": "r1", "use": "sig", "alg": "RS256"})
+
+
+@pytest.fixture
+def provider(rsa: Any, settings: Any) -> Iterator[Provider]:
+    settings.TOOLHUB_OUTBOUND_NETWORKS = LOOPBACK
+    jwks.forget_fetched()
+    with local_server() as server:
+        ec = ECKey.generate_key("P-256", parameters={"kid": "e1"})
+        found = Provider(server, rsa, ec, ECKey.generate_key("P-256", parameters={"kid": "e9"}))
+        found.publish(rsa, ec)
+        yield found
+    jwks.forget_fetched()
+
+
+@pytest.fixture
+def owner(tenant: Any) -> Person:
+    return make_person(tenant, "otto", Role.OWNER)
+
+
+@pytest.fixture
+def issuer(provider: Provider, caller: Caller, owner: Person) -> TrustedIssuer:
+    row = issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks_url=f"{provider.server.url}/jwks", by=owner.by)
+    issuers.map_identity(
+        issuer_id=row.pk,
+        subject="svc-1",
+        agent_id=caller.agent.pk,
+        scopes=["tools:read", "invocations:read"],
+        by=owner.by,
+    )
+    return row
+
+
+def ask(token: str, path: str = "/api/v1/tools", **more: str) -> Any:
+    return Client().get(path, headers={"Authorization": f"Bearer {token}"} | more)
+
+
+@pytest.mark.parametrize("alg", ["RS256", "PS256", "ES256"])
+def test_a_token_of_a_trusted_issuer_speaks_for_its_agent(alg: str, provider: Provider, issuer: TrustedIssuer) -> None:
+    key = provider.ec if alg == "ES256" else provider.rsa
+    if alg == "PS256":  # the same key, published without a say on its algorithm
+        key = RSAKey.import_key({n: v for n, v in provider.rsa.as_dict(private=True).items() if n != "alg"})
+        provider.publish(key)
+
+    assert ask(provider.token(key, alg)).status_code == 200
+
+
+def test_scopes_are_what_was_mapped_and_what_the_token_says(provider: Provider, issuer: TrustedIssuer) -> None:
+    both, only_mapped = provider.token(scope="tools:read agents:manage"), provider.token(scope=None)
+
+    assert ask(both).status_code == 200
+    assert ask(both, "/api/v1/agents").status_code == 403
+    assert ask(only_mapped, "/api/v1/agents").status_code == 403
+    assert ask(provider.token(scope="invocations:read")).status_code == 403
+    assert ask(provider.token(scope=None, scp=["tools:read"])).status_code == 200
+
+
+def encoded(header: dict[str, Any], claims: dict[str, Any], signature: str = "") -> str:
+    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (header, claims)]
+    return ".".join([*parts, signature])
+
+
+def _hs_with_public_key(p: Provider) -> str:
+    body = encoded({"alg": "HS256", "kid": "r1"}, p.claims())[:-1]
+    signature = hmac.digest(p.rsa.as_pem(private=False), body.encode(), "sha256")
+    return f"{body}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+NOW = time.time
+BAD: dict[str, Callable[[Provider], str]] = {
+    "another audience": lambda p: p.token(aud="elsewhere"),
+    "no audience": lambda p: p.token(aud=None),
+    "another issuer": lambda p: p.token(iss="https://idp.example.org/"),
+    "no issuer": lambda p: p.token(iss=None),
+    "an issuer that is a list": lambda p: p.token(iss=[ISSUER]),
+    "no signature": lambda p: encoded({"alg": "none"}, p.claims()),
+    "no signature, said in another case": lambda p: encoded({"alg": "None", "kid": "r1"}, p.claims()),
+    "the public key as a shared secret": _hs_with_public_key,
+    "expired": lambda p: p.token(exp=int(NOW()) - 61),
+    "no end": lambda p: p.token(exp=None),
+    "an end that is no number": lambda p: p.token(exp="tomorrow"),
+    "an end far away": lambda p: p.token(exp=int(NOW()) + 2 * 24 * 3600),
+    "an endless end": lambda p: p.token(exp=float("nan")),
+    "not yet": lambda p: p.token(nbf=int(NOW()) + 120),
+    "issued in the future": lambda p: p.token(iat=int(NOW()) + 120),
+    "a key that nobody published": lambda p: p.token(p.stranger, "ES256"),
+    "another key under a known name": lambda p: p.token(p.stranger, "ES256", header={"kid": "e1"}),
+    "no key named, and several published": lambda p: p.token(header={"kid": None}),
+    "an unknown subject": lambda p: p.token(sub="svc-2"),
+    "no subject": lambda p: p.token(sub=None),
+    "a critical extension": lambda p: p.token(header={"crit": ["b64"], "b64": True}),
+    "an identity token of another type": lambda p: p.token(header={"typ": "logout+jwt"}),
+    "a changed claim": lambda p: ".".join(
+        [p.token().split(".")[0], encoded({}, p.claims(sub="svc-1", scope="")).split(".")[1], p.token().split(".")[2]]
+    ),
+    "junk": lambda p: "a.b.c",
+    "two dots": lambda p: "..",
+    "a huge one": lambda p: p.token(padding="x" * 9000),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_token_is_refused_and_says_nothing_about_why(
+    what: str, provider: Provider, issuer: TrustedIssuer
+) -> None:
+    answer = ask(BAD[what](provider))
+
+    assert answer.status_code == 401, what
+    assert answer.json()["error"]["message"].startswith("This token is not valid")
+
+
+def test_clocks_may_differ_by_a_minute(provider: Provider, issuer: TrustedIssuer) -> None:
+    assert ask(provider.token(exp=int(NOW()) - 30)).status_code == 200
+    assert ask(provider.token(nbf=int(NOW()) + 30)).status_code == 200
+
+
+def test_a_refusal_says_where_tokens_come_from(provider: Provider, issuer: TrustedIssuer) -> None:
+    answer = ask("a.b.c")
+
+    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+    url = f"{settings.TOOLHUB_PUBLIC_URL}/.well-known/oauth-protected-resource"
+    assert f'resource_metadata="{url}"' in answer.headers["WWW-Authenticate"]
+    resource = Client().get("/.well-known/oauth-protected-resource").json()
+    server = Client().get("/.well-known/oauth-authorization-server").json()
+    assert resource["resource"] == settings.TOOLHUB_PUBLIC_URL
+    assert server["issuer"] in resource["authorization_servers"]
+    assert server["token_endpoint"].endswith("/api/v1/oauth/token")
+
+
+def test_trust_and_mappings_end_at_once(
+    provider: Provider, issuer: TrustedIssuer, owner: Person, caller: Caller
+) -> None:
+    token = provider.token()
+    assert ask(token).status_code == 200
+
+    agents.disable_agent(agent_id=caller.agent.pk, reason="test", by=owner.by)
+    assert ask(token).status_code == 401
+    agents.enable_agent(agent_id=caller.agent.pk, reason="test", by=owner.by)
+    issuers.distrust_issuer(issuer_id=issuer.pk, reason="test", by=owner.by)
+    assert ask(token).status_code == 401
+    issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks_url=issuer.jwks_url, by=owner.by)
+    assert ask(token).status_code == 200
+    issuers.unmap_identity(identity_id=issuer.identities.get().pk, by=owner.by)
+    assert ask(token).status_code == 401
+    kinds = set(Fact.objects.filter(subject=issuer.wire_id).values_list("kind", flat=True))
+    assert kinds == {"issuer.trusted", "issuer.distrusted", "identity.mapped", "identity.unmapped"}
+
+
+def test_a_token_leads_to_one_tenant_and_no_other_may_want_it(
+    provider: Provider, issuer: TrustedIssuer, stranger: Person, foreign_caller: Caller
+) -> None:
+    url = f"{provider.server.url}/jwks"
+    with pytest.raises(SchemaInvalid, match="another tenant"):
+        issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks_url=url, by=stranger.by)
+
+    theirs = issuers.trust_issuer(issuer=ISSUER, audience="theirs", jwks_url=url, by=stranger.by)
+    issuers.map_identity(
+        issuer_id=theirs.pk, subject="svc-1", agent_id=foreign_caller.agent.pk, scopes=["tools:read"], by=stranger.by
+    )
+
+    assert ask(provider.token(aud=["hub", "theirs"])).status_code == 401  # it does not say whose it is
+    assert ask(provider.token(aud=["hub", "somewhere else"])).status_code == 200
+
+
+def test_a_subject_of_one_tenant_is_not_mapped_to_an_agent_of_another(
+    issuer: TrustedIssuer, foreign_caller: Caller, owner: Person
+) -> None:
+    with pytest.raises(Agent.DoesNotExist):
+        issuers.map_identity(
+            issuer_id=issuer.pk, subject="svc-3", agent_id=foreign_caller.agent.pk, scopes=[], by=owner.by
+        )
+
+
+def test_new_keys_are_fetched_when_a_token_names_one_but_not_for_everybody_who_makes_one_up(
+    provider: Provider, issuer: TrustedIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ask(provider.token()).status_code == 200
+    newer = ECKey.generate_key("P-256", parameters={"kid": "e2"})
+    provider.publish(newer)
+
+    for _ in range(5):
+        assert ask(provider.token(newer, "ES256")).status_code == 401  # asked a moment ago
+    assert len(provider.server.heard) == 1
+    monkeypatch.setattr(jwks, "AGAIN_S", 0.0)
+    assert ask(provider.token(newer, "ES256")).status_code == 200
+    assert len(provider.server.heard) == 2
+
+
+def test_a_provider_that_does_not_answer_is_said_and_what_it_said_before_is_used_for_a_while(
+    provider: Provider, issuer: TrustedIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.server.status = 500
+    answer = ask(provider.token())
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (503, "AUTH.ISSUER_UNAVAILABLE")
+
+    provider.server.status = 200
+    assert ask(provider.token()).status_code == 200
+    provider.server.status = 500
+    monkeypatch.setattr(jwks, "FRESH_S", 0.0)
+    monkeypatch.setattr(jwks, "AGAIN_S", 0.0)
+    assert ask(provider.token()).status_code == 200
+    monkeypatch.setattr(jwks, "STALE_S", 0.0)
+    assert ask(provider.token()).status_code == 503
+
+
+@pytest.mark.parametrize("document", [b"not json", b"[" * 5000, [], {"keys": "x"}, {"keys": [1]}, b"x" * 300_000])
+def test_a_key_set_that_cannot_be_read_makes_nobody_an_agent(
+    document: Any, provider: Provider, issuer: TrustedIssuer
+) -> None:
+    provider.server.document = document
+
+    assert ask(provider.token()).status_code in (401, 503)
+
+
+def test_a_shared_secret_in_a_public_key_set_is_not_used(provider: Provider, issuer: TrustedIssuer) -> None:
+    secret = OctKey.generate_key(256, parameters={"kid": "o1"})
+    provider.server.document = {"keys": [secret.as_dict(private=True)]}
+    token = jwt.encode({"alg": "HS256", "kid": "o1"}, provider.claims(), secret, algorithms=["HS256"])
+
+    assert ask(token).status_code == 401
+
+
+def test_keys_can_be_given_instead_of_an_address(provider: Provider, caller: Caller, owner: Person) -> None:
+    keys = {"keys": [provider.ec.as_dict(private=False)]}
+    row = issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks=keys, by=owner.by)
+    issuers.map_identity(
+        issuer_id=row.pk, subject="svc-1", agent_id=caller.agent.pk, scopes=["tools:read"], by=owner.by
+    )
+
+    assert ask(provider.token(provider.ec, "ES256")).status_code == 200
+    assert provider.server.heard == []
+    other = issuers.change_issuer(issuer_id=row.pk, audience="hub2", jwks=keys, by=owner.by)
+    assert ask(provider.token(provider.ec, "ES256")).status_code == 401
+    assert ask(provider.token(provider.ec, "ES256", aud=other.audience)).status_code == 200
+
+
+PRIVATE = [
+    "https://127.0.0.1/jwks",
+    "https://[::1]/",
+    "https://169.254.169.254/latest",
+    "https://10.1.2.3/",
+    "http://8.8.8.8/",
+    "https://[::ffff:10.0.0.1]/",
+    "https://[64:ff9b::a00:1]/",
+    "https://localhost/",
+    "ftp://example.org/",
+    "https://a:b@example.org/",
+    "https://user@example.org/",
+    "file:///etc/passwd",
+    "https://x.internal/",
+    "https://exa mple.org/",
+    "https://[::1",
+]
+
+
+@pytest.mark.parametrize("url", PRIVATE)
+def test_keys_are_not_asked_of_the_hubs_neighbours(url: str, owner: Person, settings: Any) -> None:
+    settings.TOOLHUB_OUTBOUND_NETWORKS = []
+
+    with pytest.raises(SchemaInvalid):
+        issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks_url=url, by=owner.by)
+
+
+# The hub's own tokens.
+
+
+def get_token(caller: Caller, **form: str) -> Any:
+    usual = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
+    return Client().post("/api/v1/oauth/token", usual | form)
+
+
+def test_a_key_is_exchanged_for_a_token_that_ends_with_the_key(caller: Caller, operator: Person) -> None:
+    answer = get_token(caller, scope="tools:read")
+    body = answer.json()
+
+    assert (answer.status_code, body["token_type"], body["expires_in"]) == (200, "Bearer", 600)
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert ask(body["access_token"]).status_code == 200
+    assert ask(body["access_token"], "/api/v1/grants").status_code == 403
+    agents.revoke_key(key_id=ApiKey.objects.get().pk, by=operator.by)
+    assert ask(body["access_token"]).status_code == 401
+    assert get_token(caller).json()["error"] == "invalid_client"
+
+
+def test_a_token_ends_with_its_agent(caller: Caller, operator: Person) -> None:
+    token = get_token(caller).json()["access_token"]
+
+    agents.disable_agent(agent_id=caller.agent.pk, reason="test", by=operator.by)
+
+    assert ask(token).status_code == 401
+
+
+def test_a_client_may_use_basic_authentication(caller: Caller) -> None:
+    basic = base64.b64encode(f"{caller.agent.wire_id}:{caller.key}".encode()).decode()
+
+    answer = Client().post(
+        "/api/v1/oauth/token", {"grant_type": "client_credentials"}, headers={"Authorization": f"Basic {basic}"}
+    )
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "error", "status"),
+    [
+        ({"grant_type": "password"}, "unsupported_grant_type", 400),
+        ({"client_secret": "hub_live_x"}, "invalid_client", 401),
+        ({"client_id": "agt_somebody"}, "invalid_client", 401),
+        ({"scope": "tools:read everything"}, "invalid_scope", 400),
+    ],
+)
+def test_the_token_endpoint_refuses_in_its_own_words(
+    form: dict[str, str], error: str, status: int, caller: Caller
+) -> None:
+    answer = get_token(caller, **form)
+
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+
+
+def test_a_scope_that_the_key_does_not_carry_is_not_given(operator: Person) -> None:
+    reader = make_caller(operator.by, "reader", scopes=("tools:read",))
+
+    assert get_token(reader, scope="invocations:create").json()["error"] == "invalid_scope"
+    assert get_token(reader).json()["scope"] == "tools:read"
+
+
+def test_a_token_that_the_hub_did_not_sign_is_not_its_own(caller: Caller) -> None:
+    real = get_token(caller).json()["access_token"]
+    header, claims, signature = real.split(".")
+    forged = jwt.encode(
+        {"alg": "HS256", "typ": "at+jwt", "kid": "k1"},
+        json.loads(base64.urlsafe_b64decode(claims + "==")),
+        OctKey.generate_key(256),
+        algorithms=["HS256"],
+    )
+
+    for text in (forged, f"{header}.{claims}.", f"{encoded({'alg': 'none'}, {})[:-1]}.{claims}.{signature}"):
+        assert ask(text).status_code == 401
