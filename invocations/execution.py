@@ -125,6 +125,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
     envelope = sealed["envelope"]
     config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
+    within = profile_of(invocation).capabilities.secrets  # what grant and policy left of those that the manifest names
     context = {
         "call_id": invocation.wire_id,
         "tool_id": invocation.tool,
@@ -145,7 +146,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         context=context,
         labels={"toolhub.tool": invocation.tool},
         config=config,
-        secrets=secrets,
+        secrets={name: value for name, value in secrets.items() if name in within},
     )
 
 

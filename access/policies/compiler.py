@@ -132,14 +132,14 @@ BUILTIN_DOCUMENT: dict[str, Any] = {
             "id": "sandbox",
             "effect": "ceiling",
             "when": {},
-            "capabilities": {"tmp": 32 * 1024 * 1024},
+            "capabilities": {"tmp": 32 * 1024 * 1024, "secrets": ["*"]},
             "limits": {
                 "timeout_ms": 30_000,
                 "memory_bytes": 512 * 1024 * 1024,
                 "max_bytes_in": 1_048_576,
                 "max_bytes_out": 1_048_576,
             },
-            "note": "Scratch space, and nothing outside the sandbox.",
+            "note": "Scratch space and the tool's own secrets, and nothing outside the sandbox.",
         },
     ],
 }
