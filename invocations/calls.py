@@ -21,13 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What the caller wants: a tool by name, arguments, and the SPEC-1 envelope around them."""
+    """What the caller wants: a tool by name, arguments, and the SPEC-1 envelope around them.
+
+    ``arguments`` is an object, or None where it is only asked what a call would have to pass.
+    """
 
     tool: str
     arguments: Any
     envelope: RequestEnvelope
     origin: Origin = Origin.API
     respond_async: bool = False
+
+    @property
+    def has_arguments(self) -> bool:
+        return self.arguments is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,13 @@ NAV = [
         ],
     ),
     (gettext_lazy("Evidence"), [("evidence", gettext_lazy("Facts"), "scroll-text", "facts", "evidence.view")]),
-    (gettext_lazy("Govern"), [("grants", gettext_lazy("Grants"), "handshake", "grants", "grants.view")]),
+    (
+        gettext_lazy("Govern"),
+        [
+            ("explain", gettext_lazy("Explain a call"), "search", "explain", "grants.view"),
+            ("grants", gettext_lazy("Grants"), "handshake", "grants", "grants.view"),
+        ],
+    ),
 ]
 
 

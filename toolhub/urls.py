@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 from access import agents_api, grants_api, halts_api, oauth
 from access import api as access_api
 from invocations import api as invocations_api
+from invocations import explain_api
 from registry import api as registry_api
 from registry import consents_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
@@ -25,6 +26,8 @@ api = [
     path("tools", registry_api.ToolListView.as_view(), name="api_tools"),
     path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
     path("tools/<str:tool_id>/preflight", invocations_api.ToolPreflightView.as_view(), name="api_preflight"),
+    path("tools/<str:tool_id>/explain", explain_api.ToolExplainView.as_view(), name="api_explain"),
+    path("tools/<str:tool_id>/available", explain_api.ToolAvailableView.as_view(), name="api_available"),
     path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
     path("tools/<str:tool_id>/versions", lifecycle_api.VersionListView.as_view(), name="api_tool_versions"),
     path("tools/<str:tool_id>/enable", lifecycle_api.ToolEnableView.as_view(), name="api_tool_enable"),

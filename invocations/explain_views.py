@@ -1,0 +1,119 @@
+"""How does a person see why an agent can, or cannot, call a tool?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy
+from django.views.decorators.http import require_GET, require_POST
+
+from access.grant_requests import request_grant
+from access.models import Agent
+from invocations.explaining import changes_of, conditions_of, explain_call, steps_of
+from registry.models import Installation
+from registry.problems import UnknownTool
+from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.ids import decode
+from toolhub.kernel.problems import NotFound
+
+if TYPE_CHECKING:
+    from django.http import HttpResponse
+
+MAX_CHOICES = 500
+
+
+class ExplainForm(forms.Form):
+    agent = forms.ChoiceField(label=gettext_lazy("Agent"))
+    tool = forms.CharField(label=gettext_lazy("Tool"), max_length=128)
+    arguments = forms.CharField(
+        label=gettext_lazy("Arguments"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        help_text=gettext_lazy("A JSON object. Without arguments, what depends on them is left open."),
+    )
+
+    def __init__(self, *args: Any, agents: list[Agent], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choice = self.fields["agent"]
+        assert isinstance(choice, forms.ChoiceField)
+        choice.choices = [(agent.wire_id, agent.name) for agent in agents]
+
+    def clean_arguments(self) -> dict[str, Any] | None:
+        text = self.cleaned_data["arguments"]
+        if not text.strip():
+            return None
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise forms.ValidationError(gettext("This is not JSON: %(why)s"), params={"why": str(error)}) from error
+        if not isinstance(value, dict):
+            raise forms.ValidationError(gettext("Arguments are an object."))
+        return value
+
+
+@require_GET
+@needs("grants.view")
+def explain(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (ExplainForm), tools (names), preflight, steps, changes, conditions, agent, may_request, may_give; the
+    decision's only when agent and tool were asked for.
+    """
+    by = request.principal
+    agents = list(Agent.objects.filter(tenant_id=by.tenant_id).order_by("name")[:MAX_CHOICES])
+    asked = "agent" in request.GET or "tool" in request.GET
+    form = ExplainForm(request.GET if asked else None, agents=agents)
+    context: dict[str, Any] = {
+        "section": "explain",
+        "form": form,
+        "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:MAX_CHOICES],
+        "may_request": by.may("grants.request"),
+        "may_give": by.may("grants.give"),
+    }
+    if asked and form.is_valid():
+        chosen = next(agent for agent in agents if agent.wire_id == form.cleaned_data["agent"])
+        try:
+            preflight, log = explain_call(
+                tool=form.cleaned_data["tool"], agent=chosen, arguments=form.cleaned_data["arguments"], by=by
+            )
+        except UnknownTool as problem:
+            form.add_error("tool", problem.detail)
+        else:
+            context |= {
+                "agent": chosen,
+                "preflight": preflight,
+                "steps": steps_of(preflight, log),
+                "changes": changes_of(preflight),
+                "conditions": conditions_of(preflight),
+            }
+    status = 422 if form.is_bound and form.errors else 200
+    return render_page(request, "invocations/explain.html", context, partial="explanation", status=status)
+
+
+@require_POST
+@needs("grants.request")
+def explain_request(request: ConsoleRequest) -> HttpResponse:
+    """POST agent, tool: ask for the smallest grant that would let the call through. Worked out here, not taken from the form."""
+    by = request.principal
+    try:
+        agent = Agent.objects.get(pk=decode("agt", request.POST.get("agent", "")), tenant_id=by.tenant_id)
+    except ValueError as error:
+        raise NotFound(gettext("There is no such agent.")) from error
+    preflight, _ = explain_call(tool=request.POST.get("tool", ""), agent=agent, by=by)
+    needed = next((change["change"] for change in changes_of(preflight) if change["kind"] == "grant"), None)
+    if needed is None or "tools" not in needed:
+        messages.info(request, gettext("No grant is missing for this call."))
+    else:
+        request_grant(
+            agent_id=agent.pk,
+            tools=needed["tools"],
+            purpose=needed["reason"],
+            capabilities=needed["capabilities"],
+            scopes=needed["scopes"],
+            conditions=needed["conditions"],
+            by=by,
+        )
+        messages.success(request, gettext("The grant was asked for. Somebody who gives grants sees it now."))
+    return redirect(f"/explain?agent={agent.wire_id}&tool={preflight.standing.tool}")

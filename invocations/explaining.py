@@ -1,0 +1,181 @@
+"""Why can this agent call this tool, or why not, and what would change that?
+
+The answer comes from the very steps that decide about calls, asked to go on after the first refusal. It is the joined view of
+a tool for one agent as well (TOOLS-10): manifest, the tenant's installation, policy, budgets and what was granted.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from access.models import Agent
+from invocations.calls import Call, fingerprints_of
+from invocations.preflight import PREFIX, Preflight, run_preflight
+from invocations.steps import StepLog
+from registry.callability import check_known
+from registry.standing import load_standing
+from toolhub.kernel.canonical import digest
+from toolhub.kernel.envelopes import RequestEnvelope
+from toolhub.kernel.ids import encode
+from toolhub.kernel.principal import ActorKind, Principal
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from toolhub.kernel.problems import Problem
+
+GRANT_REQUESTS = "/api/v1/grants/requests"
+
+
+def agent_principal(agent: Agent) -> Principal:
+    """The agent as the one whose calls are asked about; it holds nothing here, and nothing is done in its name."""
+    return Principal(
+        kind=ActorKind.AGENT, id=agent.wire_id, name=agent.name, tenant_id=agent.tenant_id, agent_id=agent.pk
+    )
+
+
+def explain_call(
+    *, tool: str, agent: Agent | None = None, arguments: dict[str, Any] | None = None, by: Principal
+) -> tuple[Preflight, StepLog]:
+    """Every step that can be known, for the agent itself or, for a person, for any agent of the tenant. Nothing is written."""
+    caller = by if agent is None else agent_principal(agent)
+    log = StepLog(datetime.now(UTC))
+    standing = load_standing(
+        tenant_id=by.tenant_id, agent_id=caller.agent(), key_id=caller.key_id, tool=tool, now=log.created_at
+    )
+    check_known(standing)
+    envelope = RequestEnvelope(request_id="explain", actor={"type": "agent", "id": caller.id})
+    call = Call(tool=tool, arguments=arguments, envelope=envelope)
+    return run_preflight(call, standing, fingerprints_of(call, caller), log=log, everything=True), log
+
+
+def steps_of(preflight: Preflight, log: StepLog) -> list[dict[str, Any]]:
+    """Each step with its problem, for answers and for the page."""
+    found = []
+    for step in log.steps:
+        name = step["name"].removeprefix(PREFIX)
+        problem = preflight.problems.get(name)
+        found.append(
+            {
+                "name": name,
+                "status": step["status"],
+                "ms": round(step["end_ms"] - step["begin_ms"], 3),
+                "note": step["note"],
+                "problem": problem.to_error() if problem else None,
+            }
+        )
+    return found
+
+
+def changes_of(preflight: Preflight) -> list[dict[str, Any]]:
+    """The smallest changes that would let the call through, each with who can make it and how it is asked for."""
+    found: list[dict[str, Any]] = []
+    for step, problem in preflight.problems.items():
+        found += _changes(step, problem)
+    return found
+
+
+def _changes(step: str, problem: Problem) -> list[dict[str, Any]]:
+    details = problem.details
+    if "smallest_grant" in details:
+        body = details["smallest_grant"]
+        return [
+            _change(step, "grant", problem, body=body, ask={"method": "POST", "path": GRANT_REQUESTS, "body": body})
+        ]
+    if "smallest_change" in details:
+        return [_change(step, "policy", problem, body=each) for each in details["smallest_change"]]
+    if "request" in details:
+        return [_change(step, "consent", problem, ask=details["request"])]
+    if "dropped" in details:
+        return [
+            _change(step, side, problem, body={"allow": [each["capability"] for each in lost]})
+            for side in sorted({entry["dropped_by"] for entry in details["dropped"]})
+            if (lost := [entry for entry in details["dropped"] if entry["dropped_by"] == side])
+        ]
+    return [_change(step, step, problem)]
+
+
+def _change(
+    step: str, kind: str, problem: Problem, *, body: dict[str, Any] | None = None, ask: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {"step": step, "kind": kind, "remedy": problem.remedy, "change": body, "ask": ask}
+
+
+def conditions_of(preflight: Preflight) -> list[dict[str, Any]]:
+    """What the chosen grant asks of the arguments."""
+    grant = preflight.grant
+    if grant is None:
+        return []
+    stored = next((each for each in preflight.standing.grants if each.id == grant.id), grant)
+    return list(stored.conditions)
+
+
+def explanation_json(preflight: Preflight, log: StepLog) -> dict[str, Any]:
+    verdict = preflight.verdict
+    return {
+        "agent": encode("agt", preflight.standing.agent_id),
+        "tool": preflight.standing.tool,
+        "allow": preflight.problem is None,
+        "refused_at": preflight.refused_at or None,
+        "steps": steps_of(preflight, log),
+        "because": verdict.explain() if verdict else [],
+        "rules": verdict.rules if verdict else [],
+        "conditions": conditions_of(preflight),
+        "dropped": preflight.explanation,
+        "changes": changes_of(preflight),
+    }
+
+
+def available_spec(preflight: Preflight) -> dict[str, Any]:
+    """The joined view of one tool for one agent. ``etag`` is over all of it: it changes exactly when the view does."""
+    installed, version, reach = preflight.standing.installed, preflight.version, preflight.reach
+    data: dict[str, Any] = {
+        "id": preflight.standing.tool,
+        "urn": f"soul:tool:{preflight.standing.tool}",
+        "agent": encode("agt", preflight.standing.agent_id),
+        "allow": preflight.problem is None,
+        "refused_at": preflight.refused_at or None,
+        "reason": preflight.problem.reason if preflight.problem else None,
+        "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
+        "grant": encode("grt", preflight.grant.id) if preflight.grant else None,
+        "conditions": conditions_of(preflight),
+        "consent": {
+            "needed": preflight.needs_consent,
+            "held": encode("cns", preflight.consent.id) if preflight.consent else None,
+        },
+        "capabilities": reach.capabilities.to_json() if reach else None,
+        "profile_hash": preflight.profile_hash or None,
+        "budgets": preflight.budget,
+        "price_micros": preflight.verdict.price_micros if preflight.verdict else None,
+        "obligations": preflight.obligations,
+    }
+    if installed is not None:
+        data["installation"] = {
+            "id": encode("ins", installed.id),
+            "state": installed.state,
+            "config_digest": installed.config_digest or None,
+            "hosts": installed.hosts,
+            "paths": installed.paths,
+        }
+        data |= {"state": installed.tool_state, "version": installed.version or None}
+        data["sunset_on"] = installed.sunset_on.isoformat() if installed.sunset_on else None
+        data["successor"] = installed.successor or None
+    if version is not None:
+        manifest = version.manifest
+        data |= {
+            "display_name": manifest.display_name,
+            "description": manifest.description,
+            "tags": manifest.tags,
+            "input_schema": manifest.input_schema,
+            "output_schema": manifest.output_schema,
+            "side_effect": manifest.side_effect,
+            "safety_class": manifest.safety_class,
+            "idempotency": manifest.idempotency,
+            "ttl_seconds": manifest.ttl_seconds,
+        }
+    return data | {"etag": digest(data)}
+
+
+def agent_of(agent_id: UUID, *, by: Principal) -> Agent:
+    return Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id)
