@@ -129,3 +129,9 @@ class IssuerUnavailable(Problem):
 
     reason, code, status = "AUTH.ISSUER_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 30
+
+
+class ObligationFailed(Problem):
+    """The result could not be released as the policy demands, so it was withheld."""
+
+    reason, code, status = "POLICY.OBLIGATION_FAILED", PlatformCode.COMPLIANCE_BLOCKED, 500

@@ -1,0 +1,177 @@
+"""Is personal data found, and are other texts left alone?"""
+
+from __future__ import annotations
+
+import signal
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from access.redaction import KINDS, find
+from tests.redaction_corpus import Document, documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MEASURED = ("cn_id", "phone", "card", "email", "us_ssn", "iban")
+CORPUS = documents(300)
+
+
+def covered(document: Document, kind: str) -> tuple[int, int]:
+    """(labels of this kind that are wholly covered, labels of this kind)."""
+    hits = find(document.text)
+    labels = [label for label in document.labels if label[2] == kind]
+    return sum(
+        any(hit.kind == kind and hit.start <= start and end <= hit.end for hit in hits) for start, end, _ in labels
+    ), len(labels)
+
+
+@pytest.mark.req("TOOLS-25")
+@pytest.mark.parametrize("kind", MEASURED)
+def test_almost_all_of_each_kind_is_found(kind: str) -> None:
+    pairs = [covered(document, kind) for document in CORPUS]
+
+    assert sum(total for _, total in pairs) >= 40
+    assert sum(found for found, _ in pairs) / sum(total for _, total in pairs) >= 0.97
+
+
+@pytest.mark.req("TOOLS-25")
+def test_what_is_found_is_almost_always_what_it_is_called() -> None:
+    right = wrong = 0
+    for document in CORPUS:
+        for hit in find(document.text, MEASURED):
+            labelled = any(
+                start < hit.end and hit.start < end and kind == hit.kind for start, end, kind in document.labels
+            )
+            right, wrong = right + labelled, wrong + (not labelled)
+
+    assert right / (right + wrong) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("tel:+8613812345678", "phone", "+8613812345678"),
+        ("2024-01-15 13812345678", "phone", "13812345678"),
+        ("０１０－６５５２９９８８", "phone", "０１０－６５５２９９８８"),
+        ("+1 (415) 555-2671 ext. 12", "phone", "+1 (415) 555-2671"),
+        ("call 4155552671 now", "phone", "4155552671"),
+        ("+49 30 901820", "phone", "+49 30 901820"),
+        ("john.doe＠example.com", "email", "john.doe＠example.com"),
+        ("mailto:JOHN@example.co.uk?subject=x", "email", "JOHN@example.co.uk"),
+        ("发到a@example.com谢谢", "email", "a@example.com"),
+        ("4111 1111 1111 1111 12", "card", "4111 1111 1111 1111"),
+        ("3782 822463 10005", "card", "3782 822463 10005"),
+        ("4111.1111.1111.1111", "card", "4111.1111.1111.1111"),
+        ("１１０１０５１９４９１２３１００２Ｘ", "cn_id", "１１０１０５１９４９１２３１００２Ｘ"),
+        ("身份证号110105 19491231 002x。", "cn_id", "110105 19491231 002x"),
+        ("DE89 3704 0044 0532 0130 00 COBADEFF", "iban", "DE89 3704 0044 0532 0130 00"),
+        ("SSN 536-22-8726", "us_ssn", "536-22-8726"),
+        ("social security 536228726", "us_ssn", "536228726"),
+        ("http://[2001:db8::1]:80/", "ip", "2001:db8::1"),
+        ("from 10.1.2.3:8080", "ip", "10.1.2.3"),
+        ("我住在北京市朝阳区建国路88号2栋3单元501室，谢谢", "address", "北京市朝阳区建国路88号2栋3单元501室"),
+        ("地址：杭州市西湖区文三路 478 号", "address", "杭州市西湖区文三路 478 号"),
+        ("to 10 Downing Street, London SW1A 2AA.", "address", "10 Downing Street, London SW1A 2AA"),
+        ("P.O. Box 1234", "address", "P.O. Box 1234"),
+        ("api_key=abc123def456", "secret", "abc123def456"),
+        ('{"password": "hunter22"}', "secret", "hunter22"),
+        ("密码是Abc12345", "secret", "Abc12345"),
+        ("Authorization: Bearer abcdefghijklmnop.qrstuv", "secret", "abcdefghijklmnop.qrstuv"),
+        ("postgres://u:p%40ss@db/x", "secret", "u:p%40ss"),
+        ("AKIAIOSFODNN7EXAMPLE", "secret", "AKIAIOSFODNN7EXAMPLE"),
+        ("x\n-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----", "secret", None),
+        ("-----BEGIN PRIVATE KEY-----\nMHc and no end", "secret", None),
+    ],
+)
+def test_a_thing_is_found_where_it_stands(text: str, kind: str, found: str | None) -> None:
+    (hit,) = find(text)
+
+    assert hit.kind == kind
+    assert text[hit.start : hit.end] == (text[text.index("-----") :] if found is None else found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Order 1234567890123456, 2024-01-15 2024-01-16, 10:30:00",
+        "card 4111 1111 1111 1112",
+        "110105194912310021 has another check digit",
+        "110105194913310021",
+        "DE88370400440532013000",
+        "SSN 000-12-3456 and 666-12-3456",
+        "v10.0.19045.3693, 1.2.3.4.5, 192.168.1.300",
+        "12:34:56:78:9a:bc std::vector a::b",
+        "我知道3号开会，这里2号线",
+        "I took 5 steps on the Road",
+        "password: required field; token: string",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "@team a@b x@",
+        "1,234,567,890 3.14159265358979 9780306406157",
+    ],
+)
+def test_what_only_looks_alike_is_left_alone(text: str) -> None:
+    assert find(text) == []
+
+
+def test_the_name_of_a_property_says_what_its_text_is() -> None:
+    assert find("4155552671") == []
+    assert [(hit.start, hit.end, hit.kind) for hit in find("4155552671", name="mobile")] == [(0, 10, "phone")]
+    assert [hit.kind for hit in find("hunter22", name="password")] == ["secret"]
+
+
+def test_only_the_kinds_that_were_asked_for_are_looked_for() -> None:
+    text = "a@example.com 13812345678"
+
+    assert [hit.kind for hit in find(text, ["phone"])] == ["phone"]
+    assert [hit.kind for hit in find(text, [])] == []
+
+
+@given(st.text(alphabet="0123456789 -.()+@:/aAeE路号区市x省=\n", max_size=200))
+def test_hits_lie_in_the_text_and_do_not_overlap(text: str) -> None:
+    hits = find(text)
+
+    assert all(0 <= hit.start < hit.end <= len(text) and hit.kind in KINDS for hit in hits)
+    assert all(one.end <= other.start for one, other in pairwise(hits))
+
+
+UNITS = [
+    "1",
+    "1 ",
+    "+1",
+    "a@",
+    "@a.",
+    "f:",
+    "eyJaaaaaaaaaa.",
+    "路1",
+    "北京市",
+    "12 Aa Bb ",
+    "AA00 0000 ",
+    "password   ",
+    "1-",
+]
+
+
+@pytest.fixture
+def patience() -> Iterator[None]:
+    """A minute of CPU, for what takes less than a second when nothing is tried twice, and hours otherwise."""
+
+    def give_up(*_: object) -> None:
+        raise AssertionError("An expression tries the same again and again.")
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 60)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize("unit", [*UNITS, "://" + "a" * 90 + ":", "-----BEGIN PRIVATE KEY-----", "12 Aa St, Bb Cc, "])
+def test_no_text_makes_a_detector_try_the_same_again_and_again(unit: str) -> None:
+    text = (unit * 200_000)[:200_000]
+
+    assert all(hit.end <= len(text) for hit in find(text))
