@@ -85,7 +85,7 @@ def rule(random: Random, id: str, names: list[str], effects: tuple[str, ...]) ->
         case "isolation":
             found["level"] = random.choice(["shared", "fresh", "single", "cold"])
         case "oblige":
-            found["obligations"] = [{"do": "redact", "pointers": [random.choice(["/a", "/b"])], "on_failure": "deny"}]
+            found["obligations"] = [{"action": "redact", "pointer": random.choice(["/a", "/b"])}]
         case "price":
             found["amount_micros"] = random.choice([0, 10, 20])
     return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from access.capabilities import Capabilities
 from access.models import ConsentMode
 from access.policies.findings import Finding, one_of, quoted, step
+from access.redaction.obligations import check_obligations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,9 +109,9 @@ def _obligations(value: Any, pointer: str) -> Found:
         message = f"obligations is a list of 1 to {MAX_OBLIGATIONS}."
         yield Finding(pointer, "obligations", message, "Write […].")
         return
-    for index, each in enumerate(value):
-        if not isinstance(each, dict) or not each:
-            yield Finding(f"{pointer}/{index}", "obligations", "An obligation is an object.", "Write {…}.")
+    for wrong in check_obligations(value):
+        fix = 'For example {"action": "mask", "detector": "email"}.'
+        yield Finding(f"{pointer}{wrong['pointer']}", "obligations", wrong["message"], fix)
 
 
 def _price(value: Any, pointer: str) -> Found:

@@ -55,12 +55,13 @@ _CHANGED = {
 }
 
 
-def outcome_of(*, allowed: bool, demanded: bool, attributes: dict[str, Any]) -> Outcome:
-    """``demanded``: the policy asks for a consent. A dry run needs none."""
+def outcome_of(*, allowed: bool, demanded: bool, attributes: dict[str, Any], by_manifest: bool = False) -> Outcome:
+    """``demanded``: the policy asks for a consent; ``by_manifest``: the tool does anyway. A dry run needs none."""
     if not allowed:
         return Outcome.DENIED
-    by_nature = attributes.get("safety_class") == "High" or attributes.get("side_effect") in CONSENT_BY_NATURE
-    if (demanded or by_nature) and not attributes.get("consent") and not attributes.get("dry_run"):
+    needed = demanded or by_manifest or attributes.get("safety_class") == "High"
+    needed = needed or attributes.get("side_effect") in CONSENT_BY_NATURE
+    if needed and not attributes.get("consent") and not attributes.get("dry_run"):
         return Outcome.HELD
     return Outcome.ALLOWED
 
@@ -161,16 +162,25 @@ def simulate(rows: Iterable[Row], layers_of: Callable[[UUID], Sequence[CompiledP
             names = {"safety_class", "side_effect", "consent", "dry_run"}.union(*(layer.asked for layer in layers))
             asked[tenant] = layers, tuple(sorted(names))
         layers, names_asked = asked[tenant]
-        key = (id(layers), *[_hashable(attributes.get(name)) for name in names_asked])
+        by_manifest = bool(decision.get("by_manifest"))
+        key = (id(layers), by_manifest, *[_hashable(attributes.get(name)) for name in names_asked])
         if key not in known:
             if len(known) >= MAX_KNOWN:
                 known.clear()
             verdict = decide(layers, attributes)
-            now = outcome_of(allowed=verdict.allowed, demanded=verdict.consent is not None, attributes=attributes)
+            now = outcome_of(
+                allowed=verdict.allowed,
+                demanded=verdict.consent is not None,
+                attributes=attributes,
+                by_manifest=by_manifest,
+            )
             known[key] = now, without_versions([*verdict.rules, *denied_by_default(verdict)])
         now, rules = known[key]
         was = outcome_of(
-            allowed=bool(decision.get("allowed")), demanded=bool(decision.get("consent")), attributes=attributes
+            allowed=bool(decision.get("allowed")),
+            demanded=bool(decision.get("consent")),
+            attributes=attributes,
+            by_manifest=by_manifest,
         )
         found.add(invocation, tenant, leaf, Change.SAME if was is now else _CHANGED[now], rules)
     return found

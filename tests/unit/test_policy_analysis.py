@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from access.policies import analysis, spaces
+from access.policies import analysis, classes, spaces
 from access.policies.analysis import SILENT_DOCUMENT, analyse
-from access.policies.classes import TooManyClasses
 from access.policies.clauses import LEVELS, MODES
 from access.policies.verdict import Verdict, decide
 from tests import policies
@@ -165,11 +164,11 @@ def test_a_witness_names_the_rules_on_both_sides() -> None:
 
 
 def test_looking_at_each_changed_rule_by_itself_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole_search = analysis.differences
+    whole_search = classes.differences
 
     def only_slices(*args: Any, only: Any = None, **more: Any) -> Any:
         if only is None:
-            raise TooManyClasses
+            raise classes.TooManyClasses
         return whole_search(*args, only=only, **more)
 
     random = Random(3)

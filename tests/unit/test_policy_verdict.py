@@ -53,7 +53,7 @@ def test_every_layer_must_permit() -> None:
         ("consent", {"consent": {"mode": "once"}}),
         ("ceiling", {"limits": {"timeout_ms": 5}}),
         ("isolation", {"level": "cold"}),
-        ("oblige", {"obligations": [{"do": "redact", "pointers": ["/a"], "on_failure": "deny"}]}),
+        ("oblige", {"obligations": [{"action": "redact", "pointer": "/a"}]}),
         ("price", {"amount_micros": 7}),
     ],
 )
@@ -117,7 +117,7 @@ def test_ceilings_meet_and_limits_are_the_least_of_all_layers() -> None:
 
 
 def test_the_strongest_isolation_and_all_obligations_hold() -> None:
-    mask, other = ({"do": "redact", "pointers": [p], "on_failure": "deny"} for p in ("/a", "/b"))
+    mask, other = ({"action": "redact", "pointer": p} for p in ("/a", "/b"))
     hub = compiled(permits(rule("isolation", "i", level="single"), rule("oblige", "o", obligations=[mask])), "hub@1")
     tenant = compiled(permits(rule("isolation", "i", level="fresh"), rule("oblige", "o", obligations=[mask, other])))
     verdict = decide([hub, tenant], CALL)
@@ -158,7 +158,7 @@ def test_while_the_hub_has_no_policy_what_is_granted_runs_in_a_narrow_sandbox() 
     verdict = decide([BUILTIN], CALL)
 
     assert verdict.allowed
-    assert verdict.capabilities == Capabilities.from_json({"tmp": 32 * 1024 * 1024})
+    assert verdict.capabilities == Capabilities.from_json({"tmp": 32 * 1024 * 1024, "secrets": ["*"]})
     assert verdict.limits == {
         "timeout_ms": 30_000, "memory_bytes": 512 * 1024 * 1024, "max_bytes_in": 1_048_576, "max_bytes_out": 1_048_576,
     }  # fmt: skip
