@@ -11,8 +11,8 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from registry import selectors, services
-from registry.models import ToolState
+from registry import discovery, selectors, services
+from registry.models import InstallationState, ToolState
 from toolhub.kernel.api import caller
 from toolhub.kernel.console import public
 from toolhub.kernel.envelopes import ResponseEnvelope
@@ -23,7 +23,8 @@ from unitools.manifest import manifest_schema
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from registry.models import Tool
+    from registry.models import Installation, Tool
+    from unitools.manifest import Manifest
 
 
 class ToolSerializer(serializers.Serializer[Any]):
@@ -41,11 +42,20 @@ class ToolSerializer(serializers.Serializer[Any]):
     needs_consent = serializers.BooleanField()
 
 
-def tool_json(tool: Tool, *, whole: bool = False) -> dict[str, Any]:
-    """The public view; ``whole`` adds the schemas."""
-    data: dict[str, Any] = {"id": tool.name, "urn": tool.urn, "state": tool.state, "version": None}
-    if tool.current is not None:
-        manifest = tool.current.view
+class RestrictedToolSerializer(serializers.Serializer[Any]):
+    """A tool as a model sees it."""
+
+    name = serializers.CharField()
+    description = serializers.CharField()
+    input_schema = serializers.DictField()
+
+
+def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = False) -> dict[str, Any]:
+    """The public view of what the tenant has installed; ``whole`` adds the schemas."""
+    tool, version = row.tool, row.version
+    state = ToolState.PAUSED if row.state == InstallationState.PAUSED else tool.state
+    data: dict[str, Any] = {"id": row.name, "urn": tool.urn, "state": state, "version": None}
+    if version is not None and manifest is not None:
         data |= {
             "version": manifest.version,
             "display_name": manifest.display_name,
@@ -62,12 +72,23 @@ def tool_json(tool: Tool, *, whole: bool = False) -> dict[str, Any]:
             data |= {
                 "input_schema": manifest.input_schema,
                 "output_schema": manifest.output_schema,
-                "manifest_digest": tool.current.manifest_digest,
-                "build_digest": tool.current.build_digest,
+                "manifest_digest": version.manifest_digest,
+                "build_digest": version.build_digest,
             }
     if tool.state == ToolState.DEPRECATED:
-        data |= {"sunset_on": tool.sunset_on.isoformat() if tool.sunset_on else None, "deprecation": tool.state_reason}
+        data |= {
+            "sunset_on": tool.sunset_on.isoformat() if tool.sunset_on else None,
+            "successor": tool.successor or None,
+            "deprecation": tool.state_reason,
+        }
     return data
+
+
+def registered_json(tool: Tool) -> dict[str, Any]:
+    return {"id": tool.name, "urn": tool.urn, "state": tool.state, "version": None}
+
+
+VIEWS = ("full", "llm")
 
 
 class ToolListView(APIView):
@@ -77,21 +98,39 @@ class ToolListView(APIView):
 
     @extend_schema(
         operation_id="list_tools",
-        parameters=[OpenApiParameter(name, str) for name in (*selectors.FILTERS, "after")],
+        parameters=[
+            *(OpenApiParameter(name, str) for name in (*discovery.FILTERS, "after")),
+            OpenApiParameter(
+                "view",
+                str,
+                enum=VIEWS,
+                description="`llm`: only name, description and input_schema, of the tools that this agent has a grant for.",
+            ),
+        ],
         responses={200: ToolSerializer(many=True)},
     )
     def get(self, request: Request) -> Response:
-        unknown = sorted(set(request.query_params) - {*selectors.FILTERS, "after"})
+        unknown = sorted(set(request.query_params) - {*discovery.FILTERS, "after", "view"})
         if unknown:
-            raise SchemaInvalid(f"There is no filter {unknown[0]}. The filters are {', '.join(selectors.FILTERS)}.")
-        filters = {name: request.query_params.get(name, "") for name in selectors.FILTERS}
-        tools = selectors.find_tools(by=caller(request), **filters)
-        if not filters["state"]:
-            tools = tools.filter(state=ToolState.ENABLED)
-        page = page_of(tools, prefix="tol", after=request.query_params.get("after", ""))
+            raise SchemaInvalid(f"There is no filter {unknown[0]}. The filters are {', '.join(discovery.FILTERS)}.")
+        view = request.query_params.get("view", VIEWS[0])
+        if view not in VIEWS:
+            raise SchemaInvalid(f"There is no view {view[:40]}. The views are {', '.join(VIEWS)}.")
+        filters = {name: request.query_params.get(name, "") for name in discovery.FILTERS}
+        by, after = caller(request), request.query_params.get("after", "")
+        if filters["state"] == ToolState.REGISTERED:  # submitted here and never enabled: nothing is installed yet
+            own = page_of(selectors.find_tools(by=by, **filters), prefix="tol", after=after)
+            data = {"tools": [registered_json(tool) for tool in own.rows], "next": own.next or None}
+            return Response(ResponseEnvelope(data=data).to_json())
+        rows = discovery.find_installed(by=by, **(filters | {"state": filters["state"] or ToolState.ENABLED}))
+        page, manifests = discovery.page_of_installed(rows, after=after)
         warnings = () if page.rows else ("No tool matches. Without a `state` filter only enabled tools are listed.",)
-        data = {"tools": [tool_json(tool) for tool in page.rows], "next": page.next or None}
-        return Response(ResponseEnvelope(data=data, warnings=warnings).to_json())
+        if view == "llm":
+            granted = discovery.granted_to(by, page.rows, manifests)
+            tools = [discovery.restricted(manifests[row.version_id]) for row in granted if row.version_id]
+        else:
+            tools = [tool_json(row, manifests.get(row.version_id) if row.version_id else None) for row in page.rows]
+        return Response(ResponseEnvelope(data={"tools": tools, "next": page.next or None}, warnings=warnings).to_json())
 
     @extend_schema(
         operation_id="submit_tool_version", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT}
@@ -121,8 +160,10 @@ class ToolView(APIView):
 
     @extend_schema(operation_id="read_tool", responses={200: ToolSerializer})
     def get(self, request: Request, tool_id: str) -> Response:
-        tool = selectors.get_tool(tool_id, tenant_id=caller(request).tenant_id)
-        return Response(ResponseEnvelope(data=tool_json(tool, whole=True)).to_json())
+        row = discovery.get_installed(tool_id, by=caller(request))
+        manifests = discovery.manifests_of([row.version_id] if row.version_id else [])
+        data = tool_json(row, manifests.get(row.version_id) if row.version_id else None, whole=True)
+        return Response(ResponseEnvelope(data=data).to_json())
 
 
 @public

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -17,7 +18,8 @@ from access.api import consent_json
 from access.consents import request_consent
 from access.models import Consent
 from access.problems import ConsentNotNeeded
-from registry.selectors import check_callable, get_tool
+from registry.callability import check_callable, check_known
+from registry.standing import load_standing
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
@@ -54,12 +56,14 @@ class ConsentListView(APIView):
     def post(self, request: Request) -> Response:
         payload = ConsentRequestSerializer(data=request.data)
         payload.is_valid(raise_exception=True)
-        tool = get_tool(payload.validated_data["tool"], tenant_id=caller(request).tenant_id)
-        manifest = check_callable(tool).view
+        by, name = caller(request), payload.validated_data["tool"]
+        standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), tool=name, now=timezone.now())
+        check_known(standing)
+        manifest = check_callable(standing).manifest
         if not manifest.needs_consent:
-            raise ConsentNotNeeded(f"{tool.name} needs no consent; a grant is enough.")
+            raise ConsentNotNeeded(f"{name} needs no consent; a grant is enough.")
         consent = request_consent(
-            tool=tool.name,
+            tool=name,
             versions=f"^{manifest.major}",
             purpose=payload.validated_data["purpose"],
             validity_s=manifest.consent_validity_s,

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from drf_spectacular.validation import validate_schema
 
-from registry.models import Tool
+from registry.models import Installation, Tool
 from tests.conftest import make_caller
 from tests.manifests import manifest
 from tests.routes import api_routes
@@ -66,6 +66,24 @@ def test_tools_are_found_by_every_filter(query: str, found: set[str], catalogue_
     assert ids(caller.get(f"/tools{query}")) == found
 
 
+@pytest.mark.req("TOOLS-12")
+def test_a_model_sees_names_descriptions_and_inputs_of_what_was_granted_and_nothing_else(
+    catalogue_of_tools: None, caller: Caller, grant: Callable[..., Any]
+) -> None:
+    grant("sample.tools.echo | tag:nothing")
+
+    answer = caller.get("/tools?view=llm")
+
+    assert ids_of(answer) == {"sample.tools.echo"}
+    assert {frozenset(tool) for tool in answer.json()["data"]["tools"]} == {
+        frozenset({"name", "description", "input_schema"})
+    }
+
+
+def ids_of(answer: Any) -> set[str]:
+    return {tool["name"] for tool in answer.json()["data"]["tools"]}
+
+
 def test_a_filter_that_does_not_exist_is_said(caller: Caller) -> None:
     answer = caller.get("/tools?colour=red")
 
@@ -82,6 +100,10 @@ def test_a_list_continues_without_skipping_or_repeating(
         Tool(tenant=tool.tenant, name=f"sample.many.t{number}", state="enabled", current=tool.current)
         for number in range(PAGE_SIZE + 5)
     )
+    Installation.objects.bulk_create(
+        Installation(tenant=tool.tenant, tool=each, name=each.name, version=tool.current, changed_by="usr_1")
+        for each in Tool.objects.filter(name__startswith="sample.many.")
+    )
 
     first = caller.get("/tools").json()["data"]
     second = caller.get(f"/tools?after={first['next']}").json()["data"]
@@ -94,7 +116,7 @@ def test_a_list_continues_without_skipping_or_repeating(
 
 
 @pytest.mark.parametrize("path", ["/tools", "/grants", "/consents"])
-@pytest.mark.parametrize("after", ["nonsense", "inv_" + "0" * 26, "tol_" + "z" * 26])
+@pytest.mark.parametrize("after", ["nonsense", "inv_" + "0" * 26, "ins_" + "z" * 26])
 def test_a_cursor_that_no_list_gave_out_is_refused(path: str, after: str, caller: Caller) -> None:
     answer = caller.get(f"{path}?after={after}")
 

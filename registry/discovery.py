@@ -1,0 +1,140 @@
+"""Which tools does an agent find?
+
+Those that are installed in its tenant: the tenant's index narrows first, so the size of the hub does not matter, and all
+filters are on columns that were copied from the immutable manifest. Manifests themselves are read once a process.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from access.coverage import GrantValue, covers
+from access.models import Grant
+from registry.callability import why_not_installed
+from registry.models import Installation, InstallationState, ToolState, ToolVersion
+from toolhub.kernel.pagination import Page, page_of
+from toolhub.kernel.problems import SchemaInvalid
+from unitools.expressions import subject_of
+from unitools.manifest import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from registry.models import InstallationQuerySet
+    from toolhub.kernel.principal import Principal
+
+FILTERS = ("q", "group", "tag", "safety_class", "side_effect", "capability", "state")
+MAX_WORDS = 8
+MAX_MANIFESTS = 4096
+
+_manifests: OrderedDict[UUID, Manifest] = OrderedDict()
+_lock = Lock()
+
+
+def manifests_of(version_ids: Iterable[UUID]) -> dict[UUID, Manifest]:
+    """Manifests never change: what was decoded once is kept. The missing ones are read with one query."""
+    wanted = set(version_ids)
+    found = {id: _manifests[id] for id in wanted if id in _manifests}
+    missing = wanted - found.keys()
+    if missing:
+        read = ToolVersion.objects.filter(pk__in=missing).values_list("pk", "manifest")
+        new = {id: Manifest(document) for id, document in read}
+        with _lock:
+            _manifests.update(new)
+            while len(_manifests) > MAX_MANIFESTS:
+                _manifests.popitem(last=False)
+        found |= new
+    return found
+
+
+def _in_state(state: str) -> Q:
+    """What callers would be told; a pause by either side is a pause."""
+    working = Q(state=InstallationState.ENABLED)
+    match state:
+        case ToolState.ENABLED:
+            return working & Q(tool__state=ToolState.ENABLED)
+        case ToolState.DEPRECATED:
+            return working & Q(tool__state=ToolState.DEPRECATED)
+        case ToolState.PAUSED:
+            return Q(state=InstallationState.PAUSED) | Q(tool__state=ToolState.PAUSED)
+        case ToolState.REGISTERED:
+            return Q(tool__state=ToolState.REGISTERED)
+        case _:
+            raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(ToolState.values)}.")
+
+
+def find_installed(
+    *,
+    by: Principal,
+    q: str = "",
+    group: str = "",
+    tag: str = "",
+    safety_class: str = "",
+    side_effect: str = "",
+    capability: str = "",
+    state: str = "",
+) -> InstallationQuerySet:
+    """The tenant's instances under all given filters. ``q``: every word of it is in id, display name, description or tags."""
+    rows = (
+        Installation.objects.visible_to(by)
+        .exclude(state=InstallationState.REMOVED)
+        .select_related("tool", "version")
+        .defer("version__manifest", "version__search", "version__changes", "version__warnings", "config")
+    )
+    for word in q.lower().split()[:MAX_WORDS]:
+        rows = rows.filter(version__search__contains=word)
+    if group:
+        rows = rows.filter(name__startswith=f"{group}.")
+    if tag:
+        rows = rows.filter(version__tags__contains=f" {tag} ")
+    if safety_class:
+        rows = rows.filter(version__safety_class=safety_class)
+    if side_effect:
+        rows = rows.filter(version__side_effect=side_effect)
+    if capability:
+        rows = rows.filter(version__domains__contains=f" {capability} ")
+    if state:
+        rows = rows.filter(_in_state(state))
+    return rows
+
+
+def get_installed(name: str, *, by: Principal) -> Installation:
+    """The tenant's instance of a tool; a problem that says whether it could be installed when there is none."""
+    found = find_installed(by=by).filter(name=name).first()
+    if found is None:
+        raise why_not_installed(name, tenant_id=by.tenant_id)
+    return found
+
+
+def page_of_installed(rows: InstallationQuerySet, *, after: str) -> tuple[Page[Installation], dict[UUID, Manifest]]:
+    """One page, newest first, with the manifests of its versions."""
+    page = page_of(rows, prefix="ins", after=after)
+    return page, manifests_of(row.version_id for row in page.rows if row.version_id)
+
+
+def granted_to(by: Principal, rows: Iterable[Installation], manifests: dict[UUID, Manifest]) -> list[Installation]:
+    """Those that a grant of the agent names."""
+    now = timezone.now()
+    grants = [
+        GrantValue(grant.pk, grant.tools, grant.agent_id)
+        for grant in Grant.objects.visible_to(by)
+        .in_force(now)
+        .filter(Q(agent_id=by.agent()) | Q(agent_id=None))
+        .only("tools", "agent_id")
+    ]
+    return [
+        row
+        for row in rows
+        if row.version_id and any(covers(grant, subject_of(manifests[row.version_id])) for grant in grants)
+    ]
+
+
+def restricted(manifest: Manifest) -> dict[str, Any]:
+    """What a model gets to see of a tool (TOOLS-12): nothing of scopes, consent or capabilities."""
+    return {"name": manifest.id, "description": manifest.description, "input_schema": manifest.input_schema}
