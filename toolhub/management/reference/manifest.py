@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-
+from registry.checks import RULES
+from registry.checks.running import UNUSED_FIELDS
 from toolhub.management.reference.markdown import code, page, table
 from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-ROOT: Path = settings.BASE_DIR
 
 
 def _constraints(node: dict[str, Any]) -> str:
@@ -42,6 +38,8 @@ def _constraints(node: dict[str, Any]) -> str:
                 said.append(f"{least} to {most}{unit}")
     if node.get("format"):
         said.append(f"a {node['format']}")
+    if "items" in node and (each := _constraints(node["items"])):
+        said.append(f"each {each}")
     return "; ".join(said)
 
 
@@ -56,29 +54,15 @@ def _fields(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, ...]]
         yield from _fields(child.get("items", {}), f"{path}[].")
 
 
-def _text_of(node: ast.expr | None) -> str:
-    """A string literal as text; what is filled in when it runs is shown as …"""
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=parts):
-            return "".join(_text_of(part) if isinstance(part, ast.Constant) else "…" for part in parts)
-        case _:
-            return "…"
-
-
 def _findings() -> Iterator[tuple[str, ...]]:
-    tree = ast.parse((ROOT / "registry" / "checks.py").read_text())
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id="Finding"), args=[_, rule, _, fix, *rest]) if isinstance(rule, ast.Constant):
-                yield code(_text_of(rule)), _text_of(rest[0]) if rest else "error", _text_of(fix)
+    for name, rule in sorted(RULES.items()):
+        yield code(name), rule.severity, rule.asks, rule.fix
 
 
 def manifest() -> str:
     return page(
         "Manifest",
-        "unitools/manifest.schema.json and registry/checks.py",
+        "unitools/manifest.schema.json and registry/checks",
         "One JSON document describes one version of a tool. Its shape is the JSON Schema 2020-12 in "
         "[manifest.schema.json](manifest.schema.json), which a running hub serves at `/api/v1/manifest-schema`. "
         "`tools/commerce/manifests/` holds complete examples.",
@@ -86,8 +70,10 @@ def manifest() -> str:
         table(("field", "type", "required", "default", "meaning"), _fields(manifest_schema())),
         "## What registration checks beside the shape",
         "An `error` refuses the manifest (`MANIFEST.INVALID`, with pointer, rule and fix for each finding); a `warning` "
-        "goes along to the reviewer. `manifest.*` findings come from the schema above.",
-        table(("rule", "severity", "fix"), sorted(set(_findings()))),
-        "Fields that the hub accepts and keeps but does not act on yet: `limits.files`, `limits.concurrency`, "
-        "`concurrency`, `provider_compat`, `deprecations`, `consent.scope`.",
+        "goes along to the reviewer. `manifest.*` findings come from the schema above: `manifest.required`, "
+        "`manifest.pattern` and so on, after its keywords.",
+        table(("rule", "severity", "what it asks for", "fix"), _findings()),
+        "Fields that the hub accepts and keeps but does not act on yet: "
+        + ", ".join(f"`{place[1:].replace('/', '.')}`" for place in UNUSED_FIELDS)
+        + ".",
     )

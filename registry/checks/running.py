@@ -1,0 +1,216 @@
+"""Do the limits, secrets, dependencies and version statements of a manifest fit each other and this hub?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from access.capabilities import Capabilities
+from registry.checks.findings import holds, rule, warning
+from toolhub.kernel.version import HUB_VERSION
+from unitools.semver import Range, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from registry.checks.findings import Finding
+    from unitools.manifest import Manifest
+
+MAX_MAJOR = 2_147_483_647
+PATIENCE_MS = 60_000
+PINNED = re.compile(
+    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._, -]+\])?\s*==\s*[0-9][A-Za-z0-9.!+_-]*(\s+--hash=sha256:[0-9a-f]{64})*"
+)
+MODEL = re.compile(r"[a-z][a-z0-9_-]*:\S+|\*")
+
+VERSION_INVALID = rule(
+    "version.invalid",
+    "The version is SemVer 2.0.0 in every part.",
+    "Write numbers without leading zeros, also after the hyphen.",
+)
+VERSION_MAJOR = rule("version.major", f"The major version is at most {MAX_MAJOR:,}.", "Use a smaller number.")
+SERIAL = rule(
+    "concurrency.contradicted",
+    "A serial tool runs one call at a time.",
+    "Remove limits.concurrency, or set concurrency to parallel.",
+)
+SCRATCH = warning(
+    "limits.scratch_over_memory",
+    "Scratch space lies in memory, so it is smaller than limits.memory_bytes.",
+    "Raise limits.memory_bytes, or lower capabilities.tmp.",
+)
+PATIENCE = warning(
+    "timeout.longer_than_connections",
+    f"A tool that may take longer than {PATIENCE_MS // 1000} s is async: connections between callers and hub end earlier.",
+    'Set "async": true, or lower timeout_ms.',
+)
+SECRET_TWICE = rule("secrets.duplicate", "Each secret is named once.", "Remove one of them.")
+SECRET_NOWHERE = warning(
+    "secrets.without_network",
+    "A secret is for a host, so the tool asks for a network.",
+    "Add the host under capabilities.net, or drop the secret; if it is for something else, say so in its description.",
+)
+SECRET_OUTSIDE = rule(
+    "secrets.host_outside_net",
+    "The hosts of a secret lie within capabilities.net.",
+    "Add the host under capabilities.net, or correct it.",
+)
+SECRET_ANYWHERE = warning(
+    "secrets.hosts_unsaid",
+    "With several hosts in reach, a secret says which of them it is for.",
+    "Add hosts to the secret.",
+)
+DEPENDENCY_OPEN = rule(
+    "dependencies.unpinned",
+    "Each dependency names one exact version, with hashes where there are any.",
+    "Write name==version, followed by --hash=sha256:… where you know it.",
+)
+DEPENDENCY_TWICE = rule("dependencies.duplicate", "Each dependency is named once.", "Remove one of them.")
+DEPENDENCIES = rule(
+    "dependencies.unsupported",
+    "This version of the hub does not install dependencies for tools.",
+    "Use the standard library, or ship the code in the tool's package.",
+)
+PLATFORM_INVALID = rule(
+    "provider_compat.platform_invalid",
+    "The platform is a range of versions.",
+    "Write a range, for example >=0.1 <2.",
+)
+PLATFORM_OTHER = rule(
+    "provider_compat.platform_other",
+    "The platform range holds the version of this hub.",
+    "Widen the range after trying the tool here, or use another hub.",
+)
+MODEL_FORM = warning(
+    "provider_compat.model_form",
+    "A model is named provider:model, and each only once.",
+    "Write for example openai:gpt-4o; * at the end stands for the rest.",
+)
+DEPRECATED_NOWHERE = rule(
+    "deprecations.pointer",
+    "What is deprecated is there: the pointer names something in this manifest.",
+    'Correct the pointer; "" is the whole tool.',
+)
+DEPRECATED_TWICE = rule("deprecations.duplicate", "Each place is deprecated once.", "Remove one of them.")
+DEPRECATED_SINCE = rule(
+    "deprecations.since",
+    "`since` is a version, and not a later one than this.",
+    "Name the version that first said so.",
+)
+DEPRECATED_BY_ITSELF = rule("deprecations.successor", "The successor is another tool.", "Name the tool to use instead.")
+NOT_ENFORCED = warning(
+    "field.not_enforced",
+    "The hub acts on what a manifest says, or says that it does not.",
+    "It may stay; do not rely on it yet.",
+)
+UNUSED_FIELDS = ("/limits/files",)
+
+
+def check_version(manifest: Manifest) -> Iterator[Finding]:
+    """Consents name the major version, as a number in the database."""
+    try:
+        Version.parse(manifest.version)
+    except ValueError as error:
+        yield VERSION_INVALID.at(("version",), str(error))
+    if manifest.major > MAX_MAJOR:
+        yield VERSION_MAJOR.at(("version",), f"The major version is larger than {MAX_MAJOR:,}.")
+
+
+def check_limits(manifest: Manifest) -> Iterator[Finding]:
+    limit = manifest.document.get("limits", {}).get("concurrency", 1)
+    if manifest.is_serial and limit > 1:
+        yield SERIAL.at(("limits", "concurrency"), f"The tool is serial, but {limit} calls may run at a time.")
+    if (scratch := manifest.capabilities.get("tmp", 0)) > manifest.limit("memory_bytes"):
+        yield SCRATCH.at(("capabilities", "tmp"), f"{scratch:,} bytes of scratch space are more than the memory.")
+    if manifest.timeout_ms > PATIENCE_MS and not manifest.is_async:
+        yield PATIENCE.at(("timeout_ms",), f"A caller would wait up to {manifest.timeout_ms // 1000} s for the answer.")
+
+
+def check_secrets(manifest: Manifest) -> Iterator[Finding]:
+    seen: set[str] = set()
+    net = manifest.capabilities.get("net", [])
+    for place, secret in enumerate(manifest.secrets):
+        if secret["name"] in seen:
+            yield SECRET_TWICE.at(("secrets", place, "name"), f"The secret {secret['name']} is named twice.")
+        seen.add(secret["name"])
+        if not net and not manifest.capabilities.get("cidr"):
+            yield SECRET_NOWHERE.at(("secrets", place), f"The tool takes {secret['name']}, but has no network.")
+        for index, host in enumerate(secret.get("hosts", [])):
+            if not any(_reaches(entry["host"], host) for entry in net):
+                yield SECRET_OUTSIDE.at(("secrets", place, "hosts", index), f"No capability of net holds {host}.")
+        hosts = {entry["host"] for entry in net}
+        if "hosts" not in secret and (len(hosts) > 1 or any("*" in host for host in hosts)):
+            yield SECRET_ANYWHERE.at(("secrets", place), f"{secret['name']} may be sent to every host of the tool.")
+
+
+def _reaches(pattern: str, host: str) -> bool:
+    try:
+        asked, held = ({"net": [{"host": each}]} for each in (host, pattern))
+        return Capabilities.from_json(asked) <= Capabilities.from_json(held)
+    except ValueError:
+        return False
+
+
+def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for place, text in enumerate(manifest.dependencies):
+        if not PINNED.fullmatch(text):
+            yield DEPENDENCY_OPEN.at(("dependencies", place), f"{text[:100]} does not name one exact version.")
+        name = re.sub(r"[-_.]+", "-", re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0]).lower()
+        if name in seen:
+            yield DEPENDENCY_TWICE.at(("dependencies", place), f"{name} is named twice.")
+        seen.add(name)
+    if manifest.dependencies:
+        yield DEPENDENCIES.at(("dependencies",), "The tool has dependencies.")
+
+
+def check_compatibility(manifest: Manifest) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for place, model in enumerate(manifest.models):
+        if model in seen or not MODEL.fullmatch(model):
+            why = "is named twice" if model in seen else "does not name a provider and a model"
+            yield MODEL_FORM.at(("provider_compat", "models", place), f"{model} {why}.")
+        seen.add(model)
+    if not manifest.platform:
+        return
+    try:
+        fits = Version.parse(HUB_VERSION) in Range.parse(manifest.platform)
+    except ValueError as error:
+        yield PLATFORM_INVALID.at(("provider_compat", "platform"), str(error))
+        return
+    if not fits:
+        yield PLATFORM_OTHER.at(
+            ("provider_compat", "platform"),
+            f"This hub is toolhub {HUB_VERSION}, which {manifest.platform} does not hold.",
+        )
+
+
+def check_deprecations(manifest: Manifest) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for place, said in enumerate(manifest.deprecations):
+        path = ("deprecations", place)
+        if not holds(manifest.document, said["pointer"]):
+            yield DEPRECATED_NOWHERE.at((*path, "pointer"), f"{said['pointer']} names nothing in this manifest.")
+        if said["pointer"] in seen:
+            yield DEPRECATED_TWICE.at((*path, "pointer"), f"{said['pointer'] or 'The whole tool'} is deprecated twice.")
+        seen.add(said["pointer"])
+        try:
+            later = Version.parse(said["since"]) > Version.parse(manifest.version)
+        except ValueError as error:
+            yield DEPRECATED_SINCE.at((*path, "since"), str(error))
+        else:
+            if later:
+                yield DEPRECATED_SINCE.at((*path, "since"), f"{said['since']} is later than {manifest.version}.")
+        if said.get("successor") == manifest.id:
+            yield DEPRECATED_BY_ITSELF.at((*path, "successor"), "The tool is named as its own successor.")
+
+
+def check_enforced(manifest: Manifest) -> Iterator[Finding]:
+    """What a manifest may say already and this version does not act on: nobody should rely on it."""
+    for place in UNUSED_FIELDS:
+        _, *path = place.split("/")
+        value = manifest.document
+        for part in path:
+            value = value.get(part, {})
+        if value:
+            yield NOT_ENFORCED.at(path, "This version of the hub does not act on this field.")

@@ -1,0 +1,178 @@
+"""Examples for the rules about limits, secrets, dependencies, versions and what answers hold."""
+
+from __future__ import annotations
+
+from tests.mistakes.base import KEY, NET, WRITE, Changes, Mistake, giving, taking
+
+
+def deprecating(**changes: str) -> Changes:
+    return {"deprecations": [{"pointer": "", "since": "1.0.0", "advice": "Use another one."} | changes]}
+
+
+def platform(text: str) -> Changes:
+    return {"provider_compat": {"platform": text}}
+
+
+def property_of(name: str) -> dict[str, object]:
+    return {"type": "object", "properties": {name: {"type": "string"}}}
+
+
+RUNNING: dict[str, list[Mistake]] = {
+    "version.invalid": [
+        Mistake("a zero before a number", {"version": "1.0.0-rc.01"}, "/version", {"version": "1.0.0-rc.1"})
+    ],
+    "version.major": [
+        Mistake("no column holds it", {"version": "2147483648.0.0"}, "/version", {"version": "2147483647.0.0"})
+    ],
+    "concurrency.contradicted": [
+        Mistake(
+            "serial, three at a time",
+            {"concurrency": "serial", "limits": {"concurrency": 3}},
+            "/limits/concurrency",
+            {"concurrency": "serial", "limits": {"concurrency": 1}},
+        )
+    ],
+    "limits.scratch_over_memory": [
+        Mistake(
+            "more scratch than memory",
+            {"limits": {"memory_bytes": 33_554_432}, "capabilities": {"tmp": 67_108_864}},
+            "/capabilities/tmp",
+            {"capabilities": {"tmp": 67_108_864}},
+        )
+    ],
+    "timeout.longer_than_connections": [
+        Mistake("minutes", {"timeout_ms": 120_000}, "/timeout_ms", {"timeout_ms": 120_000, "async": True})
+    ],
+    "secrets.duplicate": [
+        Mistake(
+            "twice", NET | {"secrets": [KEY, KEY]}, "/secrets/1/name", NET | {"secrets": [KEY, KEY | {"name": "B"}]}
+        )
+    ],
+    "secrets.without_network": [Mistake("for nobody", {"secrets": [KEY]}, "/secrets/0", NET | {"secrets": [KEY]})],
+    "secrets.host_outside_net": [
+        Mistake(
+            "another host",
+            NET | {"secrets": [KEY | {"hosts": ["api.example.org", "b.example.org"]}]},
+            "/secrets/0/hosts/1",
+            NET | {"secrets": [KEY | {"hosts": ["api.example.org"]}]},
+        ),
+        Mistake("every subdomain", NET | {"secrets": [KEY | {"hosts": ["*.example.org"]}]}, "/secrets/0/hosts/0", NET),
+    ],
+    "secrets.hosts_unsaid": [
+        Mistake(
+            "two hosts",
+            {
+                "side_effect": "Network",
+                "capabilities": {"net": [{"host": "a.example"}, {"host": "b.example"}]},
+                "secrets": [KEY],
+            },
+            "/secrets/0",
+            {
+                "side_effect": "Network",
+                "capabilities": {"net": [{"host": "a.example"}, {"host": "b.example"}]},
+                "secrets": [KEY | {"hosts": ["a.example"]}],
+            },
+        )
+    ],
+    "dependencies.unpinned": [
+        Mistake("a range", {"dependencies": ["requests>=2"]}, "/dependencies/0"),
+        Mistake("an address", {"dependencies": ["x @ https://example.org/x.whl"]}, "/dependencies/0"),
+        Mistake(
+            "no version", {"dependencies": ["requests==2.0 --hash=sha256:" + "a" * 64, "requests2"]}, "/dependencies/1"
+        ),
+        Mistake("every patch", {"dependencies": ["requests==2.*"]}, "/dependencies/0"),
+    ],
+    "dependencies.duplicate": [
+        Mistake("two spellings", {"dependencies": ["my-lib==1", "My_Lib==1"]}, "/dependencies/1")
+    ],
+    "dependencies.unsupported": [Mistake("one", {"dependencies": ["requests==2.0"]}, "/dependencies")],
+    "provider_compat.platform_invalid": [
+        Mistake("no range", platform("new"), "/provider_compat/platform", platform(">=0.1"))
+    ],
+    "provider_compat.platform_other": [
+        Mistake("a hub to come", platform(">=99"), "/provider_compat/platform", platform(">=0.1 <99"))
+    ],
+    "provider_compat.model_form": [
+        Mistake(
+            "no provider",
+            {"provider_compat": {"models": ["gpt"]}},
+            "/provider_compat/models/0",
+            {"provider_compat": {"models": ["openai:gpt-4o", "anthropic:*"]}},
+        ),
+        Mistake("twice", {"provider_compat": {"models": ["a:b", "a:b"]}}, "/provider_compat/models/1"),
+    ],
+    "deprecations.pointer": [
+        Mistake(
+            "nothing there",
+            deprecating(pointer="/input_schema/properties/gone"),
+            "/deprecations/0/pointer",
+            deprecating(pointer="/input_schema/properties/text"),
+        ),
+        Mistake("no pointer", deprecating(pointer="text"), "/deprecations/0/pointer", deprecating(pointer="")),
+    ],
+    "deprecations.duplicate": [
+        Mistake(
+            "twice",
+            {"deprecations": deprecating()["deprecations"] * 2},
+            "/deprecations/1/pointer",
+            {"deprecations": deprecating()["deprecations"] + deprecating(pointer="/tags")["deprecations"]},
+        )
+    ],
+    "deprecations.since": [
+        Mistake("later than now", deprecating(since="1.0.1"), "/deprecations/0/since", deprecating(since="0.9.0")),
+        Mistake("no version", deprecating(since="spring"), "/deprecations/0/since"),
+    ],
+    "deprecations.successor": [
+        Mistake(
+            "itself",
+            deprecating(successor="sample.tools.echo", sunset="2030-01-01"),
+            "/deprecations/0/successor",
+            deprecating(successor="sample.tools.echo2", sunset="2030-01-01"),
+        )
+    ],
+    "field.not_enforced": [
+        Mistake("a number of files", {"limits": {"files": 3}}, "/limits/files", {"limits": {"files": 0}})
+    ],
+}
+ANSWERS: dict[str, list[Mistake]] = {
+    "ttl.missing": [
+        *(
+            Mistake(f"named like a {what}", {"id": name}, "/ttl_seconds", {"id": name, "ttl_seconds": 5})
+            for what, name in {
+                "price": "shop.prices.get_quote",
+                "stock level": "shop.stock.check",
+                "rate": "shop.shipping.rates",
+                "route": "shop.travel.routes",
+            }.items()
+        ),
+        Mistake("said", {"quotes": ["stock"]}, "/ttl_seconds", {"quotes": ["stock"], "ttl_seconds": 0}),
+    ],
+    "ttl.suspected": [
+        Mistake("an answer", giving(property_of("unitPrice")), "/ttl_seconds", giving(property_of("priceless"))),
+        Mistake("a tag", {"tags": ["in-stock"]}, "/ttl_seconds", {"tags": ["in-stock"], "ttl_seconds": 5}),
+    ],
+    "ttl.too_long": [
+        Mistake(
+            "a price of last week",
+            {"quotes": ["price"], "ttl_seconds": 604_800},
+            "/ttl_seconds",
+            {"quotes": ["price"], "ttl_seconds": 86_400},
+        )
+    ],
+    "data_classes.suspected": [
+        Mistake(
+            "an address",
+            taking(emailAddress={}),
+            "/input_schema/properties/emailAddress",
+            taking(emailAddress={}) | {"data_classes": ["personal"]},
+        ),
+        Mistake("in Chinese", taking(手机号={}), "/input_schema/properties/手机号", taking(数量={})),
+        Mistake(
+            "an answer",
+            giving({"items": property_of("iban")}),
+            "/output_schema/items/properties/iban",
+            giving({"items": property_of("iban")}) | {"data_classes": ["payment"], "safety_class": "Medium"},
+        ),
+        Mistake("where somebody is", taking(latitude={}, longitude={}), "/input_schema/properties/latitude", WRITE),
+    ],
+}
