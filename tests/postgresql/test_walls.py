@@ -1,0 +1,171 @@
+"""Does PostgreSQL keep tenants apart by itself, also where a filter was forgotten?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.utils import ProgrammingError
+
+from access.models import Agent, Grant, Tenant
+from evidence.models import Fact
+from invocations.models import Invocation
+from registry import discovery
+from registry.models import Installation, Tool, ToolVersion
+from toolhub.kernel.postgresql.base import ROLE
+from toolhub.kernel.tenancy import acting_for, acting_for_nobody, hub_wide
+from toolhub.walls import OURS, POLICY, condition_of, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.calls import Bell
+    from tests.conftest import Caller, Person
+
+ECHO = "sample.tools.echo"
+
+
+@pytest.fixture
+def two_tenants(
+    caller: Caller,
+    foreign_caller: Caller,
+    stranger: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+) -> None:
+    """A tenant with a tool and a call, and another with an agent."""
+    enable()
+    grant()
+    answer = caller.invoke(ECHO, {"text": "x"})
+    assert answer.status_code in (200, 202), answer.json()
+
+
+def who() -> tuple[str, str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user::text, current_setting('app.tenant', true)")
+        row: tuple[str, str] = cursor.fetchone()
+    return row
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_every_table_that_leads_to_a_tenant_is_walled() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tablename FROM pg_policies WHERE policyname = %s", [POLICY])
+        walled = {name for (name,) in cursor.fetchall()}
+        cursor.execute("SELECT relname FROM pg_class WHERE relrowsecurity")
+        enabled = {name for (name,) in cursor.fetchall()}
+
+    assert walled == set(tables())
+    assert enabled >= set(tables())
+    assert all(condition_of(model) for model in tables().values())
+    assert {name.partition("_")[0] for name in tables()} == set(OURS)
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_without_a_tenant_no_table_shows_a_row(two_tenants: None, caller: Caller) -> None:
+    filled = {name for name, model in tables().items() if model._default_manager.exists()}
+
+    with acting_for_nobody():
+        seen = {name for name, model in tables().items() if model._default_manager.exists()}
+
+    assert {"registry_tool", "access_grant", "invocations_invocation", "evidence_fact", "access_agent"} <= filled
+    assert seen == set()
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_a_query_without_any_filter_shows_one_tenant_only(
+    two_tenants: None, caller: Caller, foreign_caller: Caller
+) -> None:
+    with acting_for(caller.by.tenant_id):
+        mine = (Tool.objects.count(), Grant.objects.count(), Invocation.objects.count(), Agent.objects.get())
+    with acting_for(foreign_caller.by.tenant_id):
+        theirs = (Tool.objects.count(), Grant.objects.count(), Invocation.objects.count(), Agent.objects.get())
+        versions = ToolVersion.objects.count()  # no tenant of its own: held against its tool
+        facts = set(Fact.objects.values_list("tenant_id", flat=True))
+        tenants = list(Tenant.objects.values_list("pk", flat=True))
+
+    assert mine == (1, 1, 1, caller.agent)
+    assert theirs == (0, 0, 0, foreign_caller.agent)
+    assert versions == 0
+    assert facts == set(tenants) == {foreign_caller.by.tenant_id}
+
+
+@pytest.mark.django_db
+def test_a_row_for_another_tenant_is_not_written(caller: Caller, foreign_caller: Caller) -> None:
+    with (
+        pytest.raises(ProgrammingError, match="row-level security"),
+        acting_for(foreign_caller.by.tenant_id),
+        transaction.atomic(),
+    ):
+        Agent.objects.create(tenant_id=caller.by.tenant_id, name="planted")
+
+    with acting_for(foreign_caller.by.tenant_id):
+        renamed = Agent.objects.filter(pk=caller.agent.pk).update(name="renamed")
+
+    assert renamed == 0
+    assert not Agent.objects.filter(name__in=["planted", "renamed"]).exists()
+
+
+@pytest.mark.django_db
+def test_a_shared_tool_can_be_found_and_not_changed_by_others(
+    two_tenants: None, foreign_caller: Caller, caller: Caller
+) -> None:
+    Tool.objects.update(shared=True)
+
+    with acting_for(foreign_caller.by.tenant_id):
+        found = Tool.objects.filter(name=ECHO).exists()
+        versions = ToolVersion.objects.count()
+        changed = Tool.objects.filter(name=ECHO).update(state_reason="taken over")
+        installations = Installation.objects.count()
+
+    assert (found, versions, changed, installations) == (True, 1, 0, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_scope_holds_through_transactions_savepoints_and_their_failures(
+    caller: Caller, foreign_caller: Caller
+) -> None:
+    mine = str(caller.by.tenant_id)
+    with acting_for(caller.by.tenant_id):
+        assert who() == (ROLE, mine)
+        with transaction.atomic():
+            assert who() == (ROLE, mine)
+            with pytest.raises(IntegrityError), transaction.atomic():
+                Agent.objects.create(tenant_id=caller.by.tenant_id, name=caller.agent.name)
+            assert who() == (ROLE, mine)
+            with hub_wide():
+                assert who()[0] != ROLE
+                assert Agent.objects.count() == 2
+            assert Agent.objects.count() == 1
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            assert who() == (ROLE, mine)
+            raise ZeroDivisionError
+        assert who() == (ROLE, mine)
+        connection.close()
+        assert who() == (ROLE, mine)
+    assert who()[0] != ROLE
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_a_request_works_as_the_bound_role_of_its_own_tenant(
+    two_tenants: None, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str]] = []
+    find = discovery.find_installed
+
+    def watched(**asked: Any) -> Any:
+        seen.append(who())
+        return find(**asked)
+
+    monkeypatch.setattr(discovery, "find_installed", watched)
+
+    assert caller.get("/tools").status_code == 200
+    assert operator.client().get("/tools").status_code == 200
+    assert seen == [(ROLE, str(caller.by.tenant_id))]
+    assert who()[0] != ROLE  # it ends with the request
