@@ -150,6 +150,7 @@ def record_denied(
     standing: Standing,
     preflight: Preflight | None,
     log: StepLog,
+    id: UUID | None = None,
 ) -> Invocation:
     """A refused call: Begin and End together, with the step and the reason. Nothing runs."""
     now = datetime.now(UTC)
@@ -161,7 +162,7 @@ def record_denied(
         standing=standing,
         preflight=preflight,
         log=log,
-        id=new_id(),
+        id=id or new_id(),
         finished_at=now,
         reason=problem.reason,
     )

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import problem_of_row
 from invocations.models import Invocation, State
 from toolhub.kernel.envelopes import Evidence, ResponseEnvelope, Source
+from toolhub.kernel.ids import encode
 from toolhub.kernel.telemetry import trace_id_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from invocations.preflight import Preflight
     from toolhub.kernel.problems import Problem
 
 STATUS = {State.SUCCEEDED: "ok", State.DENIED: "denied"}
 
 
-def call_of(invocation: Invocation, *, preflight: Preflight | None = None, plan: Any = None) -> dict[str, Any]:
-    """The ``call`` object of requirements §8."""
+def call_of(
+    invocation: Invocation,
+    *,
+    preflight: Preflight | None = None,
+    plan: Any = None,
+    obligations: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """The ``call`` object of requirements §8. ``obligations``: what was done to the output."""
     call: dict[str, Any] = {
         "call_id": invocation.wire_id,
         "status": STATUS.get(State(invocation.state), "error") if invocation.is_final else "pending",
@@ -35,7 +46,7 @@ def call_of(invocation: Invocation, *, preflight: Preflight | None = None, plan:
         "profile_hash": invocation.profile_hash or None,
         "policy_version": invocation.policy_version or None,
         "budget": invocation.budget or None,
-        "obligations": [],
+        "obligations": list(obligations),
         "post_execution_plan": plan,
         "trace_id": trace_id_of(invocation.trace) or None,
         "created_at": invocation.created_at.isoformat(),
@@ -43,6 +54,13 @@ def call_of(invocation: Invocation, *, preflight: Preflight | None = None, plan:
     }
     if preflight is not None and preflight.refused_at:
         call["refused_at"] = preflight.refused_at
+    if invocation.state == State.HELD and invocation.consent_id is not None:
+        wire_id = encode("cns", invocation.consent_id)
+        call["held"] = {
+            "consent": wire_id,
+            "url": f"{settings.TOOLHUB_PUBLIC_URL}/consents/{wire_id}",
+            "until": invocation.held_until.isoformat() if invocation.held_until else None,
+        }
     return call
 
 
@@ -91,5 +109,10 @@ def answer_of(
         error=problem,
         ttl_seconds=invocation.ttl_seconds,
         evidence=Evidence(snapshot_id=output.wire_id if output else None, sources=sources_of(invocation)),
-        call=call_of(invocation, preflight=preflight, plan=value.get("post_execution_plan")),
+        call=call_of(
+            invocation,
+            preflight=preflight,
+            plan=value.get("post_execution_plan"),
+            obligations=value.get("obligations", []),
+        ),
     )

@@ -13,9 +13,11 @@ from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations import services
-from invocations.answers import answer_of
+from invocations.answers import answer_of, call_of
 from invocations.calls import Call, Refused
-from invocations.models import Invocation
+from invocations.holding import cancel_call
+from invocations.models import Invocation, State
+from invocations.problems import IdempotencyInProgress
 from invocations.serializers import EnvelopeSerializer, InvokeSerializer
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
@@ -58,15 +60,22 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
     response: HttpResponse
     if envelope.error is not None:
         response = respond(request._request, envelope.error, envelope=envelope)
+        if isinstance(envelope.error, IdempotencyInProgress):
+            location = f"/api/v1/invocations/{envelope.error.details['first_call']}"
     else:
         response = JsonResponse(envelope.to_json(), status=200 if invocation.is_final else 202)
         if not invocation.is_final:
-            response.headers["Retry-After"] = "1"
+            response.headers["Retry-After"] = retry_after(invocation)
     response.headers["Location"] = location
     response.headers["Cache-Control"] = (
         "no-store" if envelope.ttl_seconds is None else f"private, max-age={envelope.ttl_seconds}"
     )
     return response
+
+
+def retry_after(invocation: Invocation) -> str:
+    """Seconds: people are slower than workers."""
+    return "10" if invocation.state == State.HELD else "1"
 
 
 class ToolPreflightView(APIView):
@@ -139,9 +148,9 @@ class ToolInvokeView(APIView):
 
 
 class InvocationView(APIView):
-    """The state and the answer of one of the agent's own calls."""
+    """The state and the answer of one of the agent's own calls; cancelling one that has not started."""
 
-    required_scope = "invocations:read"
+    required_scope = {"GET": "invocations:read", "DELETE": "invocations:create"}
 
     @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_invocation")
     def get(self, request: Request, invocation_id: UUID) -> HttpResponse:
@@ -152,8 +161,14 @@ class InvocationView(APIView):
         envelope = answer_of(invocation)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)
         if not invocation.is_final:
-            response.headers["Retry-After"] = "1"
+            response.headers["Retry-After"] = retry_after(invocation)
         return response
+
+    @extend_schema(responses={200: EnvelopeSerializer}, operation_id="cancel_invocation")
+    def delete(self, request: Request, invocation_id: UUID) -> HttpResponse:
+        """Cancel a call that has not started: one that waits for a person, or for a worker."""
+        cancelled = cancel_call(invocation_id=invocation_id, by=caller(request))
+        return JsonResponse(ResponseEnvelope(data=None, call=call_of(cancelled)).to_json())
 
 
 class InvocationEvidenceView(APIView):

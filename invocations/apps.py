@@ -1,5 +1,10 @@
+"""What does this app do when it is loaded?"""
+
 from django.apps import AppConfig
 
 
 class InvocationsConfig(AppConfig):
     name = "invocations"
+
+    def ready(self) -> None:
+        import invocations.holding  # noqa: F401, PLC0415  hears of decisions; models load only after the apps

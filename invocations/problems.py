@@ -84,6 +84,12 @@ class QueueTimeout(Problem):
     retryable, retry_after_s = Retryable.YES, 5
 
 
+class CallCancelled(Problem):
+    """The call was cancelled before it started."""
+
+    reason, code, status = "REQUEST.CANCELLED", PlatformCode.CONFLICT, 409
+
+
 class IdempotencyKeyReused(Problem):
     """The Idempotency-Key was already used with different arguments."""
 

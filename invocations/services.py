@@ -23,6 +23,7 @@ from invocations import queue, sweeper
 from invocations.acceptance import accept, record_denied
 from invocations.calls import Answered, Call, Refused, fingerprints_of
 from invocations.endings import Ending, finish, principal_of_agent
+from invocations.holding import hold, lacks_a_person, look_further, refuse_and_ask
 from invocations.models import Invocation, State
 from invocations.preflight import Preflight, run_preflight, wanted_of
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
@@ -103,11 +104,16 @@ def invoke(call: Call, *, by: Principal) -> Answered:
             if earlier is not None:
                 return replay(earlier, standing, call, by=by)
             preflight = run_preflight(call, standing, fingerprints, log=log)
-            if preflight.problem is not None:
+            if lacks_a_person(call, preflight):
+                preflight, log = look_further(call, standing, fingerprints, log)
+            waits = call.envelope.on_consent == "hold" and isinstance(preflight.problem, ConsentRequired)
+            if preflight.problem is not None and not waits:
                 raise preflight.problem
-            check_rates(preflight.lines, take=True)
+            if not waits:
+                check_rates(preflight.lines, take=True)
             try:
-                invocation = accept(call, preflight, fingerprints, by=by, log=log, id=id)
+                write = hold if waits else accept
+                invocation = write(call, preflight, fingerprints, by=by, log=log, id=id)
             except IntegrityError:
                 earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
                 if earlier is None:
@@ -117,8 +123,13 @@ def invoke(call: Call, *, by: Principal) -> Answered:
             if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
                 preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
             check_refused_call(by.id, because=problem)
+            if preflight is not None and problem is preflight.problem and lacks_a_person(call, preflight):
+                told, denied = refuse_and_ask(call, preflight, fingerprints, by=by, log=log)
+                raise Refused(told, denied, preflight) from problem
             denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log)
             raise Refused(problem, denied, preflight) from problem
+        if waits:
+            return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
         ring(invocation)
         assert preflight.version is not None
         if not (call.respond_async or preflight.version.manifest.is_async):

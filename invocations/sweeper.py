@@ -19,6 +19,7 @@ from access.budgets import ledger
 from access.consents import expire_consents
 from invocations import queue
 from invocations.endings import Ending, finish
+from invocations.holding import expired
 from invocations.models import FINAL, Invocation, Outbox, State, box_name
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.sandbox.current import current_sandbox
@@ -40,15 +41,21 @@ BATCH = 100
 def is_overdue(row: Invocation, now: datetime) -> bool:
     if row.state == State.QUEUED:
         return row.queue_deadline_at is not None and row.queue_deadline_at <= now
+    if row.state == State.HELD:
+        return row.held_until is not None and row.held_until <= now
     return row.state == State.RUNNING and row.lease_until is not None and row.lease_until <= now
 
 
 def close_one(invocation_id: UUID) -> bool:
-    """End one overdue call: not started means timed out, started means that its outcome is unknown."""
+    """End one overdue call: one that nobody decided on has expired, one that nobody picked up has timed out, and of one that
+    was started the outcome is unknown.
+    """
     invocation = Invocation.objects.select_related("version__tool").get(pk=invocation_id)
     if not is_overdue(invocation, datetime.now(UTC)):
         return False
-    if invocation.state == State.QUEUED:
+    if invocation.state == State.HELD:
+        ending = Ending(state=State.EXPIRED, problem=expired({}), ran=False)
+    elif invocation.state == State.QUEUED:
         ending = Ending(
             state=State.TIMED_OUT,
             problem=QueueTimeout(remedy="Try again later, or ask an operator for more workers."),
@@ -73,7 +80,9 @@ def close_one(invocation_id: UUID) -> bool:
 def close_overdue() -> int:
     now = datetime.now(UTC)
     overdue = Invocation.objects.filter(
-        Q(state=State.QUEUED, queue_deadline_at__lte=now) | Q(state=State.RUNNING, lease_until__lte=now)
+        Q(state=State.QUEUED, queue_deadline_at__lte=now)
+        | Q(state=State.HELD, held_until__lte=now)
+        | Q(state=State.RUNNING, lease_until__lte=now)
     ).values_list("pk", flat=True)[:BATCH]
     return sum(_close_if_possible(pk) for pk in list(overdue))
 

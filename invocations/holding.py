@@ -1,0 +1,334 @@
+"""How does a call wait for a person, and what ends its waiting?
+
+A held call has its Begin, its sealed input and a request for a consent that is bound to its arguments and to the policy, all
+in one transaction. The decision, the end of its time or the agent's own word ends the waiting: it is queued as if it came
+now, with everything looked at again, or it gets its End.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.dispatch import receiver
+
+from access.budgets.ledger import reserve
+from access.budgets.rates import check_rates
+from access.budgets.services import keep_manifest_limit
+from access.consents import console_url, request_consent, spend_consent, versions_of, withdraw_request
+from access.fitting import ConsentValue
+from access.models import Consent, ConsentMode, ConsentState
+from access.problems import ConsentDenied, ConsentExpired, ConsentRequired, ConsentVoid
+from access.signals import consent_decided
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Snapshot, SnapshotKind
+from invocations import queue
+from invocations.acceptance import queued_from, record_denied, write_begin
+from invocations.calls import Call
+from invocations.endings import Ending, finish, principal_of_agent
+from invocations.models import Invocation, Origin, State
+from invocations.preflight import Preflight, run_preflight
+from invocations.problems import CallCancelled
+from invocations.steps import StepLog
+from registry.standing import load_standing
+from toolhub.kernel.envelopes import RequestEnvelope
+from toolhub.kernel.ids import encode, new_id
+from toolhub.kernel.problems import Conflict, Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from registry.standing import Standing
+    from toolhub.kernel.principal import Principal
+
+WAIT_STEP = "consent.wait"
+
+
+# Beginning to wait.
+
+
+def lacks_a_person(call: Call, preflight: Preflight) -> bool:
+    """Whether a person's word is missing and the caller wants somebody to be asked for it."""
+    return call.envelope.on_consent != "refuse" and isinstance(preflight.problem, ConsentRequired)
+
+
+def look_further(
+    call: Call, standing: Standing, fingerprints: dict[str, str], log: StepLog
+) -> tuple[Preflight, StepLog]:
+    """The decision with every step of it: nobody is asked about a call that something else forbids.
+
+    Its problem is then whatever else is in the way, and the missing consent when that is all.
+    """
+    log = StepLog(log.created_at)
+    preflight = run_preflight(call, standing, fingerprints, log=log, everything=True)
+    others = [step for step in preflight.problems if step != "consent"]
+    if others:
+        preflight.refused_at, preflight.problem = others[0], preflight.problems[others[0]]
+    return preflight, log
+
+
+def ask(
+    call: Call,
+    preflight: Preflight,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    invocation_id: UUID,
+    until: datetime | None = None,
+) -> Consent:
+    """The request for a consent to this call, in the transaction of the caller. It may be one that waits already."""
+    assert preflight.version is not None
+    assert preflight.standing.installed is not None
+    assert preflight.problem is not None
+    manifest, mode = preflight.version.manifest, preflight.problem.details.get("mode", ConsentMode.ONCE)
+    consent = request_consent(
+        tool=call.tool,
+        versions=versions_of(preflight.standing.installed.version),
+        purpose=call.envelope.purpose,
+        validity_s=manifest.consent_validity_s,
+        mode=mode,
+        widest=mode,
+        data_classes=manifest.data_classes,
+        policy_hash=preflight.policy_hash,
+        invocation_id=invocation_id,
+        until=until,
+        by=by,
+        **fingerprints,
+    )
+    return Consent.objects.select_for_update().get(pk=consent.pk)  # nobody decides until this call is written down
+
+
+@transaction.atomic
+def hold(
+    call: Call, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog, id: UUID
+) -> Invocation:
+    """Row, sealed input, Begin and the request for a consent, all or nothing. No budget is taken while it waits."""
+    until = log.created_at + timedelta(seconds=settings.TOOLHUB_HOLD_S)
+    consent = ask(call, preflight, fingerprints, by=by, invocation_id=id, until=until)
+    if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
+        raise ConsentRequired(
+            "The same request was decided on at this moment.",
+            remedy="Call again.",
+            details={"consent": consent.wire_id, "state": consent.shown_state},
+        )
+    preflight.consent = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
+    preflight.refused_at = ""
+    until = min(until, consent.expires_at)
+    invocation = write_begin(
+        call,
+        fingerprints,
+        by=by,
+        state=State.HELD,
+        standing=preflight.standing,
+        preflight=preflight,
+        log=log,
+        id=id,
+        held_until=until,
+    )
+    evidence.record(
+        kind=Kind.INVOCATION_HELD,
+        subject=invocation.wire_id,
+        actor=by,
+        invocation_id=id,
+        tool=call.tool,
+        data={"consent": consent.wire_id, "until": until.isoformat()},
+    )
+    return invocation
+
+
+@transaction.atomic
+def refuse_and_ask(
+    call: Call, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog
+) -> tuple[Problem, Invocation]:
+    """The refused call with its Begin and End, and the request for a consent to it, all or nothing."""
+    assert preflight.problem is not None
+    id = new_id()
+    consent = ask(call, preflight, fingerprints, by=by, invocation_id=id)
+    asked = {
+        "consent": consent.wire_id,
+        "state": consent.shown_state,
+        "url": console_url(consent),
+        "until": consent.expires_at.isoformat() if consent.expires_at else None,
+    }
+    problem = ConsentRequired(
+        preflight.problem.detail,
+        remedy="Show your user `details.url`, where somebody decides, and call again once it is approved.",
+        details=preflight.problem.details | asked,
+    )
+    standing = preflight.standing
+    denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log, id=id)
+    return problem, denied
+
+
+# Ending the wait.
+
+
+def call_of(invocation: Invocation) -> Call:
+    """The call as it was made: its sealed input around the row."""
+    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
+    envelope = RequestEnvelope(
+        **sealed["envelope"], dry_run=invocation.dry_run, idempotency_key=invocation.idempotency_key
+    )
+    return Call(invocation.tool, sealed["arguments"], envelope, origin=Origin(invocation.origin))
+
+
+def _waited(invocation: Invocation, note: str) -> StepLog:
+    log = StepLog(invocation.created_at)
+    since = max((step["end_ms"] for step in invocation.steps), default=0.0)
+    log.add(WAIT_STEP, "person", since, log.now_ms(), note=note)
+    return log
+
+
+@receiver(consent_decided, sender=Consent)
+def follow_decision(*, consent: Consent, by: Principal, **_: Any) -> None:
+    """What was decided holds for every call that waits for it, in the transaction of the decision."""
+    waiting = (
+        Invocation.objects.select_for_update(of=("self",))
+        .select_related("version__tool")
+        .filter(consent_id=consent.pk, state=State.HELD)
+        .order_by("id")
+    )
+    for invocation in waiting:
+        log = _waited(invocation, consent.wire_id)
+        try:
+            if consent.state != ConsentState.APPROVED:
+                raise not_approved(consent)
+            with transaction.atomic():
+                _resume(invocation, consent, log, by=by)
+        except Problem as problem:
+            state = State.EXPIRED if isinstance(problem, ConsentExpired) else State.DENIED
+            ending = Ending(state=state, problem=problem, ran=False, steps=log.steps)
+            finish(invocation, ending, actor=by, attempt=invocation.attempt, only=Q(state=State.HELD))
+
+
+def not_approved(consent: Consent) -> Problem:
+    details = {"consent": consent.wire_id, "reason": consent.decision_reason or None}
+    if consent.state == ConsentState.DENIED:
+        return ConsentDenied(f"A person has denied this call: {consent.decision_reason}", details=details)
+    return expired(details)
+
+
+def expired(details: dict[str, Any]) -> Problem:
+    return ConsentExpired(
+        "Nobody decided on this call while it could wait.", remedy="Call again to ask once more.", details=details
+    )
+
+
+def check_is_what_was_held(invocation: Invocation, consent: Consent, preflight: Preflight) -> None:
+    """A person has agreed to this call by this version, and for one call also under this policy."""
+    installed = preflight.standing.installed
+    now = installed.version if installed else ""
+    assert invocation.version is not None
+    if installed is not None and installed.version_id != invocation.version_id:
+        raise ConsentVoid(
+            f"The call was held for {invocation.tool} {invocation.version.version}; calls now get {now or 'none'}.",
+            remedy="Call again; somebody is asked about the version that would run.",
+            details={"consent": consent.wire_id, "held_for": invocation.version.version, "in_force": now},
+        )
+    if consent.mode == ConsentMode.ONCE and preflight.policy_hash != invocation.policy_hash:
+        raise ConsentVoid(
+            "The policy has changed since somebody was asked about this call.",
+            remedy="Call again; somebody is asked under the policy that is in force.",
+            details={
+                "consent": consent.wire_id,
+                "held_under": invocation.policy_version,
+                "in_force": preflight.policy_label,
+            },
+        )
+
+
+def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Principal) -> None:
+    """Queue a held call as if it came now: everything is looked at again, and its budgets are taken."""
+    now, call, agent = datetime.now(UTC), call_of(invocation), principal_of_agent(invocation)
+    fingerprints = {
+        "arguments_fingerprint": invocation.arguments_fingerprint,
+        "user_fingerprint": invocation.user_fingerprint,
+    }
+    standing = load_standing(
+        tenant_id=invocation.tenant_id, agent_id=invocation.agent_id, tool=invocation.tool, now=now
+    )
+    preflight = run_preflight(call, standing, fingerprints, log=log)
+    check_is_what_was_held(invocation, consent, preflight)
+    if consent.mode == ConsentMode.ONCE and consent.pk not in {each.id for each in standing.consents}:
+        raise ConsentVoid(
+            "The consent was for one call, and another that waited with the same arguments has used it.",
+            remedy="Call again if it is really to be done twice.",
+            details={"consent": consent.wire_id},
+        )
+    if preflight.problem is not None:
+        raise preflight.problem
+    assert preflight.version is not None
+    assert preflight.profile is not None
+    assert preflight.grant is not None
+    check_rates(preflight.lines, take=True)
+    won = Invocation.objects.move(
+        invocation.pk,
+        to=State.QUEUED,
+        attempt=invocation.attempt,
+        only=Q(state=State.HELD),
+        held_until=None,
+        grant_id=preflight.grant.id,
+        policy_version=preflight.policy_label,
+        policy_hash=preflight.policy_hash,
+        profile=preflight.profile.to_json(),
+        profile_hash=preflight.profile_hash,
+        obligations=preflight.obligations,
+        budget=preflight.budget,
+        steps=[*invocation.steps, *log.steps],
+        **queued_from(now),
+    )
+    if not won:
+        raise Conflict("The call does not wait any more.")
+    evidence.record(
+        kind=Kind.INVOCATION_RESUMED,
+        subject=invocation.wire_id,
+        actor=by,
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        data={
+            "consent": consent.wire_id,
+            "grant": encode("grt", preflight.grant.id),
+            "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
+            "profile": preflight.profile_hash,
+            "decision_input": preflight.decision_input,
+            "decision": preflight.decision,
+        },
+    )
+    queue.put_in_outbox(invocation.pk)
+    transaction.on_commit(partial(queue.relay, invocation_id=invocation.pk))
+    if consent.mode == ConsentMode.ONCE:
+        spend_consent(consent_id=consent.pk, invocation_id=invocation.pk, by=agent)
+    limit = preflight.version.manifest.max_concurrency
+    lines = keep_manifest_limit(preflight.lines, tenant_id=invocation.tenant_id, tool=invocation.tool, limit=limit)
+    reserve(invocation_id=invocation.pk, lines=lines, demand=preflight.demand, now=now)
+
+
+@transaction.atomic
+def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
+    """Take back a call that has not started: one that waits for a person or for a worker."""
+    invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=invocation_id)
+    consent: Consent | None = None
+    if invocation.state == State.HELD and invocation.consent_id is not None:
+        consent = Consent.objects.select_for_update().get(pk=invocation.consent_id)  # as a decision does: consent first
+    ending = Ending(
+        state=State.CANCELLED,
+        problem=CallCancelled("The caller has cancelled this call before it started."),
+        ran=invocation.attempt > 0,
+        steps=_waited(invocation, "").steps if consent else [],
+    )
+    waits = Q(state__in=[State.HELD, State.QUEUED])
+    if not finish(invocation, ending, actor=by, attempt=invocation.attempt, only=waits):
+        invocation.refresh_from_db()
+        raise Conflict(
+            f"This call is {invocation.state}; only one that has not started can be cancelled.",
+            details={"state": invocation.state},
+        )
+    if consent and not Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).exists():
+        withdraw_request(consent, by=by)
+    invocation.refresh_from_db()
+    return invocation
