@@ -18,6 +18,13 @@ class Effect(StrEnum):
     UNCLEAR = "unclear"
 
 
+def joined(a: Effect, b: Effect) -> Effect:
+    """What two effects come to when both count."""
+    if a is b or a is Effect.SAME or b is Effect.SAME:
+        return b if a is Effect.SAME else a
+    return Effect.UNCLEAR
+
+
 BUMPS: dict[Direction, dict[Effect, str]] = {
     "input": {Effect.WIDENED: "minor", Effect.NARROWED: "major", Effect.UNCLEAR: "major"},
     "output": {Effect.WIDENED: "major", Effect.NARROWED: "minor", Effect.UNCLEAR: "major"},
@@ -44,8 +51,8 @@ SCHEMA_KINDS = {  # what is different; read after the pointer
     "items_count_changed": "how many items it may have is another",
     "unique_items_changed": "whether its items may repeat is another",
     "contains_changed": "which items it must contain is another",
-    "required_added": "a property must be there now",
-    "required_removed": "a property may be left out now",
+    "required_added": "the property `{after}` must be there now",
+    "required_removed": "the property `{before}` may be left out now",
     "dependent_required_changed": "which properties need each other is another",
     "property_added": "a property was added",
     "property_removed": "a property was removed",

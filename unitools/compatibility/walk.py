@@ -7,7 +7,7 @@ from typing import Any
 
 from unitools.compatibility.claims import written
 from unitools.compatibility.containment import Prover
-from unitools.compatibility.kinds import Effect, SchemaChange
+from unitools.compatibility.kinds import Effect, SchemaChange, joined
 from unitools.compatibility.schemas import (
     EMPTY,
     IGNORED,
@@ -97,7 +97,11 @@ class Walk:
         return list(self.found.values())
 
     def emit(self, kind: str, pointer: str, before: Any, after: Any, effect: Effect) -> None:
-        self.found.setdefault((kind, pointer, written(after)), SchemaChange(kind, pointer, before, after, effect))
+        """A definition can be met from several places: the same line stands once, with all that it does anywhere."""
+        key = kind, pointer, written(after)
+        if key in self.found:
+            before, effect = self.found[key].before, joined(self.found[key].effect, effect)
+        self.found[key] = SchemaChange(kind, pointer, before, after, effect)
 
     # Texts.
 

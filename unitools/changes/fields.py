@@ -1,0 +1,306 @@
+"""What changed in each field of a manifest that is no schema?
+
+One function a field, given its value before and after with the defaults filled in. A field whose value has another form than
+its function expects, and a field that has no function, is judged as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unitools.changes.kinds import Change, make_change
+from unitools.changes.reach import host_within, is_readable, not_covered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
+SAFETY = ("Low", "Medium", "High")
+CONSENT_SCOPES = ("once", "period", "standing")
+RUN_LIMITS = ("max_bytes_out", "files", "depth", "concurrency", "memory_bytes")
+UNLIMITED = float("inf")
+
+Changes = Iterator[Change]
+Judge = Callable[[Any, Any], Changes]
+
+
+class Field(NamedTuple):
+    judge: Judge
+    has_form: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _is_objects(*needed: str) -> Callable[[Any], bool]:
+    def has_form(value: Any) -> bool:
+        return isinstance(value, list) and all(
+            isinstance(each, dict) and all(isinstance(each.get(name), str) for name in needed) for each in value
+        )
+
+    return has_form
+
+
+def _either(kind: str, *, is_up: bool, words: tuple[str, str] = ("raised", "lowered")) -> str:
+    return f"{kind}.{words[0] if is_up else words[1]}"
+
+
+def replaced(kind: str, pointer: str) -> Judge:
+    """A value that is only the same or another."""
+
+    def judge(old: Any, new: Any) -> Changes:
+        yield make_change(kind, pointer, old, new)
+
+    return judge
+
+
+def listed(kind: str, pointer: str) -> Judge:
+    """A set, written as a list."""
+
+    def judge(old: list[Any], new: list[Any]) -> Changes:
+        yield from (
+            make_change(f"{kind}.added", f"{pointer}/{at}", None, each)
+            for at, each in enumerate(new)
+            if each not in old
+        )
+        yield from (
+            make_change(f"{kind}.removed", f"{pointer}/{at}", each, None)
+            for at, each in enumerate(old)
+            if each not in new
+        )
+
+    return judge
+
+
+def measured(kind: str, pointer: str) -> Judge:
+    """A number."""
+
+    def judge(old: Any, new: Any) -> Changes:
+        if old != new:
+            yield make_change(_either(kind, is_up=new > old), pointer, old, new)
+
+    return judge
+
+
+def switched(kind: str, pointer: str, on: str, off: str) -> Judge:
+    """Yes or no."""
+
+    def judge(old: bool, new: bool) -> Changes:
+        if old is not new:
+            yield make_change(f"{kind}.{on if new else off}", pointer, old, new)
+
+    return judge
+
+
+def side_effect(old: str, new: str) -> Changes:
+    is_lower = new in EFFECT_ABOVE.get(old, {"None", "Read"})
+    yield make_change(_either("side_effect", is_up=not is_lower), "/side_effect", old, new)
+
+
+def safety_class(old: str, new: str) -> Changes:
+    yield make_change(_either("safety_class", is_up=SAFETY.index(new) > SAFETY.index(old)), "/safety_class", old, new)
+
+
+def idempotency(old: str, new: str) -> Changes:
+    yield make_change(
+        _either("idempotency", is_up=new == "keyed", words=("strengthened", "weakened")), "/idempotency", old, new
+    )
+
+
+def capabilities(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    for pointer, entry in not_covered(new, old):
+        part = pointer.split("/")[1]
+        yield make_change("capabilities.added", f"/capabilities{pointer}", None, {part: entry})
+    for pointer, entry in not_covered(old, new):
+        part = pointer.split("/")[1]
+        yield make_change("capabilities.removed", f"/capabilities{pointer}", {part: entry}, None)
+
+
+def _by(name: str, entries: Iterable[dict[str, Any]]) -> dict[str, tuple[int, dict[str, Any]]]:
+    return {entry[name]: (index, entry) for index, entry in enumerate(entries)}
+
+
+def secrets(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
+    before, after = _by("name", old), _by("name", new)
+    for name, (index, entry) in after.items():
+        pointer = f"/secrets/{index}"
+        if name not in before:
+            yield make_change("secrets.added", pointer, None, entry)
+            continue
+        former = before[name][1]
+        if former.get("description") != entry.get("description"):
+            yield make_change(
+                "secrets.described", f"{pointer}/description", former.get("description"), entry.get("description")
+            )
+        yield from _secret_hosts(former.get("hosts", ["*"]), entry.get("hosts", ["*"]), f"{pointer}/hosts")
+        needed = former.get("required", True), entry.get("required", True)
+        if needed[0] != needed[1]:
+            yield make_change("secrets.required" if needed[1] else "secrets.optional", f"{pointer}/required", *needed)
+        for word in sorted((former.keys() | entry.keys()) - {"name", "description", "hosts", "required"}):
+            if former.get(word) != entry.get(word):
+                yield make_change("field.changed", f"{pointer}/{word}", former.get(word), entry.get(word))
+    for name, (index, entry) in before.items():
+        if name not in after:
+            yield make_change("secrets.removed", f"/secrets/{index}", entry, None)
+
+
+def _secret_hosts(old: Any, new: Any, pointer: str) -> Changes:
+    """Without a list a secret may go wherever the tool may."""
+    if not (_is_words(old) and _is_words(new)):
+        if old != new:
+            yield make_change("field.changed", pointer, old, new)
+        return
+    if not all(any(host_within(host, each) for each in old) for host in new):
+        yield make_change("secrets.widened", pointer, old, new)
+    elif not all(any(host_within(host, each) for each in new) for host in old):
+        yield make_change("secrets.narrowed", pointer, old, new)
+
+
+def consent(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    """How long and how widely a consent is good. Whether one is needed is asked by :func:`consent_need`."""
+    for word in ("validity_seconds", "scope"):
+        was, is_now = old.get(word), new.get(word)
+        less, more = _extent(was), _extent(is_now)
+        if was == is_now:
+            continue
+        if less is None or more is None:
+            yield make_change("field.changed", f"/consent/{word}", was, is_now)
+        else:
+            kind = _either("consent", is_up=more > less, words=("loosened", "tightened"))
+            yield make_change(kind, f"/consent/{word}", was, is_now)
+    for word in sorted((old.keys() | new.keys()) - {"required", "validity_seconds", "scope"}):
+        if old.get(word) != new.get(word):
+            yield make_change("field.changed", f"/consent/{word}", old.get(word), new.get(word))
+
+
+def _extent(value: Any) -> float | None:
+    if _is_number(value):
+        return float(value)
+    return CONSENT_SCOPES.index(value) if value in CONSENT_SCOPES else None
+
+
+def consent_need(*, was: bool, is_now: bool) -> Changes:
+    """TOOLS-19: a consent is needed when the manifest says so, and always for High, Write and Process."""
+    if was != is_now:
+        yield make_change("consent.required" if is_now else "consent.loosened", "/consent/required", was, is_now)
+
+
+def limits(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    for name in sorted(old.keys() | new.keys()):
+        was, is_now = old.get(name, UNLIMITED), new.get(name, UNLIMITED)
+        if was == is_now:
+            continue
+        if not (_is_number(was) and _is_number(is_now) and name in (*RUN_LIMITS, "max_bytes_in")):
+            yield make_change("field.changed", f"/limits/{name}", old.get(name), new.get(name))
+            continue
+        words = ("input_raised", "input_lowered") if name == "max_bytes_in" else ("raised", "lowered")
+        kind = _either("limits", is_up=is_now > was, words=words)
+        yield make_change(kind, f"/limits/{name}", old.get(name), new.get(name))
+
+
+def provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    """No list of models means all of them."""
+    was, is_now = old.get("models"), new.get("models")
+    if was != is_now:
+        if not all(each is None or _is_words(each) for each in (was, is_now)):
+            yield make_change("field.changed", "/provider_compat/models", was, is_now)
+        elif is_now and (not was or set(was) - set(is_now)):
+            yield make_change("provider_compat.narrowed", "/provider_compat/models", was, is_now)
+        elif was and (not is_now or set(is_now) - set(was)):
+            yield make_change("provider_compat.widened", "/provider_compat/models", was, is_now)
+    if old.get("platform") != new.get("platform"):
+        change = old.get("platform", "all"), new.get("platform", "all")
+        yield make_change("provider_compat.platform_changed", "/provider_compat/platform", *change)
+    for word in sorted((old.keys() | new.keys()) - {"models", "platform"}):
+        if old.get(word) != new.get(word):
+            yield make_change("field.changed", f"/provider_compat/{word}", old.get(word), new.get(word))
+
+
+def deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
+    before, after = _by("pointer", old), _by("pointer", new)
+    for name, (index, entry) in after.items():
+        if name not in before:
+            yield make_change("deprecations.added", f"/deprecations/{index}", None, entry)
+        elif before[name][1] != entry:
+            yield make_change("deprecations.changed", f"/deprecations/{index}", before[name][1], entry)
+    for name, (index, entry) in before.items():
+        if name not in after:
+            yield make_change("deprecations.removed", f"/deprecations/{index}", entry, None)
+
+
+def dependencies(old: list[str], new: list[str]) -> Changes:
+    def named(requirements: list[str]) -> dict[str, tuple[int, str]]:
+        return {
+            re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0].lower(): (at, each)
+            for at, each in enumerate(requirements)
+        }
+
+    before, after = named(old), named(new)
+    for name, (index, requirement) in after.items():
+        if name not in before:
+            yield make_change("dependencies.added", f"/dependencies/{index}", None, requirement)
+        elif before[name][1] != requirement:
+            yield make_change("dependencies.changed", f"/dependencies/{index}", before[name][1], requirement)
+    for name, (index, requirement) in before.items():
+        if name not in after:
+            yield make_change("dependencies.removed", f"/dependencies/{index}", requirement, None)
+
+
+def ttl(old: Any, new: Any) -> Changes:
+    if old is None or new is None:
+        yield make_change("ttl.added" if old is None else "ttl.removed", "/ttl_seconds", old, new)
+    else:
+        yield from measured("ttl", "/ttl_seconds")(old, new)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_one_of(*words: str) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and value in words
+
+
+_EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Browser", "Process")
+
+FIELDS: dict[str, Field] = {
+    "id": Field(replaced("id.changed", "/id"), _is_text),
+    "display_name": Field(replaced("display_name.changed", "/display_name"), _is_text),
+    "description": Field(replaced("description.changed", "/description"), _is_text),
+    "tags": Field(listed("tags", "/tags"), _is_words),
+    "scopes": Field(listed("scopes", "/scopes"), lambda value: isinstance(value, list)),
+    "capabilities": Field(capabilities, is_readable),
+    "secrets": Field(secrets, _is_objects("name")),
+    "data_classes": Field(listed("data_classes", "/data_classes"), _is_words),
+    "side_effect": Field(side_effect, _is_one_of(*_EFFECTS)),
+    "safety_class": Field(safety_class, _is_one_of(*SAFETY)),
+    "consent": Field(consent, _is_object),
+    "timeout_ms": Field(measured("timeout", "/timeout_ms"), _is_number),
+    "limits": Field(limits, _is_object),
+    "concurrency": Field(replaced("concurrency.changed", "/concurrency"), _is_one_of("serial", "parallel")),
+    "idempotency": Field(idempotency, _is_one_of("keyed", "none")),
+    "dry_run": Field(switched("dry_run", "/dry_run", "added", "removed"), _is_flag),
+    "provider_compat": Field(provider_compat, _is_object),
+    "deprecations": Field(deprecations, _is_objects("pointer")),
+    "implementation": Field(replaced("implementation.changed", "/implementation"), _is_object),
+    "requires_sandbox": Field(switched("requires_sandbox", "/requires_sandbox", "raised", "lowered"), _is_flag),
+    "dependencies": Field(dependencies, _is_words),
+    "quotes": Field(listed("quotes", "/quotes"), _is_words),
+    "ttl_seconds": Field(ttl, lambda value: value is None or _is_number(value)),
+    "async": Field(replaced("async.changed", "/async"), _is_flag),
+}

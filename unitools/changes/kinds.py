@@ -1,0 +1,131 @@
+"""Which changes of a manifest are told apart, and what does each need: which version bump, how much attention?
+
+Two things decide. Callers: what worked with the old version must work with the new one, or the major number moves. And reach:
+grants, consents and pins name a major version, so whatever lets a tool reach more, or be watched less, moves it too. Nobody's
+consent covers what was not there when they gave it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+BUMPS = ("none", "patch", "minor", "major")
+RISKS = ("low", "medium", "high")
+MAX_SHOWN = 4096
+
+
+class Kind(NamedTuple):
+    bump: str
+    risk: str
+    text: str
+
+
+KINDS: dict[str, Kind] = {
+    "id.changed": Kind("major", "high", "This is another tool: the id is {after}, not {before}."),
+    "display_name.changed": Kind("patch", "low", "The name that people see is another."),
+    "description.changed": Kind("patch", "medium", "The description is another. Models choose and use the tool by it."),
+    "tags.added": Kind("minor", "medium", "The tag {after} was added; grants and policies that name it apply now."),
+    "tags.removed": Kind("minor", "medium", "The tag {before} was removed; grants and policies that name it apply no longer."),
+    "scopes.added": Kind("major", "high", "The tool asks for a further scope: {after}."),
+    "scopes.removed": Kind("minor", "low", "The tool no longer asks for the scope {before}."),
+    "capabilities.added": Kind("major", "high", "The tool asks to reach more: {after}."),
+    "capabilities.removed": Kind("minor", "low", "The tool asks to reach less: {before} is not covered any longer."),
+    "secrets.added": Kind("major", "high", "The tool gets a further secret of each tenant: {after}."),
+    "secrets.removed": Kind("minor", "low", "The tool no longer gets the secret {before}."),
+    "secrets.widened": Kind("major", "high", "A secret may be sent to more hosts than before."),
+    "secrets.narrowed": Kind("minor", "low", "A secret may be sent to fewer hosts than before."),
+    "secrets.required": Kind("major", "medium", "The tool does not run any longer without a secret that was optional."),
+    "secrets.optional": Kind("minor", "low", "The tool runs without a secret that it needed."),
+    "secrets.described": Kind("patch", "low", "What is said about a secret is another."),
+    "data_classes.added": Kind("major", "high", "The tool touches a further kind of data: {after}."),
+    "data_classes.removed": Kind("minor", "low", "The tool no longer touches {before} data."),
+    "side_effect.raised": Kind("major", "high", "The side effect is {after} instead of {before}, which is more or something else."),
+    "side_effect.lowered": Kind("minor", "high", "The side effect is {after} instead of {before}; grants by effect reach it."),
+    "safety_class.raised": Kind("minor", "medium", "The safety class is {after} instead of {before}."),
+    "safety_class.lowered": Kind("minor", "high", "The safety class is {after} instead of {before}; it is reviewed and watched less."),
+    "consent.required": Kind("major", "medium", "Calls need a consent that they did not need."),
+    "consent.tightened": Kind("minor", "medium", "A consent is good for less than before: {after} instead of {before}."),
+    "consent.loosened": Kind("major", "high", "Fewer calls need a consent, or one is good for more than before."),
+    "timeout.raised": Kind("patch", "low", "A call may take up to {after} ms instead of {before} ms."),
+    "timeout.lowered": Kind("patch", "medium", "A call is ended after {after} ms instead of {before} ms."),
+    "limits.input_raised": Kind("minor", "low", "Larger arguments are taken: {after} bytes instead of {before}."),
+    "limits.input_lowered": Kind("major", "medium", "Arguments are refused above {after} bytes instead of {before}."),
+    "limits.raised": Kind("patch", "low", "A limit of the run is {after} instead of {before}."),
+    "limits.lowered": Kind("patch", "medium", "A limit of the run is {after} instead of {before}."),
+    "concurrency.changed": Kind("minor", "medium", "Calls run {after} instead of {before}."),
+    "idempotency.strengthened": Kind("minor", "low", "The tool honours an Idempotency-Key now."),
+    "idempotency.weakened": Kind("major", "high", "The tool no longer honours an Idempotency-Key; a repeated call may act twice."),
+    "dry_run.added": Kind("minor", "low", "The tool honours dry runs now."),
+    "dry_run.removed": Kind("major", "medium", "The tool no longer honours dry runs."),
+    "provider_compat.widened": Kind("minor", "low", "More models may use the tool."),
+    "provider_compat.narrowed": Kind("major", "medium", "Models that could use the tool cannot any longer."),
+    "provider_compat.platform_changed": Kind("minor", "medium", "The tool is for the hub's versions {after} instead of {before}."),
+    "deprecations.added": Kind("minor", "low", "Something is deprecated: {after}."),
+    "deprecations.changed": Kind("minor", "low", "What is said about a deprecation is another."),
+    "deprecations.removed": Kind("patch", "low", "A deprecation was withdrawn: {before}."),
+    "implementation.changed": Kind("patch", "medium", "Other code answers: {after} instead of {before}."),
+    "requires_sandbox.raised": Kind("minor", "low", "The tool is always run in the sandbox now."),
+    "requires_sandbox.lowered": Kind("major", "high", "The tool asks to run outside the sandbox."),
+    "dependencies.added": Kind("patch", "medium", "Further code of others is used: {after}."),
+    "dependencies.changed": Kind("patch", "medium", "Code of others is used in another version: {after} instead of {before}."),
+    "dependencies.removed": Kind("patch", "low", "The tool no longer uses {before}."),
+    "quotes.added": Kind("minor", "low", "Answers quote something that is soon out of date: {after}."),
+    "quotes.removed": Kind("minor", "low", "Answers no longer quote: {before}."),
+    "ttl.added": Kind("minor", "low", "Answers say how long they are fresh: {after} s."),
+    "ttl.raised": Kind("minor", "medium", "Answers are called fresh for {after} s instead of {before} s."),
+    "ttl.lowered": Kind("minor", "low", "Answers are called fresh for {after} s instead of {before} s."),
+    "ttl.removed": Kind("minor", "medium", "Answers no longer say how long they are fresh."),
+    "async.changed": Kind("major", "medium", "Callers get their answer in another way: at once, or to be fetched later."),
+    "field.changed": Kind("major", "high", "This differs in a way that cannot be judged, so it counts as breaking."),
+    "field.rewritten": Kind("patch", "low", "This is written in another way and means the same."),
+    "version.not_increased": Kind("patch", "low", "The version {after} is not newer than {before}."),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two manifests.
+
+    ``id`` is the same whenever the same thing becomes the same (a digest of kind, pointer and after), so a reviewer's
+    acknowledgement of it can be kept. ``pointer`` leads into the new manifest, for what was removed into the old one.
+    """
+
+    id: str
+    kind: str
+    pointer: str
+    before: Any
+    after: Any
+    bump: str  # none | patch | minor | major
+    risk: str  # low | medium | high
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def make_change(kind: str, pointer: str, before: Any, after: Any, *, known: Kind | None = None) -> Change:
+    """A change of a kind from the table, or of one that is ``known`` to the caller."""
+    bump, risk, text = known or KINDS[kind]
+    identity = hashlib.sha256(_written([kind, pointer, after]).encode()).hexdigest()[:12]
+    message = text.format(before=_short(before), after=_short(after)) if known is None else text
+    return Change(identity, kind, pointer, _kept(before), _kept(after), bump, risk, message)
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _kept(value: Any) -> Any:
+    """What is stored and shown of a value: all of it, unless it is long."""
+    text = _written(value)
+    if len(text) <= MAX_SHOWN:
+        return value
+    return f"{text[:200]}… ({len(text):,} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]})"
