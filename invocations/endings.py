@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 NOTHING = object()
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
+MAX_OBLIGATIONS_BYTES = 2 * 1024
 KINDS_OF_CAPABILITIES = frozenset({"browser", "fs", "net", "proc", "system"})
 
 
@@ -48,6 +49,8 @@ class Ending:
     ttl_seconds: int | None = None
     sources: list[dict[str, str]] = field(default_factory=list)
     outcome: Outcome | None = None
+    obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
+    raw: Any = NOTHING  # the output before that; only a keyed hash of it is kept
     ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
     steps: list[dict[str, Any]] = field(default_factory=list)
 
@@ -75,6 +78,13 @@ def sources_data(sources: list[dict[str, str]]) -> dict[str, Any]:
     return {"sources": kept}
 
 
+def obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was done to the output; of very long lists their length and digest."""
+    if len(canonical(applied)) > MAX_OBLIGATIONS_BYTES:
+        return {"all_obligations": {"count": len(applied), "hash": digest(applied)}}
+    return {"obligations": applied}
+
+
 def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     """What the End fact says beside its columns."""
     data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
@@ -89,6 +99,8 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
         data["profile"] = invocation.profile_hash
     if ending.sources:
         data |= sources_data(ending.sources)
+    if ending.obligations:
+        data |= obligations_data(ending.obligations)
     if ending.outcome is not None:
         outcome = ending.outcome
         data["run"] = {
@@ -116,7 +128,12 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
     said: dict[str, Any] = {}
     if ending.output is not NOTHING:
-        value = {"data": ending.output, "post_execution_plan": ending.post_execution_plan, "warnings": ending.warnings}
+        value = {
+            "data": ending.output,
+            "post_execution_plan": ending.post_execution_plan,
+            "warnings": ending.warnings,
+            "obligations": ending.obligations,
+        }
         snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
         said["output"] = {
             "commit": snapshot.commitment,
@@ -124,6 +141,10 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             "bytes": snapshot.size,
             "snapshot": snapshot.wire_id,
         }
+    if ending.raw is not NOTHING:
+        document = evidence.json_bytes(ending.raw)
+        commit = evidence.fingerprint(document, tenant_id=invocation.tenant_id)
+        said["raw_output"] = {"commit": commit, "bytes": len(document)}
     if ending.problem is not None:
         problem = ending.problem
         value = {

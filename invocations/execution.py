@@ -27,12 +27,14 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
 from invocations.models import Attempt, Invocation, State, box_name
+from invocations.obliging import oblige
 from invocations.outcomes import ending_of
 from invocations.problems import BuildChanged
 from invocations.sandbox.base import Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import StepLog
 from registry.callability import check_callable, check_not_yanked
+from registry.compiled import compiled_version
 from registry.installations import settings_for_run
 from registry.standing import load_standing
 from toolhub.kernel import names
@@ -231,7 +233,11 @@ def execute(invocation: Invocation) -> Ending:
         return Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
-    return ending_of(invocation.version, outcome, steps)
+    ending = ending_of(invocation.version, outcome, steps)
+    if not invocation.obligations:
+        return ending
+    validator = compiled_version(invocation.version.pk).output_validator
+    return oblige(ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps)
 
 
 def write_down(invocation: Invocation, ending: Ending) -> bool:

@@ -66,7 +66,7 @@ class ScriptedSandbox:
         self.during: Callable[[], None] = lambda: None  # happens while the tool runs
 
     def missing(self, profile: Profile) -> tuple[str, ...]:
-        return tuple(name for name in ("fs", "net", "proc", "browser") if getattr(profile, name))
+        return profile.outside
 
     def run(self, profile: Profile, call: SandboxCall) -> Outcome:
         self.calls.append((profile, call))

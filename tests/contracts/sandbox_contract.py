@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.capabilities import Capabilities
 from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, Status
 from tests.boxes import call_of, package_of, run_source
 
@@ -30,6 +31,10 @@ NOT_STRICT = {
     "too deep": "return [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
     "itself": "a = []; a.append(a); return a",
 }
+
+
+def may(document: dict[str, Any]) -> Profile:
+    return Profile(capabilities=Capabilities.from_json(document))
 
 
 class SandboxContract:
@@ -311,9 +316,11 @@ def run(sku, quantity):
         ("profile", "names"),
         [
             (Profile(), ()),
-            (Profile(fs=(("/data", "read"),)), ("fs",)),
-            (Profile(net=(("https", "example.org", 443),), proc=("/bin/ls",)), ("net", "proc")),
-            (Profile(browser=True), ("browser",)),
+            (may({"fs": [{"path": "/data", "actions": ["read"]}]}), ("fs",)),
+            (may({"net": [{"host": "example.org"}], "proc": ["/bin/ls"]}), ("net", "proc")),
+            (may({"cidr": [{"cidr": "10.0.0.0/8", "ports": ["443"]}]}), ("cidr",)),
+            (may({"browser": True}), ("browser",)),
+            (may({"secrets": ["API_KEY"], "tmp": 4096}), ()),
         ],
     )
     def test_what_it_cannot_give_it_says(

@@ -1,0 +1,116 @@
+"""What is done to what a run has said, before anybody gets it or it is kept?
+
+The obligations of the policy that decided about the call: all of them on the output, the detectors among them also on what is said
+beside it (warnings, the plan, problems, logs). The raw output is not stored; a keyed hash of it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from access.problems import ObligationFailed
+from access.redaction import apply_obligations, value_obliged
+from invocations.endings import NOTHING, Ending
+from invocations.models import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jsonschema_rs
+
+    from access.redaction import Obliged
+    from invocations.sandbox.base import Outcome
+    from invocations.steps import StepLog
+    from toolhub.kernel.problems import Problem
+
+Obligations = list[dict[str, Any]]
+PLAN = "post_execution_plan"
+STEP = "output.obligations"
+# What a masked text need not be any more: these say how a text looks. Type, presence and choice must still hold.
+LOOKS = frozenset({"format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType"})
+
+
+def keeps_its_promise(validator: jsonschema_rs.Validator, value: Any) -> bool:
+    """Whether an output that was valid before still is what the schema promises, but for how its texts look."""
+    return all(error.kind.name in LOOKS for error in validator.iter_errors(value))
+
+
+def _outcome_obliged(outcome: Outcome | None, obligations: Obligations) -> Outcome | None:
+    if outcome is None:
+        return None
+    texts = (outcome.stdout, outcome.stderr, outcome.error_type, outcome.error_message, outcome.blocked)
+    stdout, stderr, error_type, message, blocked = (value_obliged(text, obligations) for text in texts)
+    return replace(
+        outcome,
+        stdout=stdout,
+        stderr=stderr,
+        error_type=error_type,
+        error_message=message,
+        error_details=value_obliged(outcome.error_details, obligations),
+        blocked=blocked,
+        attempts=tuple(value_obliged(list(outcome.attempts), obligations)),
+        report={},
+        value=None,
+    )
+
+
+def _problem_obliged(problem: Problem, obligations: Obligations) -> Problem:
+    return type(problem)(
+        value_obliged(problem.detail, obligations),
+        details=value_obliged(problem.details, obligations),
+        remedy=problem.remedy,
+        retry_after_s=problem.retry_after,
+    )
+
+
+def _sources_obliged(sources: Sequence[dict[str, str]], obligations: Obligations) -> list[dict[str, str]]:
+    """The hash stays: it is over what the tool named, and names nobody."""
+    return [value_obliged(source, obligations) | {"hash": source["hash"]} for source in sources]
+
+
+def _failure(problem: ObligationFailed) -> list[dict[str, Any]]:
+    named = problem.details["obligation"]
+    return [{name: named[name] for name in ("action", "pointer", "detector") if name in named} | {"failed": True}]
+
+
+def _delivered(ending: Ending, obliged: Obliged) -> Ending:
+    value, plan = obliged.value, None
+    if ending.post_execution_plan is not None and isinstance(value, dict) and PLAN in value:
+        plan = value[PLAN]
+        value = {name: each for name, each in value.items() if name != PLAN}
+    return replace(ending, output=value, post_execution_plan=plan, obligations=obliged.applied)
+
+
+def oblige(
+    ending: Ending, obligations: Obligations, *, call_id: str, validator: jsonschema_rs.Validator, steps: StepLog
+) -> Ending:
+    """The ending as it may be delivered and kept. When an obligation cannot be carried out, the output is withheld: the call has
+    failed, or, where the policy says ``degrade``, has succeeded and gives no data."""
+    kept = replace(
+        ending,
+        problem=None if ending.problem is None else _problem_obliged(ending.problem, obligations),
+        warnings=value_obliged(ending.warnings, obligations),
+        sources=_sources_obliged(ending.sources, obligations),
+        outcome=_outcome_obliged(ending.outcome, obligations),
+    )
+    if ending.output is NOTHING:
+        return kept
+    kept.raw = whole = ending.output
+    if ending.post_execution_plan is not None:
+        kept.raw = whole = ending.output | {PLAN: ending.post_execution_plan}
+
+    def is_valid(value: Any) -> bool:
+        named = isinstance(value, dict) and PLAN in value and ending.post_execution_plan is not None
+        return keeps_its_promise(validator, {n: each for n, each in value.items() if n != PLAN} if named else value)
+
+    with steps.step(STEP) as told:
+        try:
+            return _delivered(kept, apply_obligations(whole, obligations, call_id=call_id, is_valid=is_valid))
+        except ObligationFailed as problem:
+            told["status"] = "failed"
+            withheld = replace(kept, output=NOTHING, post_execution_plan=None, obligations=_failure(problem))
+            if problem.details["on_failure"] == "degrade":
+                said = f"The output was withheld: {problem.detail}"
+                return replace(withheld, output=None, warnings=[*kept.warnings, said])
+            return replace(withheld, state=State.FAILED, problem=problem, warnings=[], ttl_seconds=None)
