@@ -97,8 +97,9 @@ RUNNING: dict[str, list[Mistake]] = {
             "no provider",
             {"provider_compat": {"models": ["gpt"]}},
             "/provider_compat/models/0",
-            {"provider_compat": {"models": ["openai:gpt-4o", "anthropic:*"]}},
+            {"provider_compat": {"models": ["openai:gpt-4o", "anthropic:claude-4"]}},
         ),
+        Mistake("a pattern", {"provider_compat": {"models": ["a:*"]}}, "/provider_compat/models/0"),
         Mistake("twice", {"provider_compat": {"models": ["a:b", "a:b"]}}, "/provider_compat/models/1"),
     ],
     "deprecations.pointer": [
@@ -131,7 +132,7 @@ RUNNING: dict[str, list[Mistake]] = {
         )
     ],
     "field.not_enforced": [
-        Mistake("a number of files", {"limits": {"files": 3}}, "/limits/files", {"limits": {"files": 0}})
+        Mistake("a number of files", {"limits": {"files": 3}}, "/limits/files", {"limits": {"files": 0}}),
     ],
 }
 ANSWERS: dict[str, list[Mistake]] = {

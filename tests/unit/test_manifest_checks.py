@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from registry.checks import RULES, findings_of
+from registry.checks.running import UNUSED_FIELDS
 from tests.manifests import manifest
 from tests.mistakes import MISTAKES, SHAPES, Mistake
 from toolhub.kernel.version import HUB_VERSION
@@ -99,6 +100,28 @@ def test_all_mistakes_are_named_at_once_errors_first() -> None:
         "safety.low_but_grave",
     ]
     assert [each.severity for each in found] == ["error", "error", "warning", "warning"]
+
+
+READERS = {
+    "/concurrency": ".max_concurrency",
+    "/consent/scope": ".consent_scope",
+    "/limits/concurrency": ".max_concurrency",
+    "/limits/files": 'limit("files")',
+    "/provider_compat/models": "manifest.models",
+}
+
+
+def test_what_is_said_to_have_no_effect_has_none_and_the_rest_is_read() -> None:
+    """Fails as soon as something reads such a field: then take it from registry.checks.running.UNUSED_FIELDS."""
+    packages = ("access", "registry", "invocations", "toolhub")
+    code = "\n".join(
+        path.read_text()
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
+        if "checks" not in path.parts
+    )
+
+    assert {place for place, reader in READERS.items() if reader not in code} == set(UNUSED_FIELDS)
 
 
 # Whatever comes.
@@ -215,7 +238,12 @@ def test_a_view_says_what_the_document_says() -> None:
 
     assert view.domains == ["net", "tmp"]
     assert [(each["name"], each["required"]) for each in view.secrets] == [("KEY", True), ("B", False)]
-    assert (view.max_concurrency, view.models, view.platform, view.consent_scope) == (3, ["a:b"], ">=0.1", "once")
+    assert (view.max_concurrency, view.models, view.platform, view.consent_scope) == (
+        3,
+        ["a:b"],
+        ">=0.1",
+        "once",
+    )
     assert view.deprecations[0]["advice"] == "Use b."
     assert Manifest(manifest(concurrency="serial")).max_concurrency == 1
 
