@@ -224,10 +224,11 @@ def rotate_key(*, key_id: UUID, by: Principal, overlap: timedelta = OVERLAP) -> 
 
 
 @transaction.atomic
-def revoke_key(*, key_id: UUID, by: Principal) -> ApiKey:
+def revoke_key(*, key_id: UUID, by: Principal, reason: str = "") -> ApiKey:
     key = ApiKey.objects.select_for_update(of=("self",)).get(pk=key_id, agent__tenant_id=by.tenant_id)
     if key.revoked_at is None:
         key.revoked_at, key.revoked_by = timezone.now(), by.id
         key.save(update_fields=["revoked_at", "revoked_by"])
-        evidence.record(kind=Kind.KEY_REVOKED, subject=key.wire_id, actor=by)
+        said = {"reason": reason.strip()} if reason.strip() else None
+        evidence.record(kind=Kind.KEY_REVOKED, subject=key.wire_id, actor=by, data=said)
     return key

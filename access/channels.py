@@ -82,14 +82,15 @@ def set_notification(*, channel: str, target: str, events: Iterable[str], by: Pr
 
 
 @transaction.atomic
-def end_notification(*, notification_id: UUID, by: Principal) -> Notification:
+def end_notification(*, notification_id: UUID, by: Principal, reason: str = "") -> Notification:
     """Tell this channel nothing more; what still waits for it is given up."""
     row = Notification.objects.select_for_update().get(pk=notification_id, tenant_id=by.tenant_id)
     if row.disabled_at is not None:
         raise Conflict("This channel is ended already.")
     row.disabled_at = timezone.now()
     row.save(update_fields=["disabled_at"])
-    evidence.record(kind=Kind.NOTIFICATION_ENDED, subject=row.wire_id, actor=by)
+    said = {"reason": reason.strip()} if reason.strip() else None
+    evidence.record(kind=Kind.NOTIFICATION_ENDED, subject=row.wire_id, actor=by, data=said)
     return row
 
 

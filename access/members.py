@@ -30,8 +30,11 @@ def wire_id_of(user: Any) -> str:
 
 
 @transaction.atomic
-def create_tenant(*, slug: str, name: str, by: Principal | None = None) -> Tenant:
-    """A tenant with the groups of its roles. ``by`` is the hub's owner; at setup nobody is there yet to do it."""
+def create_tenant(*, slug: str, name: str, by: Principal | None = None, owner: Any = None) -> Tenant:
+    """A tenant with the groups of its roles. ``by`` is the hub's owner; at setup nobody is there yet to do it.
+
+    ``owner`` is the first person of it, without whom nobody could invite anybody.
+    """
     if by is not None:
         by.check("hub.manage")
     try:
@@ -49,6 +52,9 @@ def create_tenant(*, slug: str, name: str, by: Principal | None = None) -> Tenan
         actor=Principal.system("setup", tenant_id=tenant.pk),
         data={"slug": slug} | ({"by": by.id} if by else {}),
     )
+    if owner is not None:
+        setup = Principal.system("setup", tenant_id=tenant.pk)
+        give_membership(tenant=tenant, user=owner, role=Role.OWNER, by=setup)
     return tenant
 
 
@@ -100,7 +106,7 @@ def check_can_change(user: Any, *, role: str = "", by: Principal) -> None:
 
 
 @transaction.atomic
-def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal) -> Membership:
+def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal, reason: str = "") -> Membership:
     """Let a person act in a role. Giving the same role twice changes nothing."""
     if tenant.pk != by.tenant_id:
         raise Tenant.DoesNotExist
@@ -108,12 +114,13 @@ def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal) -> 
     membership, created = Membership.objects.get_or_create(tenant=tenant, user=user, role=role)
     if created:
         user.groups.add(Group.objects.get(name=group_name(tenant, role)))
-        evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=wire_id_of(user), actor=by, data={"role": str(role)})
+        said = {"role": str(role)} | ({"reason": reason.strip()} if reason.strip() else {})
+        evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=wire_id_of(user), actor=by, data=said)
     return membership
 
 
 @transaction.atomic
-def end_membership(*, user_id: int, role: Role, by: Principal) -> None:
+def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "") -> None:
     """Take a role back; it stops counting with the next request. With the last one the person leaves the tenant."""
     tenant = Tenant.objects.select_for_update().get(
         pk=by.tenant_id
@@ -125,20 +132,21 @@ def end_membership(*, user_id: int, role: Role, by: Principal) -> None:
         raise LastOwner(remedy="Make somebody else an owner first.")
     user.groups.remove(Group.objects.get(name=group_name(tenant, role)))
     membership.delete()
-    evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=wire_id_of(user), actor=by, data={"role": str(role)})
+    said = {"role": str(role)} | ({"reason": reason.strip()} if reason.strip() else {})
+    evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=wire_id_of(user), actor=by, data=said)
     if not Membership.objects.filter(tenant=tenant, user=user).exists():
         for permission in get_user_perms(user, tenant):
-            remove_perm(permission, user, tenant)
+            remove_perm(f"access.{permission}", user, tenant)
 
 
-def set_roles(*, tenant: Tenant, user: Any, roles: set[str], by: Principal) -> None:
+def set_roles(*, tenant: Tenant, user: Any, roles: set[str], by: Principal, reason: str = "") -> None:
     """The roles that a person has from now on; nothing is half-done when one of the changes is refused."""
     with transaction.atomic():
         held = set(Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True))
         for role in sorted(roles - held):
-            give_membership(tenant=tenant, user=user, role=Role(role), by=by)
+            give_membership(tenant=tenant, user=user, role=Role(role), reason=reason, by=by)
         for role in sorted(held - roles):
-            end_membership(user_id=user.pk, role=Role(role), by=by)
+            end_membership(user_id=user.pk, role=Role(role), reason=reason, by=by)
 
 
 @transaction.atomic

@@ -52,6 +52,11 @@ NAV = [
         [
             ("explain", gettext_lazy("Explain a call"), "search", "explain", "grants.view"),
             ("grants", gettext_lazy("Grants"), "handshake", "grants", "grants.view"),
+            ("agents", gettext_lazy("Agents & keys"), "bot", "agents", "agents.view"),
+            ("people", gettext_lazy("People"), "users", "people", "members.view"),
+            ("issuers", gettext_lazy("Identity providers"), "fingerprint", "issuers", "issuers.manage"),
+            ("notifications", gettext_lazy("Notifications"), "message-square", "notifications", "notifications.manage"),
+            ("tenants", gettext_lazy("Tenants"), "building-2", "tenants", "hub.manage"),
         ],
     ),
 ]

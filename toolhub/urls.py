@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from access import agents_api, grants_api, halts_api, oauth
 from access import api as access_api
+from access.converters import UserIdConverter
 from invocations import api as invocations_api
 from invocations import explain_api
 from registry import api as registry_api
@@ -16,6 +17,7 @@ from toolhub.kernel.ids import converters
 
 for _name, _converter in converters().items():
     register_converter(_converter, _name)
+register_converter(UserIdConverter, "usr")
 
 handler400 = "toolhub.kernel.handlers.bad_request"
 handler403 = "toolhub.kernel.handlers.forbidden"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from joserfc.jwk import ECKey
 
-from access import consents
-from access.models import Consent, Grant
+from access import channels, consents, issuers
+from access.models import Consent, Delivery, Grant
 from access.roles import ROLE_PERMISSIONS, Role
 from evidence.models import Fact
 from invocations.models import Invocation
@@ -51,6 +52,7 @@ def things(
     enable: Callable[..., Tool],
     grant: Callable[..., Any],
     bell: Bell,
+    operator: Person,
 ) -> Things:
     """A tool in use, one that waits for its review, a grant, a call and a consent that waits."""
     enable("echo")
@@ -72,8 +74,27 @@ def things(
             "invocation_id": call.pk,
             "fact_id": fact.pk,
             "reason": "AUTH.FORBIDDEN",
+            **people_things(caller, operator),
         }
     )
+
+
+def people_things(caller: Caller, operator: Person) -> dict[str, Any]:
+    """A key, a person, an identity provider, a channel and a message to it."""
+    keys = {"keys": [ECKey.generate_key("P-256").as_dict(private=False)]}
+    issuer = issuers.trust_issuer(issuer="https://idp.example.org", audience="hub", jwks=keys, by=operator.by)
+    channel, _ = channels.set_notification(
+        channel="email", target="ann@example.org", events=["consent.requested"], by=operator.by
+    )
+    message = Delivery.objects.create(notification=channel, event="consent.requested", subject="cns_1", body={})
+    return {
+        "agent_id": caller.agent.pk,
+        "key_id": caller.by.key_id,
+        "user_id": operator.user.pk,
+        "issuer_id": issuer.pk,
+        "notification_id": channel.pk,
+        "delivery_id": message.pk,
+    }
 
 
 def state_of_the_hub() -> list[Any]:
@@ -90,7 +111,7 @@ def ask(client: Client, url: str, **headers: str) -> Any:
 
 
 GOVERNED = [route for route in console_routes() if route.name not in NOT_GOVERNED and route.needs]
-PUBLIC = [route for route in console_routes() if route.name not in NOT_GOVERNED and not route.needs]
+PUBLIC = [route for route in console_routes() if route.name not in NOT_GOVERNED and not route.needs and not route.takes]
 OBJECTS = [route for route in GOVERNED if route.takes]
 
 
@@ -144,6 +165,17 @@ VALID_FORMS: dict[str, dict[str, str]] = {
     "tool_deprecate": {"reason": "because of a test", "sunset_on": "2999-01-01", "confirm": "sample.tools.echo"},
     "review_decide": {"decision": "approve", "note": "because of a test"},
     "invocation_values": {"reason": "because of a test"},
+    "agent_state": {"reason": "because of a test"},
+    "key_rotate": {"overlap_days": "1"},
+    "key_revoke": {"reason": "because of a test"},
+    "person_roles": {"roles": "auditor", "reason": "because of a test"},
+    "person_permissions": {"permission": "evidence.view", "action": "give"},
+    "person_link": {"again": "yes"},
+    "issuer_distrust": {"reason": "because of a test"},
+    "issuer_subject_add": {"subject": "x", "agent": "", "scopes": "tools:read"},
+    "issuer_subject_remove": {"identity": "01890000-0000-7000-8000-000000000000"},
+    "notification_end": {"reason": "because of a test"},
+    "delivery_again": {"again": "yes"},
 }
 
 
@@ -188,7 +220,7 @@ def test_an_auditor_sees_no_button_to_decide_with(things: Things, auditor: Perso
 
 def test_ids_that_name_nothing_are_not_found(things: Things, operator: Person) -> None:
     client = operator.client()
-    nothing = Things({name: new_id() for name in things.ids} | {"name": "sample.tools.nothing"})
+    nothing = Things({name: new_id() for name in things.ids} | {"name": "sample.tools.nothing", "user_id": 999_999_999})
 
     found = {route.name: ask(client, nothing.url(route)).status_code for route in OBJECTS}
 
@@ -229,6 +261,8 @@ def test_public_pages_need_nobody() -> None:
         "theme": 302,
         "set_language": 302,
         "api_reference": 200,
+        "oauth_protected_resource": 200,
+        "oauth_authorization_server": 200,
     }
 
 

@@ -1,0 +1,130 @@
+"""How does somebody who is new get to sign in?
+
+By a link that works once and for three days: with it they choose a password. It goes by mail where the hub can send mail, and
+is otherwise shown once to whoever invited them. Nobody's password is ever chosen, or seen, by somebody else.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.core.mail import send_mail
+from django.db import transaction
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.translation import gettext
+
+from access import members
+from access.models import Membership, Tenant
+from evidence import services as evidence
+from evidence.kinds import Kind
+from toolhub.kernel.problems import Conflict, SchemaInvalid
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+log = logging.getLogger("toolhub.invitations")
+NAME = re.compile(r"[\w.@+-]{1,150}")
+
+
+class _Tokens(PasswordResetTokenGenerator):
+    key_salt = "access.invitations"
+
+
+tokens = _Tokens()
+
+
+def link_for(user: Any) -> str:
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    return settings.TOOLHUB_PUBLIC_URL + reverse("invitation", args=[uid, tokens.make_token(user)])
+
+
+def invited(uid: str, token: str) -> Any:
+    """Who was invited with this link; None for a link that is wrong, used or too old."""
+    try:
+        user = get_user_model().objects.get(pk=int(urlsafe_base64_decode(uid).decode()))
+    except (ValueError, OverflowError, UnicodeDecodeError, get_user_model().DoesNotExist):
+        return None
+    return user if may_be_linked(user) and tokens.check_token(user, token) else None
+
+
+def may_be_linked(user: Any) -> bool:
+    """Only somebody who could never sign in: a link to anybody else would be a way into their account."""
+    return bool(user.is_active and not user.has_usable_password() and user.last_login is None)
+
+
+@transaction.atomic
+def invite_person(*, username: str, name: str, email: str, roles: set[str], by: Principal) -> tuple[Any, str]:
+    """A person with these roles in the tenant. The link is empty for somebody who signs in here already, and if it was mailed."""
+    by.check("members.manage")
+    tenant, username = Tenant.objects.get(pk=by.tenant_id), username.strip()
+    user = get_user_model().objects.filter(username=username).first()
+    if user is not None and Membership.objects.filter(tenant=tenant, user=user).exists():
+        raise Conflict("This person belongs to the tenant already.", remedy="Change their roles on their own page.")
+    if user is None:
+        _check_new(username, email)
+        first, _, last = name.strip().partition(" ")
+        user = get_user_model()(username=username, email=email, first_name=first, last_name=last)
+        user.set_unusable_password()
+        user.save()
+    members.set_roles(tenant=tenant, user=user, roles=roles, by=by)
+    evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data={"roles": sorted(roles)})
+    return user, _send_or_show(user) if may_be_linked(user) else ""
+
+
+def _check_new(username: str, email: str) -> None:
+    if not NAME.fullmatch(username):
+        message = gettext("A user name has letters, digits and any of @ . + - _ and no spaces.")
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/username", "message": message}]})
+    if email and get_user_model().objects.filter(email__iexact=email).exists():
+        message = gettext("Somebody with this address signs in here already. Give their user name.")
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/email", "message": message}]})
+
+
+@transaction.atomic
+def invite_again(*, user_id: int, by: Principal) -> str:
+    """Another link for somebody who has not come yet."""
+    by.check("members.manage")
+    membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
+    if not may_be_linked(membership.user):
+        raise Conflict("This person has a password and needs no link.")
+    evidence.record(
+        kind=Kind.PERSON_INVITED, subject=members.wire_id_of(membership.user), actor=by, data={"again": True}
+    )
+    return _send_or_show(membership.user)
+
+
+def _send_or_show(user: Any) -> str:
+    link = link_for(user)
+    if not (settings.TOOLHUB_EMAIL_URL and user.email):
+        return link
+    transaction.on_commit(lambda: _mail(user.email, link))
+    return ""
+
+
+def _mail(address: str, link: str) -> None:
+    try:
+        send_mail(
+            gettext("[toolhub] You are invited"),
+            gettext("Choose a password with this link. It works once, and for three days:") + f"\n\n{link}\n",
+            None,
+            [address],
+        )
+    except OSError as error:
+        log.warning("An invitation could not be mailed and must be sent again: %s", error)
+
+
+@transaction.atomic
+def accept_invitation(*, user: Any, password: str) -> None:
+    """The invited person chooses a password, which ends the link."""
+    fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
+    if not may_be_linked(fresh):
+        raise Conflict("This link was used already.")
+    fresh.set_password(password)
+    fresh.save(update_fields=["password"])

@@ -1,0 +1,224 @@
+"""How do people manage people, roles and tenants in the console, and come in for the first time?"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.forms import SetPasswordForm
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from guardian.shortcuts import get_user_perms
+
+from access import invitations, members
+from access.models import Membership, Tenant
+from access.people_forms import PermissionForm, PersonForm, RolesForm, TenantForm
+from access.roles import PERMISSIONS, Role
+from evidence.models import Fact
+from toolhub.kernel.console import ConsoleRequest, needs, public, render_page
+from toolhub.kernel.forms import add_problem
+from toolhub.kernel.problems import NotFound, Problem
+from toolhub.kernel.tenancy import hub_wide
+
+if TYPE_CHECKING:
+    from django import forms
+    from django.http import HttpRequest, HttpResponse
+
+MOST_PEOPLE = 500
+
+
+def role_words(roles: list[str]) -> list[str]:
+    return [str(Role(role).label) for role in Role if role in roles]
+
+
+@require_GET
+@needs("members.view")
+def people(request: ConsoleRequest) -> HttpResponse:
+    """Context: people (list of {user, id, roles, waits}), may_manage."""
+    rows = (
+        Membership.objects.filter(tenant_id=request.principal.tenant_id)
+        .select_related("user")
+        .order_by("user__username", "role")[:MOST_PEOPLE]
+    )
+    found = [
+        {
+            "user": user,
+            "id": members.wire_id_of(user),
+            "roles": role_words([each.role for each in group]),
+            "waits": invitations.may_be_linked(user),
+        }
+        for user, group in groupby(rows, key=lambda row: row.user)
+    ]
+    context = {"section": "people", "people": found, "may_manage": request.principal.may("members.manage")}
+    return render_page(request, "access/person_list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("members.manage")
+def person_new(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (PersonForm); after POST the page with the link, if there is one to hand over."""
+    form = PersonForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        data = form.cleaned_data
+        try:
+            user, link = invitations.invite_person(
+                username=data["username"],
+                name=data["name"],
+                email=data["email"],
+                roles=set(data["roles"]),
+                by=request.principal,
+            )
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            return _link_page(request, user, link)
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "access/person_form.html", {"section": "people", "form": form}, status=status)
+
+
+def _link_page(request: ConsoleRequest, user: Any, link: str) -> HttpResponse:
+    if not link:
+        mailed = invitations.may_be_linked(user)
+        told = (
+            gettext("The invitation is on its way by mail.") if mailed else gettext("They belong to this tenant now.")
+        )
+        messages.success(request, told)
+        return redirect("person", user.pk)
+    context = {"section": "people", "person": user, "link": link}
+    return render_page(request, "access/person_link.html", context)
+
+
+def _user(request: ConsoleRequest, user_id: int) -> Any:
+    rows = Membership.objects.filter(tenant_id=request.principal.tenant_id, user_id=user_id).select_related("user")
+    return rows[:1].get().user
+
+
+def _person_page(
+    request: ConsoleRequest, user: Any, *, form: forms.Form | None = None, wrong: str = ""
+) -> HttpResponse:
+    held = list(Membership.objects.filter(tenant=request.tenant, user=user).values_list("role", flat=True))
+    single = sorted(get_user_perms(user, request.tenant))
+    context = {
+        "section": "people",
+        "person": user,
+        "person_id": members.wire_id_of(user),
+        "roles": role_words(held),
+        "single": [{"name": name, "label": PERMISSIONS.get(name, name)} for name in single],
+        "waits": invitations.may_be_linked(user),
+        "roles_form": form if wrong == "roles" else RolesForm(initial={"roles": held}),
+        "permission_form": form if wrong == "permission" else PermissionForm(),
+        "facts": Fact.objects.visible_to(request.principal).filter(subject=members.wire_id_of(user)).order_by("id"),
+        "may_manage": request.principal.may("members.manage") and request.principal.id != members.wire_id_of(user),
+        "is_self": request.principal.id == members.wire_id_of(user),
+    }
+    return render_page(request, "access/person_detail.html", context, status=422 if wrong else 200)
+
+
+@require_GET
+@needs("members.view")
+def person(request: ConsoleRequest, user_id: int) -> HttpResponse:
+    """Context: person, person_id, roles, single (list of {name, label}), waits, roles_form, permission_form, facts, may_manage,
+    is_self.
+    """
+    return _person_page(request, _user(request, user_id))
+
+
+@require_POST
+@needs("members.manage")
+def person_roles(request: ConsoleRequest, user_id: int) -> HttpResponse:
+    """POST roles (none: leaves the tenant) and reason."""
+    user, form = _user(request, user_id), RolesForm(request.POST)
+    if form.is_valid():
+        data = form.cleaned_data
+        try:
+            members.set_roles(
+                tenant=request.tenant, user=user, roles=set(data["roles"]), reason=data["reason"], by=request.principal
+            )
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The roles are changed. They count from the next request on."))
+            return redirect("person", user_id) if data["roles"] else redirect("people")
+    return _person_page(request, user, form=form, wrong="roles")
+
+
+@require_POST
+@needs("members.manage")
+def person_permissions(request: ConsoleRequest, user_id: int) -> HttpResponse:
+    """POST permission and action (give or take)."""
+    user, form = _user(request, user_id), PermissionForm(request.POST)
+    if form.is_valid():
+        change = members.give_permission if form.cleaned_data["action"] == "give" else members.take_permission
+        try:
+            change(user_id=user_id, permission=form.cleaned_data["permission"], by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The permission is changed. It counts from the next request on."))
+            return redirect("person", user_id)
+    return _person_page(request, user, form=form, wrong="permission")
+
+
+@require_POST
+@needs("members.manage")
+def person_link(request: ConsoleRequest, user_id: int) -> HttpResponse:
+    """POST again: another invitation, for somebody who has not come yet."""
+    user = _user(request, user_id)
+    if "again" not in request.POST:
+        return _person_page(request, user, wrong="link")
+    return _link_page(request, user, invitations.invite_again(user_id=user_id, by=request.principal))
+
+
+@never_cache
+@sensitive_post_parameters("new_password1", "new_password2")
+@require_http_methods(["GET", "POST"])
+@public
+def invitation(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """Context: form (SetPasswordForm)."""
+    user = invitations.invited(uid, token)
+    if user is None:
+        raise NotFound(
+            gettext("This link does not work: it was used already, or it is too old."),
+            remedy=gettext("Ask whoever invited you for another one."),
+        )
+    form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        invitations.accept_invitation(user=user, password=form.cleaned_data["new_password1"])
+        messages.success(request, gettext("Your password is set. Sign in with it."))
+        return redirect("sign_in")
+    context = {"form": form, "username": user.get_username()}
+    return render_page(request, "access/invitation.html", context, status=422 if form.is_bound else 200)
+
+
+@require_GET
+@needs("hub.manage")
+def tenants(request: ConsoleRequest) -> HttpResponse:
+    """Context: all_tenants (list of {tenant, people}), for the hub's owners."""
+    with hub_wide():
+        found = [
+            {"tenant": each, "people": Membership.objects.filter(tenant=each).values("user").distinct().count()}
+            for each in Tenant.objects.order_by("name")[:MOST_PEOPLE]
+        ]
+    return render_page(request, "access/tenant_list.html", {"section": "tenants", "all_tenants": found})
+
+
+@require_http_methods(["GET", "POST"])
+@needs("hub.manage")
+def tenant_new(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (TenantForm). Who makes a tenant is its first owner."""
+    form = TenantForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            with hub_wide():
+                made = members.create_tenant(**form.cleaned_data, owner=request.user, by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The tenant %(name)s is made, and you own it.") % {"name": made.name})
+            return redirect("tenants")
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "access/tenant_form.html", {"section": "tenants", "form": form}, status=status)
