@@ -262,30 +262,6 @@ def revoke_consents(*, consent_ids: Sequence[UUID], reason: str, by: Principal) 
 # Using, running out.
 
 
-def is_still_given(consent_id: UUID) -> bool:
-    """Whether the consent that let a call begin was not taken back since. One that the call has used up is not."""
-    now = timezone.now()
-    rows = Consent.objects.filter(pk=consent_id)
-    return rows.valid(now).exists() or rows.filter(state=ConsentState.USED).exists()
-
-
-def find_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent | None:
-    """The consent that holds longest now, if there is one."""
-    valid = Consent.objects.valid(timezone.now()).filter(agent_id=agent_id, tool=tool, versions=versions)
-    return valid.order_by("-expires_at").first()
-
-
-def check_has_consent(*, agent_id: UUID, tool: str, versions: str) -> Consent:
-    consent = find_consent(agent_id=agent_id, tool=tool, versions=versions)
-    if consent is None:
-        raise ConsentRequired(
-            f"A person must agree before this agent uses {tool}.",
-            remedy="Ask with POST /api/v1/consents, then wait until an operator has approved it.",
-            details={"tool": tool},
-        )
-    return consent
-
-
 def spend_consent(*, consent_id: UUID, invocation_id: UUID, by: Principal) -> None:
     """Use up a permission for one call, in the transaction that accepts it. Of many calls at once exactly one wins."""
     now = timezone.now()

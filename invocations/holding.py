@@ -86,11 +86,13 @@ def ask(
     assert preflight.standing.installed is not None
     assert preflight.problem is not None
     manifest, mode = preflight.version.manifest, preflight.problem.details.get("mode", ConsentMode.ONCE)
+    demanded = preflight.verdict.consent if preflight.verdict else None
+    validity_s = manifest.consent_validity_s
     consent = request_consent(
         tool=call.tool,
         versions=versions_of(preflight.standing.installed.version),
         purpose=call.envelope.purpose,
-        validity_s=manifest.consent_validity_s,
+        validity_s=min(validity_s, demanded.validity_s) if demanded else validity_s,
         mode=mode,
         widest=mode,
         data_classes=manifest.data_classes,

@@ -8,16 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from access.api import consent_json
-from access.consents import request_consent
-from access.models import Consent
+from access.api import CONSENT, CONSENTS, consent_json
+from access.consents import WIDTH, request_consent, versions_of
+from access.models import Consent, ConsentMode, ConsentState
+from access.policies.clauses import Effect
 from access.problems import ConsentNotNeeded
+from evidence.services import fingerprint
 from registry.callability import check_callable, check_known
 from registry.standing import load_standing
 from toolhub.kernel.api import caller
@@ -28,10 +29,38 @@ from toolhub.kernel.serializers import StrictSerializer
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from registry.compiled import CompiledVersion
+    from registry.standing import Standing
+
 
 class ConsentRequestSerializer(StrictSerializer):
     tool = serializers.CharField(max_length=128)
     purpose = serializers.CharField(max_length=500, help_text="What for. The person who decides reads it.")
+    mode = serializers.ChoiceField(
+        choices=ConsentMode.choices,
+        required=False,
+        default=ConsentMode.PERIOD,
+        help_text="For a time, or standing: until it is revoked. One for a single call is asked for with the call.",
+    )
+    validity_s = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=60, help_text="Less than the manifest lets it hold."
+    )
+    user_id = serializers.CharField(
+        max_length=128, required=False, default="", allow_blank=True, help_text="Only for calls on behalf of this user."
+    )
+
+
+def widest_for(version: CompiledVersion, standing: Standing) -> tuple[str, int]:
+    """The widest consent that a call of this tool may rest on, and how long it may hold.
+
+    Which rules of a policy ask for a consent depends on the call; what any of them could ask for is enough to let somebody
+    ask in advance. Each call then looks again.
+    """
+    demands = [rule.consent for layer in standing.layers for rule in layer.rules if rule.effect == Effect.CONSENT]
+    modes = [version.manifest.consent_scope] if version.needs_consent else [demand["mode"] for demand in demands]
+    if not modes:
+        raise ConsentNotNeeded(f"{version.manifest.id} needs no consent; a grant is enough.")
+    return max(modes, key=lambda mode: WIDTH[ConsentMode(mode)]), version.manifest.consent_validity_s
 
 
 class ConsentListView(APIView):
@@ -41,33 +70,42 @@ class ConsentListView(APIView):
 
     @extend_schema(
         operation_id="list_consents",
-        parameters=[OpenApiParameter("after", str)],
-        responses={200: OpenApiTypes.OBJECT},
+        parameters=[
+            OpenApiParameter("state", str, enum=ConsentState.values),
+            OpenApiParameter("tool", str),
+            OpenApiParameter("after", str),
+        ],
+        responses={200: CONSENTS},
     )
     def get(self, request: Request) -> Response:
+        asked = request.query_params
         mine = Consent.objects.visible_to(caller(request)).filter(agent_id=caller(request).agent())
-        page = page_of(mine, prefix="cns", after=request.query_params.get("after", ""))
+        if asked.get("tool"):
+            mine = mine.filter(tool=asked["tool"])
+        page = page_of(mine.in_state(asked.get("state", "")), prefix="cns", after=asked.get("after", ""))
         data = {"consents": [consent_json(consent) for consent in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
-    @extend_schema(
-        operation_id="request_consent", request=ConsentRequestSerializer, responses={201: OpenApiTypes.OBJECT}
-    )
+    @extend_schema(operation_id="request_consent", request=ConsentRequestSerializer, responses={201: CONSENT})
     def post(self, request: Request) -> Response:
         payload = ConsentRequestSerializer(data=request.data)
         payload.is_valid(raise_exception=True)
-        by, name = caller(request), payload.validated_data["tool"]
-        standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), tool=name, now=timezone.now())
+        said, by = payload.validated_data, caller(request)
+        standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), tool=said["tool"], now=timezone.now())
         check_known(standing)
-        manifest = check_callable(standing).manifest
-        if not manifest.needs_consent:
-            raise ConsentNotNeeded(f"{name} needs no consent; a grant is enough.")
+        version = check_callable(standing)
+        widest, longest = widest_for(version, standing)
+        user = said["user_id"].encode()
         consent = request_consent(
-            tool=name,
-            versions=f"^{manifest.major}",
-            purpose=payload.validated_data["purpose"],
-            validity_s=manifest.consent_validity_s,
-            by=caller(request),
+            tool=said["tool"],
+            versions=versions_of(version.manifest.version),
+            purpose=said["purpose"],
+            validity_s=min(said["validity_s"] or longest, longest),
+            mode=said["mode"],
+            widest=widest,
+            data_classes=version.manifest.data_classes,
+            user_fingerprint=fingerprint(user, tenant_id=by.tenant_id) if user else "",
+            by=by,
         )
         return Response(
             ResponseEnvelope(data=consent_json(consent)).to_json(),

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from access.models.people import Agent, Tenant
 from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.problems import Conflict
+from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -54,6 +54,17 @@ class ConsentQuerySet(models.QuerySet["Consent"]):
 
     def valid(self, now: datetime) -> ConsentQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), state=ConsentState.APPROVED)
+
+    def in_state(self, state: str) -> ConsentQuerySet:
+        """Those in a state as it is shown: what has run out is expired, also before that is written down. All for ``""``."""
+        if not state:
+            return self
+        if state not in ConsentState.values:
+            raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(ConsentState.values)}.")
+        ran_out = Q(state__in=[ConsentState.REQUESTED, ConsentState.APPROVED], expires_at__lte=timezone.now())
+        if state == ConsentState.EXPIRED:
+            return self.filter(ran_out | Q(state=state))
+        return self.filter(state=state).exclude(ran_out)
 
     def spent_or_valid(self, now: datetime) -> ConsentQuerySet:
         """Those that a call which began with them may still rest on."""
@@ -125,7 +136,11 @@ class Consent(models.Model):
     def shown_state(self) -> str:
         """The state as of now: what has run out is expired, also before the upkeep has written it down."""
         open_states = (ConsentState.REQUESTED, ConsentState.APPROVED)
-        return ConsentState.EXPIRED if self.state in open_states and self.expires_at and self.expires_at <= timezone.now() else self.state
+        return (
+            ConsentState.EXPIRED
+            if self.state in open_states and self.expires_at and self.expires_at <= timezone.now()
+            else self.state
+        )
 
     def move_to(self, state: ConsentState) -> None:
         if state not in CONSENT_TRANSITIONS[self.shown_state]:
