@@ -64,9 +64,9 @@ WITH asked AS (
   SELECT * FROM unnest(%(reservations)s::uuid[], %(budgets)s::uuid[], %(numbers)s::bigint[], %(amounts)s::bigint[])
     AS a(reservation_id, budget_id, number, amount)
 ), won AS ({TAKE.format(asked="asked")}), kept AS (
-  INSERT INTO access_reservation (id, invocation_id, window_id, amount, created_at)
-  SELECT asked.reservation_id, %(invocation)s::uuid, won.id, asked.amount, %(now)s::timestamptz
-    FROM won JOIN asked ON asked.budget_id = won.budget_id
+  INSERT INTO access_reservation (id, tenant_id, invocation_id, window_id, amount, created_at)
+  SELECT asked.reservation_id, b.tenant_id, %(invocation)s::uuid, won.id, asked.amount, %(now)s::timestamptz
+    FROM won JOIN asked ON asked.budget_id = won.budget_id JOIN access_budget b ON b.id = won.budget_id
 )
 SELECT budget_id FROM won
 """.encode()  # noqa: S608  constants only
@@ -140,8 +140,10 @@ def _take_sqlite(invocation_id: UUID, lines: list[Line], demand: Demand, now: da
         cursor.execute(TAKE_FROM_JSON, [json.dumps(asked)])
         windows = {budget: window for window, budget in cursor.fetchall()}
     won = [line for line in lines if line.budget_id.hex in windows]
+    tenants = dict(Budget.objects.filter(pk__in=[line.budget_id for line in won]).values_list("pk", "tenant_id"))
     Reservation.objects.bulk_create(
         Reservation(
+            tenant_id=tenants[line.budget_id],
             invocation_id=invocation_id,
             window_id=windows[line.budget_id.hex],
             amount=demand.of(line.dimension),

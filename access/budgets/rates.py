@@ -88,7 +88,10 @@ def seconds_to_wait(key: str, rate: Rate, *, take: bool) -> float:
 
     def ask(store: BaseStore) -> float:
         limiter = _limiter(store, rate)
-        return limiter.limit(key).state.retry_after if take else limiter.peek(key).retry_after
+        if take:
+            return limiter.limit(key).state.retry_after
+        state = limiter.peek(key)  # whose retry_after is short by one interval
+        return 0 if state.remaining else state.reset_after - (rate.burst - 1) * rate.window_s / rate.amount
 
     if settings.TOOLHUB_REDIS_URL and time.monotonic() >= outage.until:
         try:
@@ -110,7 +113,8 @@ def check_rates(lines: Iterable[Line], *, take: bool = False) -> None:
     for line in lines:
         if not line.is_rate:
             continue
-        wait = seconds_to_wait(f"budget:{line.budget_id}", rate_of(line), take=take)
+        # With the amount in its key, so that a rate that was changed begins anew.
+        wait = seconds_to_wait(f"budget:{line.budget_id}:{line.amount}", rate_of(line), take=take)
         if wait > 0:
             whose = name_of(line)
             raise RateLimited(

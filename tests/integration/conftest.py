@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.budgets.lines import Line, lines_for
 from invocations import execution, preflight, queue, services, sweeper
+from tests.budgets import NOON, TOOL
 from tests.calls import Bell, ScriptedSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from tests.conftest import Caller
 
 
 @pytest.fixture
@@ -26,3 +34,13 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     for module in (execution, preflight, sweeper):
         monkeypatch.setattr(module, "current_sandbox", lambda: found)
     return found
+
+
+@pytest.fixture
+def lines(caller: Caller) -> Callable[..., list[Line]]:
+    """``lines(now, tool)``: the budgets that a call of the caller counts against."""
+
+    def make(now: datetime = NOON, tool: str = TOOL) -> list[Line]:
+        return lines_for(tenant_id=caller.by.tenant_id, agent_id=caller.agent.pk, tool=tool, grant_id=None, now=now)
+
+    return make
