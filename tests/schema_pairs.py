@@ -190,11 +190,21 @@ def edit(rng: Random, node: dict[str, Any]) -> None:
 LENGTHS = ("min", "max")
 
 
+def keywords(rng: Random) -> dict[str, Any]:
+    match rng.choice(["number", "text", "object", "array"]):
+        case "number":
+            return numeric(rng)
+        case "text":
+            return textual(rng)
+        case "object":
+            return object_schema(rng, 1)
+        case _:
+            return array_schema(rng, 1)
+
+
 def grow(rng: Random, node: dict[str, Any]) -> None:
     """Give it a keyword, often one that its values notice."""
-    source: dict[str, Any] = rng.choice(
-        [numeric, textual, lambda r: object_schema(r, 1), lambda r: array_schema(r, 1)]
-    )(rng)
+    source = keywords(rng)
     if isinstance(node.get("type"), str) and rng.random() < 0.3:
         source = {"type": rng.sample(sorted({node["type"], *rng.sample(TYPES, 2)}), 2)}
     if source:

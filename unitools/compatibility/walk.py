@@ -183,13 +183,12 @@ class Walk:
             return word not in old and word not in new
         return self.pair.same(old[word], new[word]) if word in ONE else written(old[word]) == written(new[word])
 
+    def follow(self, old: Node, new: Node, words: tuple[str, ...]) -> bool:
+        """The claims that these keywords make in ``new``, given all that stands in ``old``."""
+        return all(self.prover.follows(old, new, claim) for claim in self.prover.claims(new) if claim[0] in words)
+
     def effect(self, old: Node, new: Node, words: tuple[str, ...]) -> Effect:
-        """Of the claims that these keywords make, given everything else that stands beside them."""
-        follows, claims = self.prover.follows, self.prover.claims
-        return _effect(
-            widened=all(follows(old, new, claim) for claim in claims(new) if claim[0] in words),
-            narrowed=all(follows(new, old, claim) for claim in claims(old) if claim[0] in words),
-        )
+        return _effect(widened=self.follow(old, new, words), narrowed=self.follow(new, old, words))
 
     def between(self, old: Any, new: Any) -> Effect:
         return _effect(widened=self.prover.within(old, new), narrowed=self.prover.within(new, old))
@@ -212,7 +211,11 @@ class Walk:
             self.node(a, b, at / word, level)
         else:
             place = at / word
-            self.emit(kind, place.new if word in new else place.old, old.get(word), new.get(word), self.between(a, b))
+            effect = _effect(
+                widened=self.prover.within(a, b) or self.follow(old, new, (word,)),
+                narrowed=self.prover.within(b, a) or self.follow(new, old, (word,)),
+            )
+            self.emit(kind, place.new if word in new else place.old, old.get(word), new.get(word), effect)
 
     def reference(self, old: Node, new: Node, at: _Place, level: int) -> None:
         ends = [self.pair.target(node) if "$ref" in node else None for node in (old, new)]
