@@ -1,6 +1,7 @@
 """How long does the decision about a call take? A process of its own for each database; prints milliseconds as JSON.
 
-``python -m bench.preflight COUNT`` works on the database that the environment names, which must be migrated and seeded.
+``python -m bench.preflight COUNT`` works on the database that the environment names, which must be migrated. Each round makes
+the decision once as the hub does and once in the plain way: the same questions, an ORM query each, a validator in Python.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 import os
 import sys
 import time
+from datetime import UTC, datetime
+from functools import lru_cache
 
 import django
 
@@ -16,23 +19,73 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 django.setup()
 
 from django.db import connection  # noqa: E402  Django must be set up before models load
+from django.db.models import Q  # noqa: E402
+from jsonschema import Draft202012Validator  # noqa: E402
 
 from access.authentication import principal_of_key  # noqa: E402
+from access.budgets.lines import Demand, check_budgets, lines_for  # noqa: E402
+from access.capabilities import Capabilities, effective  # noqa: E402
+from access.coverage import GrantValue, Wanted, check_granted  # noqa: E402
+from access.models import ApiKey, Consent, Grant, Halt, PolicyState, PolicyVersion  # noqa: E402
+from access.policies.compiler import CompiledPolicy, compile_policy  # noqa: E402
+from access.policies.verdict import decide  # noqa: E402
+from bench.scene import switch_everything_on  # noqa: E402
 from invocations import services  # noqa: E402
 from invocations.calls import Call  # noqa: E402
+from invocations.decision_input import attributes_of  # noqa: E402
+from registry.compiled import compiled_version  # noqa: E402
+from registry.models import Installation, Secret  # noqa: E402
+from registry.standing import load_standing  # noqa: E402
 from toolhub import demo  # noqa: E402
 from toolhub.kernel.envelopes import RequestEnvelope  # noqa: E402
+from toolhub.kernel.principal import Principal  # noqa: E402
+from unitools.expressions import subject_of  # noqa: E402
 
 TOOL = "commerce.pricing.get_realtime_quote"
 WARM_UP = 30
 
 
+@lru_cache(maxsize=8)
+def _policy(pk: str) -> CompiledPolicy:
+    version = PolicyVersion.objects.get(pk=pk)
+    return compile_policy(version.document, version.label, version.digest)
+
+
+def naive(call: Call, by: Principal) -> None:
+    """The plain way. What never changes is compiled once here too; the rest is asked one noun at a time."""
+    now = datetime.now(UTC)
+    key = ApiKey.objects.select_related("agent").get(pk=by.key_id)
+    assert key.revoked_at is None and key.expires_at > now and key.agent.disabled_at is None
+    row = Installation.objects.select_related("tool", "version").get(tenant_id=by.tenant_id, name=call.tool)
+    assert row.version is not None
+    list(Halt.objects.filter(Q(tenant=None) | Q(tenant_id=by.tenant_id), lifted_at=None))
+    list(Secret.objects.filter(tenant_id=by.tenant_id).values_list("name", flat=True))
+    manifest = row.version.view
+    assert not list(Draft202012Validator(manifest.input_schema).iter_errors(call.arguments))
+    held = Grant.objects.in_force(now).filter(Q(agent_id=by.agent()) | Q(agent=None), tenant_id=by.tenant_id)
+    values = [GrantValue(each.pk, each.tools, each.agent_id, each.capabilities) for each in held]
+    wanted = Wanted(subject_of(manifest), by.agent(), by.name, call.arguments)
+    grant = check_granted(values, wanted, now=now)[0]
+    list(Consent.objects.valid(now).filter(agent_id=by.agent(), tool=call.tool))
+    in_force = PolicyVersion.objects.filter(Q(tenant=None) | Q(tenant_id=by.tenant_id), state=PolicyState.IN_FORCE)
+    layers = [_policy(pk) for pk in in_force.values_list("pk", flat=True)]
+    standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), tool=call.tool, now=now)
+    verdict = decide(layers, attributes_of(call, compiled_version(row.version.pk), standing, size=100, consent=True))
+    assert verdict.allowed
+    lines = lines_for(tenant_id=by.tenant_id, agent_id=by.agent(), tool=call.tool, grant_id=grant.id, now=now)
+    check_budgets(lines, Demand(bytes_in=100), now)
+    effective(Capabilities.of_manifest(manifest), policy=verdict.capabilities)
+
+
 def main(count: int) -> dict[str, list[float]]:
-    """``whole``: the tool looked up, then every step. Then what this process computed, and each step by its name."""
+    """``whole``: one statement, then every step. Then what this process computed, each step by its name, and the naive way."""
     by = principal_of_key(demo.seed().api_key)
-    arguments = demo.first_example(TOOL)
+    switch_everything_on(by, TOOL)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
     envelope = RequestEnvelope(request_id="bench-preflight", actor={"type": "agent", "id": demo.AGENT})
-    call = Call(tool=TOOL, arguments=arguments, envelope=envelope)
+    call = Call(tool=TOOL, arguments=demo.first_example(TOOL), envelope=envelope)
     found: dict[str, list[float]] = {}
     for number in range(-WARM_UP, count):
         begun, cpu = time.perf_counter(), time.process_time()
@@ -40,12 +93,16 @@ def main(count: int) -> dict[str, list[float]]:
         whole, busy = (time.perf_counter() - begun) * 1000, (time.process_time() - cpu) * 1000
         if verdict.problem is not None:
             raise SystemExit(f"The preflight refused: {verdict.problem}")
+        begun = time.perf_counter()
+        naive(call, by)
+        plain = (time.perf_counter() - begun) * 1000
         if number < 0:
             continue
         found.setdefault("whole", []).append(whole)
         found.setdefault("of it CPU time of this process", []).append(busy)
         for step in log.steps:
             found.setdefault(step["name"], []).append(step["end_ms"] - step["begin_ms"])
+        found.setdefault("naive", []).append(plain)
     connection.close()
     return found
 

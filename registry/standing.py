@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -144,8 +145,14 @@ def _row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now
     return [None if column is None else json.loads(column) for column in row]
 
 
+@lru_cache(maxsize=65_536)
+def _uuid(text: str) -> UUID:
+    """The ids of what is in force come with every call."""
+    return UUID(text)
+
+
 def _id(text: str | None) -> UUID | None:
-    return None if text is None else UUID(text)
+    return None if text is None else _uuid(text)
 
 
 def _time(text: str) -> datetime:
@@ -161,7 +168,7 @@ def _installed(row: list[Any] | None) -> Installed | None:
     )
     sunset, successor, publisher, version_id, version, manifest, build, yanked, yank_reason, trusted = rest
     return Installed(
-        id=UUID(id),
+        id=_uuid(id),
         state=state,
         reason=reason,
         changed_at=_time(changed),
@@ -169,13 +176,13 @@ def _installed(row: list[Any] | None) -> Installed | None:
         hosts=hosts,
         paths=paths,
         secrets=secrets,
-        tool_id=UUID(tool),
+        tool_id=_uuid(tool),
         tool_state=tool_state,
         tool_reason=tool_reason,
         tool_changed_at=_time(tool_changed),
         sunset_on=date.fromisoformat(sunset) if sunset else None,
         successor=successor,
-        publisher_id=UUID(publisher),
+        publisher_id=_uuid(publisher),
         version_id=_id(version_id),
         version=version or "",
         manifest_digest=manifest or "",
@@ -202,7 +209,7 @@ def _lines(rows: list[Any] | None, *, agent_name: str, now: datetime) -> Iterato
         grant_id = _id(grant)
         label = agent_name if scope == BudgetScope.AGENT else encode("grt", grant_id) if grant_id else tool
         yield Line(
-            budget_id=UUID(id),
+            budget_id=_uuid(id),
             scope=scope,
             label=label,
             dimension=dimension,
@@ -217,8 +224,8 @@ def _lines(rows: list[Any] | None, *, agent_name: str, now: datetime) -> Iterato
 
 def _layers(rows: list[Any] | None) -> tuple[CompiledPolicy, ...]:
     """The hub's policy, or the one that is built in, then the tenant's."""
-    hub = [UUID(id) for id, owner in rows or () if owner is None]
-    tenant = [UUID(id) for id, owner in rows or () if owner is not None]
+    hub = [_uuid(id) for id, owner in rows or () if owner is None]
+    tenant = [_uuid(id) for id, owner in rows or () if owner is not None]
     return (*(map(compiled_policy, hub) if hub else (BUILTIN,)), *map(compiled_policy, tenant))
 
 
@@ -239,11 +246,11 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
         installed=installed,
         halts=tuple(_halts(halts, tenant_id=tenant_id, installed=installed)),
         grants=tuple(
-            GrantValue(UUID(id), tools, _id(of), capabilities, scopes, conditions, _time(expires) if expires else None)
+            GrantValue(_uuid(id), tools, _id(of), capabilities, scopes, conditions, _time(expires) if expires else None)
             for id, of, tools, capabilities, scopes, conditions, expires in grants or ()
         ),
         consents=tuple(
-            ConsentValue(UUID(id), mode, versions, user, arguments, policy, _time(expires) if expires else None)
+            ConsentValue(_uuid(id), mode, versions, user, arguments, policy, _time(expires) if expires else None)
             for id, mode, versions, user, arguments, policy, expires in consents or ()
         ),
         lines=tuple(_lines(budgets, agent_name=agent_name, now=now)),
