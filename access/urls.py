@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access import agent_views, people_views, provider_views, views
+from access import agent_views, halt_views, people_views, provider_views, views
 
 urlpatterns = [
     path("sign-in", views.sign_in, name="sign_in"),
@@ -43,4 +43,7 @@ urlpatterns = [
     path("consents", views.consents, name="consents"),
     path("consents/<cns:consent_id>", views.consent, name="consent"),
     path("consents/<cns:consent_id>/decision", views.consent_decide, name="consent_decide"),
+    path("halts", halt_views.halt_list, name="halts"),
+    path("halts/throw", halt_views.halt_throw, name="halts_throw"),
+    path("halts/<hlt:halt_id>/lift", halt_views.halt_lift, name="halts_lift"),
 ]

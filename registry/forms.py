@@ -43,6 +43,9 @@ class SubmitForm(forms.Form):
 
 
 class ReviewForm(forms.Form):
+    """``acknowledged`` holds ids of changes; the service decides which of them are needed."""
+
+    acknowledged = forms.MultipleChoiceField(required=False, widget=forms.MultipleHiddenInput)
     decision = forms.ChoiceField(choices=Decision.choices, widget=forms.HiddenInput)
     note = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3}),
@@ -51,6 +54,11 @@ class ReviewForm(forms.Form):
         label=gettext_lazy("Note to the developer"),
         help_text=gettext_lazy("Kept as evidence."),
     )
+
+    def __init__(self, *args: Any, changes: list[dict[str, Any]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["acknowledged"]
+        field.choices = [(change["id"], change["pointer"]) for change in changes]
 
 
 class StateForm(forms.Form):
@@ -70,6 +78,12 @@ class DeprecateForm(StateForm):
     """Cannot be taken back, so the name is typed; the server checks it."""
 
     sunset_on = forms.DateField(label=gettext_lazy("Answers until"), widget=forms.DateInput(attrs={"type": "date"}))
+    successor = forms.CharField(
+        max_length=128,
+        required=False,
+        label=gettext_lazy("Use instead"),
+        help_text=gettext_lazy("The id of the tool that takes its place."),
+    )
     confirm = forms.CharField(
         max_length=128,
         label=gettext_lazy("Type the tool’s id"),
@@ -86,3 +100,53 @@ class DeprecateForm(StateForm):
         if typed.strip() != self.tool:
             raise forms.ValidationError(gettext_lazy("This is not the id of the tool."))
         return typed
+
+
+class StageForm(StateForm):
+    tenants = forms.CharField(
+        max_length=4200,
+        label=gettext_lazy("Tenants"),
+        help_text=gettext_lazy("Short names, with spaces or commas between them. They must have it installed."),
+    )
+
+    def clean_tenants(self) -> list[str]:
+        return str(self.cleaned_data["tenants"]).replace(",", " ").split()
+
+
+class YankForm(StateForm):
+    """Cannot be taken back, so the version is typed; the server checks it."""
+
+    confirm = forms.CharField(
+        max_length=64,
+        label=gettext_lazy("Type the version"),
+        help_text=gettext_lazy("Yanking cannot be undone."),
+    )
+
+    def __init__(self, *args: Any, version: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.version = version
+        self.fields["confirm"].widget.attrs |= {"autocomplete": "off", "placeholder": version}
+
+    def clean_confirm(self) -> str:
+        typed: str = self.cleaned_data["confirm"]
+        if typed.strip() != self.version:
+            raise forms.ValidationError(gettext_lazy("This is not the version."))
+        return typed
+
+
+class SecretForm(forms.Form):
+    name = forms.CharField(
+        max_length=80,
+        label=gettext_lazy("Name"),
+        help_text=gettext_lazy(
+            "What installations call it, for example shop.token. A name that exists gets a new value."
+        ),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    value = forms.CharField(
+        max_length=16_384,
+        strip=False,
+        label=gettext_lazy("Value"),
+        help_text=gettext_lazy("Encrypted at once. Nobody can read it again, here or anywhere else."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )

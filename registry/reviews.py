@@ -6,13 +6,14 @@ risky change must be acknowledged by each who approves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
 from access.people import controls
 from evidence import services as evidence
 from evidence.kinds import Kind
+from registry.gate import changes_now, check_bump
 from registry.models import Decision, Review, ToolVersion, VersionState
 from registry.problems import NotAcknowledged, OwnSubmission
 from registry.resolution import settle_pins
@@ -20,7 +21,7 @@ from toolhub.kernel.ids import decode
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from uuid import UUID
 
     from toolhub.kernel.principal import Principal
@@ -64,24 +65,22 @@ def approvals_missing(version: ToolVersion) -> int:
     return max(0, APPROVALS_NEEDED[version.safety_class] - given)
 
 
-def to_acknowledge(version: ToolVersion) -> list[str]:
-    """The ids of the changes that whoever approves must have seen one by one."""
-    return [change["id"] for change in version.changes if change["risk"] == "high"]
+def to_acknowledge(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The changes that whoever approves must have seen one by one."""
+    return [change for change in changes if change["risk"] == "high"]
 
 
-def check_acknowledged(version: ToolVersion, acknowledged: Iterable[str]) -> None:
-    given = set(acknowledged)
-    missing = [id for id in to_acknowledge(version) if id not in given]
+def check_acknowledged(changes: list[dict[str, Any]], acknowledged: Collection[str]) -> None:
+    missing = [change for change in to_acknowledge(changes) if change["id"] not in acknowledged]
     if not missing:
         return
-    where = {change["id"]: change["pointer"] for change in version.changes}
-    pointers = [where[id] for id in missing]
+    pointers = [change["pointer"] or "/" for change in missing]
     message = f"Confirm each risky change that you have seen; missing: {', '.join(pointers[:10])}."
     raise NotAcknowledged(
         message,
         details={
             "findings": [{"pointer": "/acknowledged", "message": message}],
-            "missing": [{"id": id, "pointer": where[id]} for id in missing],
+            "missing": [{"id": change["id"], "pointer": change["pointer"]} for change in missing],
         },
         remedy="Tick the changes on the review page, or refuse the version.",
     )
@@ -101,9 +100,11 @@ def review_version(
     if decision is Decision.REFUSE and not note.strip():
         message = "Write why you refuse, so that the developer knows what to change."
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/note", "message": message}]})
-    seen = sorted(set(acknowledged) & set(to_acknowledge(version)))
+    base, changes = changes_now(version)
+    seen = sorted(set(acknowledged) & {change["id"] for change in to_acknowledge(changes)})
     if decision is Decision.APPROVE:
-        check_acknowledged(version, seen)
+        check_bump(base, version.manifest)
+        check_acknowledged(changes, seen)
     review = Review.objects.create(
         version=version, decision=decision, note=note.strip(), acknowledged=seen, decided_by=by.id
     )

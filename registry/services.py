@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from evidence import services as evidence
 from evidence.kinds import Kind
 from registry.checks import Finding, findings_of
+from registry.gate import base_of, check_bump, check_is_another_version
 from registry.lifecycle import (
     deprecate_tool,
     distrust_version,
@@ -70,7 +71,8 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
     """Register a manifest as a version that waits for its review.
 
     Submitting the same content again gives the same version back; the same version number with other content is refused.
-    The manifest and the package are examined before the transaction begins: that takes as long as they are large.
+    The manifest and the package are examined, and compared with the version before, ahead of the transaction: that takes as
+    long as they are large. What is approved meanwhile is seen at the review.
     """
     findings, build = examine(document)
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -83,7 +85,14 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
             details={"findings": [finding.to_json() for finding in findings]},
             remedy=first.fix,
         )
-    return _register(document, findings, build, by=by)
+    manifest = Manifest(document)
+    tool = Tool.objects.filter(tenant_id=by.tenant_id, name=manifest.id).first()
+    base, changes = None, list[dict[str, Any]]()
+    if tool is not None and not tool.versions.filter(version=manifest.version).exists():
+        check_is_another_version(tool, manifest.version)
+        base = base_of(tool, manifest.version)
+        changes = [change.to_json() for change in check_bump(base, document)]
+    return _register(document, findings, build, base, changes, by=by)
 
 
 def _words(words: list[str]) -> str:
@@ -98,13 +107,21 @@ def listed_fields(manifest: Manifest) -> dict[str, str]:
         "safety_class": manifest.safety_class,
         "display_name": manifest.display_name,
         "tags": _words(manifest.tags),
-        "domains": _words(sorted(name for name, value in manifest.capabilities.items() if value)),
+        "domains": _words(sorted(manifest.domains)),
         "search": " ".join([manifest.id, manifest.display_name, manifest.description, *manifest.tags]).lower(),
     }
 
 
 @transaction.atomic
-def _register(document: Any, findings: list[Finding], build: str, *, by: Principal) -> ToolVersion:
+def _register(
+    document: Any,
+    findings: list[Finding],
+    build: str,
+    base: ToolVersion | None,
+    changes: list[dict[str, Any]],
+    *,
+    by: Principal,
+) -> ToolVersion:
     manifest = Manifest(document)
     tool, _ = Tool.objects.get_or_create(tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id})
     same = {"manifest_digest": digest(document), "build_digest": build}
@@ -115,6 +132,8 @@ def _register(document: Any, findings: list[Finding], build: str, *, by: Princip
                 version=manifest.version,
                 manifest=document,
                 warnings=[finding.to_json() for finding in findings],
+                base=base,
+                changes=changes,
                 submitted_by=by.id,
                 **listed_fields(manifest),
                 **same,
@@ -138,6 +157,12 @@ def _register(document: Any, findings: list[Finding], build: str, *, by: Princip
         subject=tool.urn,
         actor=by,
         tool=tool.name,
-        data={"version": version.version, "id": version.wire_id, **same},
+        data={
+            "version": version.version,
+            "id": version.wire_id,
+            "base": base.version if base else "",
+            "changes": len(changes),
+            **same,
+        },
     )
     return version

@@ -1,12 +1,12 @@
-"""Console addresses of tools and reviews."""
+"""Console addresses of tools, reviews, installations and secrets."""
 
 from django.urls import path
 
-from registry import views
+from registry import installation_views, review_views, secret_views, version_views, views
 
 urlpatterns = [
     path("tools", views.tools, name="tools"),
-    path("tools/submit", views.submit, name="tool_submit"),
+    path("tools/submit", review_views.submit, name="tool_submit"),
     path("tools/<str:name>", views.tool, name="tool"),
     path("tools/<str:name>/versions", views.tool_versions, name="tool_versions"),
     path("tools/<str:name>/manifest", views.tool_manifest, name="tool_manifest"),
@@ -14,7 +14,22 @@ urlpatterns = [
     path("tools/<str:name>/enable", views.enable, name="tool_enable"),
     path("tools/<str:name>/pause", views.pause, name="tool_pause"),
     path("tools/<str:name>/deprecate", views.deprecate, name="tool_deprecate"),
-    path("reviews", views.reviews, name="reviews"),
-    path("reviews/<tvn:version_id>", views.review, name="review"),
-    path("reviews/<tvn:version_id>/decision", views.review_decide, name="review_decide"),
+    path("tools/<str:name>/share", views.share, name="tool_share"),
+    path("versions/<tvn:version_id>", version_views.version, name="version"),
+    path("versions/<tvn:version_id>/stage", version_views.version_stage, name="version_stage"),
+    path("versions/<tvn:version_id>/yank", version_views.version_yank, name="version_yank"),
+    path("versions/<tvn:version_id>/trust", version_views.version_trust, name="version_trust"),
+    path("reviews", review_views.review_queue, name="reviews"),
+    path("reviews/<tvn:version_id>", review_views.review, name="review"),
+    path("reviews/<tvn:version_id>/decision", review_views.review_decide, name="review_decide"),
+    path("installations", installation_views.installation_list, name="installations"),
+    path("installations/shared", installation_views.shared, name="shared_tools"),
+    path("installations/shared/<str:publisher>/<str:name>", installation_views.install, name="install"),
+    path("installations/<str:name>", installation_views.installation, name="installation"),
+    path(
+        "installations/<str:name>/settings", installation_views.installation_configure, name="installation_configure"
+    ),
+    path("installations/<str:name>/<str:what>", installation_views.installation_change, name="installation_change"),
+    path("secrets", secret_views.secret_list, name="secrets"),
+    path("secrets/<str:name>/remove", secret_views.secret_remove, name="secret_remove"),
 ]

@@ -35,12 +35,15 @@ NAV = [
         [
             ("invocations", gettext_lazy("Invocations"), "list-tree", "invocations", "invocations.view"),
             ("consents", gettext_lazy("Consents"), "user-check", "consents", "consents.view"),
+            ("halts", gettext_lazy("Kill switches"), "hand", "halts", "halts.throw"),
         ],
     ),
     (
         gettext_lazy("Tools"),
         [
             ("tools", gettext_lazy("Catalogue"), "package", "tools", "tools.view"),
+            ("installations", gettext_lazy("Installed tools"), "box", "installations", "tools.view"),
+            ("secrets", gettext_lazy("Secrets"), "lock", "secrets", "secrets.manage"),
             ("reviews", gettext_lazy("Review queue"), "git-compare", "reviews", "tools.review"),
             ("submit", gettext_lazy("Submit a version"), "file-json-2", "tool_submit", "tools.submit"),
             ("api", gettext_lazy("API reference"), "terminal", "api_reference", "tools.view"),

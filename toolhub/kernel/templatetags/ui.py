@@ -16,7 +16,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from toolhub.kernel import changes, drawing, wording
+from toolhub.kernel import drawing, wording
 from toolhub.kernel.diffing import visible as draw_invisible
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from django.forms import BaseForm, BoundField
     from django.template.context import Context
 
-    from toolhub.kernel.changes import Change
     from toolhub.kernel.diffing import Diff
     from toolhub.kernel.waterfall import Waterfall
 
@@ -194,9 +193,15 @@ def diff(result: Diff, raw_url: str = "") -> dict[str, Any]:
 
 
 @register.simple_tag
-def changes_between(old: Any, new: Any) -> list[Change]:
-    """What changes from one manifest to another, riskiest first: ``{% changes_between a b as changes %}``."""
-    return changes.changes_between(old, new)
+def value(found: Any) -> SafeString:
+    """One value of a manifest as text, with its invisible characters drawn."""
+    return draw_invisible(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
+
+
+@register.simple_tag
+def bump_word(bump: str) -> str:
+    """What a change asks of the version number."""
+    return str(wording.BUMP[bump])
 
 
 @register.filter

@@ -1,0 +1,146 @@
+"""How do people see one version of a tool, and stage, yank or trust it in the console?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils.translation import gettext, ngettext
+from django.views.decorators.http import require_GET, require_POST
+
+from evidence.models import Fact
+from registry import services
+from registry.forms import EnableForm, StageForm, StateForm, YankForm
+from registry.lifecycle import check_can_trust
+from registry.models import Installation, InstallationState, ToolState, ToolVersion
+from registry.resolution import is_usable
+from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.forms import add_problem
+from toolhub.kernel.problems import Problem
+from toolhub.kernel.tenancy import hub_wide
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.forms import Form
+    from django.http import HttpResponse
+
+
+def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
+    rows = ToolVersion.objects.select_related("tool__current", "base")
+    return rows.get(pk=version_id, tool__tenant_id=request.principal.tenant_id)
+
+
+@hub_wide()
+def installed_in(version: ToolVersion) -> list[Installation]:
+    """Who gets it now. A publisher sees the names of tenants that have installed what it shares."""
+    rows = Installation.objects.filter(version=version).exclude(state=InstallationState.REMOVED)
+    return list(rows.select_related("tenant").order_by("tenant__slug")[:100])
+
+
+def _why_not_trusted(version: ToolVersion) -> str:
+    try:
+        check_can_trust(version)
+    except Problem as problem:
+        return problem.detail
+    return ""
+
+
+def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    by = request.principal
+    usable = is_usable(version)
+    facts = Fact.objects.visible_to(by).filter(subject=version.tool.urn).order_by("-pk")[:200]
+    context = {
+        "section": "tools",
+        "tool": version.tool,
+        "version": version,
+        "manifest": version.view,
+        "is_current": version.tool.current_id == version.pk,
+        "usable": usable,
+        "installed": installed_in(version),
+        "facts": [fact for fact in facts if version.wire_id.encode() in bytes(fact.leaf)][:30],
+        "may_review": by.may("tools.review"),
+        "may_operate": by.may("tools.operate"),
+        "may_enable": by.may("tools.operate") and usable and version.tool.current_id != version.pk,
+        "may_stage": by.may("tools.operate") and usable and version.tool.state == ToolState.ENABLED,
+        "may_yank": by.may("tools.operate") and version.yanked_at is None,
+        "may_trust": by.may("tools.trust"),
+        "may_halt": by.may("halts.throw"),
+        "why_not_trusted": _why_not_trusted(version),
+        "enable_form": EnableForm(),
+        "stage_form": StageForm(),
+        "yank_form": YankForm(version=version.version),
+        "trust_form": StateForm(),
+    }
+    return render_page(request, "registry/version_detail.html", context | extra, status=status)
+
+
+@require_GET
+@needs("tools.view")
+def version(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """Context: version, tool, manifest, is_current, usable, installed (Installations that get it), facts, may_enable,
+    may_stage, may_yank, may_trust, may_halt, may_review, why_not_trusted (sentence or ""), and a form for each change.
+    """
+    return _page(request, _version(request, version_id), {})
+
+
+def _change(request: ConsoleRequest, version: ToolVersion, form: Form, key: str, do: Any) -> HttpResponse:
+    """Run one change and say what it did; a form that is not right comes back with what was typed."""
+    if form.is_valid():
+        try:
+            told: str = do(form.cleaned_data)
+        except Problem as problem:
+            if not problem.details.get("findings"):
+                raise
+            add_problem(form, problem)
+        else:
+            messages.success(request, told)
+            return redirect("version", version.pk)
+    return _page(request, version, {key: form}, status=422)
+
+
+@require_POST
+@needs("tools.operate")
+def version_stage(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """POST tenants (short names) and reason."""
+
+    def do(data: dict[str, Any]) -> str:
+        moved = services.stage_version(
+            version_id=version_id, tenants=data["tenants"], reason=data["reason"], by=request.principal
+        )
+        n = len(moved)
+        return ngettext("%(n)d installation gets it now.", "%(n)d installations get it now.", n) % {"n": n}
+
+    return _change(request, _version(request, version_id), StageForm(request.POST), "stage_form", do)
+
+
+@require_POST
+@needs("tools.operate")
+def version_yank(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """POST reason and confirm (the version, typed)."""
+    found = _version(request, version_id)
+
+    def do(data: dict[str, Any]) -> str:
+        moved, stuck = services.yank_version(version_id=version_id, reason=data["reason"], by=request.principal)
+        return gettext("Yanked. %(moved)d installations got another version; %(stuck)d have none and are refused.") % {
+            "moved": len(moved),
+            "stuck": len(stuck),
+        }
+
+    return _change(request, found, YankForm(request.POST, version=found.version), "yank_form", do)
+
+
+@require_POST
+@needs("tools.trust")
+def version_trust(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """POST reason; with `stop`, take the mark back."""
+
+    def do(data: dict[str, Any]) -> str:
+        if request.POST.get("stop"):
+            services.distrust_version(version_id=version_id, reason=data["reason"], by=request.principal)
+            return gettext("It is not trusted any more.")
+        services.trust_version(version_id=version_id, reason=data["reason"], by=request.principal)
+        return gettext("It is trusted now.")
+
+    return _change(request, _version(request, version_id), StateForm(request.POST), "trust_form", do)
