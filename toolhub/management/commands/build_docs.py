@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from toolhub.management.reference import catalogues, configuration, interface, manifest
+from toolhub.management.reference import catalogues, changes, configuration, interface, manifest
 from unitools.manifest import SCHEMA_PATH
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ROOT: Path = settings.BASE_DIR
 REFERENCE = ROOT / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": interface.api,
+    "changes.md": changes.changes,
     "commands.md": catalogues.commands,
     "evidence-kinds.md": catalogues.evidence_kinds,
     "manifest.md": manifest.manifest,
