@@ -23,7 +23,6 @@ from toolhub.kernel.canonical import encoded
 from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 from unitools import expressions
-from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,28 +58,32 @@ def refused(pointer: str, message: str) -> SchemaInvalid:
 # What a grant may say.
 
 
-@lru_cache(maxsize=2)
-def _validator(of: str) -> jsonschema_rs.Validator:
-    schema = SCOPES_SCHEMA if of == "scopes" else manifest_schema()["properties"]["capabilities"]
-    return jsonschema_rs.Draft202012Validator(schema)
+@lru_cache(maxsize=1)
+def _scopes_validator() -> jsonschema_rs.Validator:
+    return jsonschema_rs.Draft202012Validator(SCOPES_SCHEMA)
 
 
-def _check_form(of: str, what: str, value: Any, limit: int) -> None:
-    error = next(_validator(of).iter_errors(value), None)
-    if error is not None:
-        place = "".join(f"/{part}" for part in error.instance_path)
-        raise refused(f"/{of}", f"These {what} cannot be read: {error.message[:300]} (at {place or '/'})")
+def _check_size(of: str, what: str, value: Any, limit: int) -> None:
     if len(encoded(value)[1]) > limit:
         raise refused(f"/{of}", f"These {what} have more than {limit:,} bytes as JSON.")
 
 
+def _check_scopes(scopes: Any) -> None:
+    error = next(_scopes_validator().iter_errors(scopes), None)
+    if error is not None:
+        place = "".join(f"/{part}" for part in error.instance_path)
+        raise refused("/scopes", f"These scopes cannot be read: {error.message[:300]} (at {place or '/'})")
+    _check_size("scopes", "scopes", scopes, MAX_SCOPES_BYTES)
+
+
 def check_bounds(capabilities: Any) -> None:
-    """Bounds have the form that capabilities have in a manifest, and fit into the fact that says that they were given."""
-    _check_form("capabilities", "capability bounds", capabilities, MAX_BOUNDS_BYTES)
+    """Bounds have the form that capabilities have in a manifest, or name secrets and ceilings as well, and fit into the fact that
+    says that they were given."""
     try:
         Capabilities.from_json(capabilities)
     except ValueError as wrong:
         raise refused("/capabilities", f"These capability bounds cannot be read: {wrong}") from wrong
+    _check_size("capabilities", "capability bounds", capabilities, MAX_BOUNDS_BYTES)
 
 
 def check_terms(*, tools: str, capabilities: Any, scopes: Any, conditions: Any) -> None:
@@ -92,7 +95,7 @@ def check_terms(*, tools: str, capabilities: Any, scopes: Any, conditions: Any) 
     if capabilities is not None:
         check_bounds(capabilities)
     if scopes is not None:
-        _check_form("scopes", "scopes", scopes, MAX_SCOPES_BYTES)
+        _check_scopes(scopes)
     findings = findings_of_conditions(conditions)
     if findings:
         findings = [{**each, "pointer": f"/conditions{each['pointer']}"} for each in findings]

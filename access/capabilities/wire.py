@@ -41,6 +41,7 @@ _PARTS = frozenset({*DOMAINS, "tmp", "limits"})
 _SECRET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:-]{0,119}")
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 MAX_RULES = 1000
+MAX_CEILING = 2**53 - 1  # what JSON numbers hold exactly
 
 
 @dataclass(slots=True)
@@ -119,8 +120,8 @@ def _range(value: Any) -> tuple[RangeNode, Reach]:
 
 
 def _count(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name} is not a whole number of at least 0.")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_CEILING:
+        raise ValueError(f"{name} is not a whole number from 0 to {MAX_CEILING:,}.")
     return value
 
 

@@ -156,6 +156,7 @@ def test_an_ipv4_address_is_the_same_however_it_is_written() -> None:
         ({"secrets": ["a b"]}, "secret"),
         ({"tmp": -1}, "tmp"),
         ({"tmp": "1"}, "tmp"),
+        ({"tmp": 2**60}, "tmp"),
         ({"limits": {"timeout_s": 1}}, "limits"),
         ({"limits": {"timeout_ms": 1.5}}, "timeout_ms"),
         ({"network": []}, "no capability"),
