@@ -1,0 +1,58 @@
+"""Which tools does an expression name?
+
+``commerce.* & ~tag:beta | effect:Read`` as a value: hashable, printable, parseable, JSON-able. Atoms are ``*``, an exact id
+``a.b.c``, a prefix ``a.*`` or ``a.b.*``, ``tag:x``, ``effect:Read``, ``safety:Low`` and ``domain:net``; ``~`` binds tighter
+than ``&``, and ``&`` tighter than ``|``. Equal sets of words have equal forms: parts are flat, sorted and there once, so
+``parse(str(e)) == e`` for everything that the operators build within the bounds.
+"""
+
+from unitools.expressions.reading import MAX_LENGTH, MAX_NESTING, ExpressionError, from_json, parse, parsed
+from unitools.expressions.values import (
+    DOMAINS,
+    EFFECTS,
+    SAFETY_CLASSES,
+    And,
+    Domain,
+    Effect,
+    Everything,
+    Exact,
+    Expression,
+    Not,
+    Or,
+    Prefix,
+    Safety,
+    Subject,
+    Tag,
+    all_of,
+    any_of,
+    specificity,
+    subject_of,
+)
+
+__all__ = [
+    "DOMAINS",
+    "EFFECTS",
+    "MAX_LENGTH",
+    "MAX_NESTING",
+    "SAFETY_CLASSES",
+    "And",
+    "Domain",
+    "Effect",
+    "Everything",
+    "Exact",
+    "Expression",
+    "ExpressionError",
+    "Not",
+    "Or",
+    "Prefix",
+    "Safety",
+    "Subject",
+    "Tag",
+    "all_of",
+    "any_of",
+    "from_json",
+    "parse",
+    "parsed",
+    "specificity",
+    "subject_of",
+]
