@@ -13,6 +13,7 @@ from django.db import transaction
 
 from access.budgets.lines import NOUNS, Line, label_of, line_of, window_number
 from access.models import Agent, Budget, BudgetScope, BudgetWindow, Dimension, Grant, Tenant
+from access.problems import SelfApproval
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import Principal
@@ -84,6 +85,7 @@ def set_budget(
         raise _finding("/scope", "That limit comes from the tool's manifest. Set a budget of the tool.")
     check_limit(dimension, amount, window_s)
     check_names_its_scope(scope, agent=agent, tool=tool, grant=grant)
+    check_is_not_ones_own(agent, grant, by=by)
     if len(tool) > MAX_TOOL:
         raise _finding("/tool", "No tool has so long a name.")
     what = {"scope": scope, "agent": agent, "tool": tool, "grant": grant, "dimension": dimension, "window_s": window_s}
@@ -120,7 +122,15 @@ def _record(budget: Budget, *, by: Principal, reason: str, kind: Kind = Kind.BUD
     )
 
 
-def check_can_change(budget: Budget) -> None:
+def check_is_not_ones_own(agent: Agent | None, grant: Grant | None, *, by: Principal) -> None:
+    """An agent sets no budget that is for itself."""
+    mine = by.agent_id is not None and by.agent_id in (agent and agent.pk, grant and grant.agent_id)
+    if mine:
+        raise SelfApproval("An agent cannot change its own budget.", remedy="Ask an operator to change it.")
+
+
+def check_can_change(budget: Budget, *, by: Principal) -> None:
+    check_is_not_ones_own(budget.agent, budget.grant, by=by)
     if budget.ended_at:
         raise Conflict("This budget has ended.", remedy="Set a new one.")
     if budget.scope == BudgetScope.MANIFEST:
@@ -130,8 +140,8 @@ def check_can_change(budget: Budget) -> None:
         )
 
 
-def check_can_raise(budget: Budget) -> None:
-    check_can_change(budget)
+def check_can_raise(budget: Budget, *, by: Principal) -> None:
+    check_can_change(budget, by=by)
     if budget.dimension in (Dimension.CONCURRENCY, Dimension.RATE):
         raise Conflict(
             f"A limit on {NOUNS[Dimension(budget.dimension)]} has no window that could be raised once.",
@@ -143,7 +153,7 @@ def check_can_raise(budget: Budget) -> None:
 def raise_budget_once(*, budget_id: UUID, by_amount: int, reason: str, by: Principal) -> BudgetWindow:
     """Allow more in the window that runs now, and in no other."""
     budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
-    check_can_raise(budget)
+    check_can_raise(budget, by=by)
     if not reason.strip():
         raise _finding("/reason", "Say why more is needed now; the reason is kept as evidence.")
     if not 1 <= by_amount <= MAX_AMOUNT:
@@ -163,7 +173,7 @@ def raise_budget_once(*, budget_id: UUID, by_amount: int, reason: str, by: Princ
 def end_budget(*, budget_id: UUID, reason: str, by: Principal) -> Budget:
     """Limit nothing by it any more. What was used stays on record; calls that hold some of it settle it all the same."""
     budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
-    check_can_change(budget)
+    check_can_change(budget, by=by)
     if not reason.strip():
         raise _finding("/reason", "Say why the budget ends; the reason is kept as evidence.")
     _end(budget, reason=reason.strip(), by=by)
