@@ -71,6 +71,13 @@ def test_what_is_mended_is_not_found_again(name: str) -> None:
     assert [each for each in found if each.rule == rule or each.severity == "error"] == []
 
 
+@pytest.mark.req("SPEC-5")
+@pytest.mark.parametrize("what", ["price", "stock", "route"])
+def test_what_is_quoted_is_never_without_a_time(what: str) -> None:
+    assert [each.rule for each in findings_of(manifest(quotes=[what]))] == ["ttl.missing"]
+    assert findings_of(manifest(quotes=[what], ttl_seconds=60)) == []
+
+
 def test_a_rule_says_what_it_asks_for_and_how_to_mend_it() -> None:
     for rule in RULES.values():
         assert rule.asks.endswith("."), rule.id
@@ -224,6 +231,7 @@ def test_a_view_fills_in_the_defaults_of_the_schema() -> None:
     assert Manifest(manifest(version="12.3.4")).major == 12
 
 
+@pytest.mark.req("TOOLS-2", "TOOLS-3", "TOOLS-4", "TOOLS-5", "TOOLS-6")
 def test_a_view_says_what_the_document_says() -> None:
     view = Manifest(
         manifest(
