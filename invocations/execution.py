@@ -229,11 +229,12 @@ def execute(invocation: Invocation) -> Ending:
             steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
         span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
     outcome, leak = withhold_leaks(outcome, call.secrets)
-    if leak is not None:
-        return Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
-    ending = ending_of(invocation.version, outcome, steps)
+    if leak is not None:
+        ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
+    else:
+        ending = ending_of(invocation.version, outcome, steps)
     if not invocation.obligations:
         return ending
     validator = compiled_version(invocation.version.pk).output_validator
