@@ -14,6 +14,8 @@ from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import problem_of_row
 from invocations.models import Invocation, State
+from registry.compiled import compiled_version
+from registry.deprecation import deprecation_warnings, retirement_of
 from toolhub.kernel.envelopes import Evidence, ResponseEnvelope, Source
 from toolhub.kernel.ids import encode
 from toolhub.kernel.telemetry import trace_id_of
@@ -83,11 +85,11 @@ def sources_of(invocation: Invocation) -> tuple[Source, ...]:
 
 def warnings_of(invocation: Invocation, said: list[str]) -> tuple[str, ...]:
     """What the tool said, and what the hub adds."""
-    warnings = list(said)
-    tool = invocation.version.tool if invocation.version else None
-    if tool is not None and tool.state == "deprecated":
-        warnings.append(f"{tool.name} is deprecated and answers until {tool.sunset_on}. {tool.state_reason}")
-    return tuple(warnings)
+    version = invocation.version
+    if version is None:
+        return tuple(said)
+    manifest = compiled_version(version.pk).manifest
+    return (*said, *deprecation_warnings(retirement_of(version.tool), manifest))
 
 
 def answer_of(

@@ -19,6 +19,7 @@ from invocations.holding import cancel_call
 from invocations.models import Invocation, State
 from invocations.problems import IdempotencyInProgress
 from invocations.serializers import EnvelopeSerializer, InvokeSerializer
+from registry.deprecation import deprecation_headers, deprecation_warnings, retirement_in, retirement_of
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
@@ -66,6 +67,9 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
         response = JsonResponse(envelope.to_json(), status=200 if invocation.is_final else 202)
         if not invocation.is_final:
             response.headers["Retry-After"] = retry_after(invocation)
+    if invocation.version is not None:
+        for name, text in deprecation_headers(retirement_of(invocation.version.tool)).items():
+            response.headers[name] = text
     response.headers["Location"] = location
     response.headers["Cache-Control"] = (
         "no-store" if envelope.ttl_seconds is None else f"private, max-age={envelope.ttl_seconds}"
@@ -112,7 +116,10 @@ class ToolPreflightView(APIView):
             "consent": encode("cns", preflight.consent.id) if preflight.consent else None,
             "obligations": preflight.obligations,
         }
-        return JsonResponse(ResponseEnvelope(data=data).to_json())
+        retirement = retirement_in(preflight.standing)
+        manifest = preflight.version.manifest if preflight.version else None
+        envelope = ResponseEnvelope(data=data, warnings=tuple(deprecation_warnings(retirement, manifest)))
+        return JsonResponse(envelope.to_json(), headers=deprecation_headers(retirement))
 
 
 class ToolInvokeView(APIView):

@@ -12,12 +12,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from registry import discovery, selectors, services
-from registry.models import InstallationState, ToolState
+from registry.deprecation import deprecation_headers, deprecation_warnings, retirement_of
+from registry.lifecycle_api import VersionChangeSerializer
+from registry.models import InstallationState, ToolState, VersionState
 from toolhub.kernel.api import caller
 from toolhub.kernel.console import public
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import SchemaInvalid
+from toolhub.kernel.serializers import enveloped
 from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
@@ -88,6 +91,21 @@ def registered_json(tool: Tool) -> dict[str, Any]:
     return {"id": tool.name, "urn": tool.urn, "state": tool.state, "version": None}
 
 
+class SubmittedSerializer(serializers.Serializer[Any]):
+    """A version that waits for its review, with what it changes and what was noticed about it."""
+
+    id = serializers.CharField()
+    tool = serializers.CharField()
+    version = serializers.CharField()
+    review_state = serializers.ChoiceField(VersionState.choices)
+    manifest_digest = serializers.CharField()
+    build_digest = serializers.CharField()
+    compared_with = serializers.CharField(allow_null=True)
+    changes = VersionChangeSerializer(many=True)
+    findings = serializers.ListField(child=serializers.DictField())
+
+
+SUBMITTED = enveloped("SubmittedVersionEnvelope", SubmittedSerializer())
 VIEWS = ("full", "llm")
 
 
@@ -132,9 +150,7 @@ class ToolListView(APIView):
             tools = [tool_json(row, manifests.get(row.version_id) if row.version_id else None) for row in page.rows]
         return Response(ResponseEnvelope(data={"tools": tools, "next": page.next or None}, warnings=warnings).to_json())
 
-    @extend_schema(
-        operation_id="submit_tool_version", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT}
-    )
+    @extend_schema(operation_id="submit_tool_version", request=OpenApiTypes.OBJECT, responses={201: SUBMITTED})
     def post(self, request: Request) -> Response:
         version = services.submit_version(document=request.data, by=caller(request))
         data = {
@@ -144,6 +160,8 @@ class ToolListView(APIView):
             "review_state": version.review_state,
             "manifest_digest": version.manifest_digest,
             "build_digest": version.build_digest,
+            "compared_with": version.base.version if version.base else None,
+            "changes": version.changes,
             "findings": version.warnings,
         }
         return Response(
@@ -162,8 +180,12 @@ class ToolView(APIView):
     def get(self, request: Request, tool_id: str) -> Response:
         row = discovery.get_installed(tool_id, by=caller(request))
         manifests = discovery.manifests_of([row.version_id] if row.version_id else [])
-        data = tool_json(row, manifests.get(row.version_id) if row.version_id else None, whole=True)
-        return Response(ResponseEnvelope(data=data).to_json())
+        manifest = manifests.get(row.version_id) if row.version_id else None
+        retirement = retirement_of(row.tool)
+        envelope = ResponseEnvelope(
+            data=tool_json(row, manifest, whole=True), warnings=tuple(deprecation_warnings(retirement, manifest))
+        )
+        return Response(envelope.to_json(), headers=deprecation_headers(retirement))
 
 
 @public

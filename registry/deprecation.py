@@ -6,8 +6,9 @@ warnings: the tool's own end, and what its manifest says about parts of it.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.utils.http import http_date
@@ -15,62 +16,71 @@ from django.utils.http import http_date
 from registry.models import ToolState
 
 if TYPE_CHECKING:
-    from datetime import date
-
+    from registry.models import Tool
+    from registry.standing import Standing
     from unitools.manifest import Manifest
 
-    class Deprecable(Protocol):
-        """A tool, or what was read of one."""
 
-        @property
-        def name(self) -> str: ...
-        @property
-        def state(self) -> str: ...
-        @property
-        def state_reason(self) -> str: ...
-        @property
-        def state_changed_at(self) -> datetime: ...
-        @property
-        def sunset_on(self) -> date | None: ...
-        @property
-        def successor(self) -> str: ...
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """A deprecated tool: why and since when, until when it answers, and what takes its place."""
+
+    tool: str
+    reason: str
+    since: datetime
+    sunset_on: date | None
+    successor: str
+
+    @property
+    def sunset_at(self) -> datetime | None:
+        """It answers until the end of that day."""
+        return datetime.combine(self.sunset_on, time(23, 59, 59), tzinfo=UTC) if self.sunset_on else None
+
+    def headers(self) -> dict[str, str]:
+        base = settings.TOOLHUB_PUBLIC_URL
+        links = [f'<{base}/tools/{self.tool}>; rel="deprecation"; type="text/html"']
+        if self.successor:
+            links.append(f'<{base}/api/v1/tools/{self.successor}>; rel="successor-version"')
+        headers = {"Deprecation": f"@{int(self.since.timestamp())}", "Link": ", ".join(links)}
+        return headers | ({"Sunset": http_date(self.sunset_at.timestamp())} if self.sunset_at else {})
+
+    def sentence(self) -> str:
+        until = f" and answers until {self.sunset_on}" if self.sunset_on else ""
+        instead = f" Use {self.successor} instead." if self.successor else ""
+        return f"{self.tool} is deprecated{until}. {self.reason}{instead}".strip()
 
 
-def sunset_at(sunset_on: date) -> datetime:
-    """It answers until the end of that day."""
-    return datetime.combine(sunset_on, time(23, 59, 59), tzinfo=UTC)
-
-
-def deprecation_headers(tool: Deprecable) -> dict[str, str]:
-    """For every answer that is about this tool; empty unless it is deprecated."""
+def retirement_of(tool: Tool) -> Retirement | None:
+    """None unless the tool is deprecated."""
     if tool.state != ToolState.DEPRECATED:
-        return {}
-    base = settings.TOOLHUB_PUBLIC_URL
-    links = [f'<{base}/tools/{tool.name}>; rel="deprecation"; type="text/html"']
-    if tool.successor:
-        links.append(f'<{base}/api/v1/tools/{tool.successor}>; rel="successor-version"')
-    headers = {"Deprecation": f"@{int(tool.state_changed_at.timestamp())}", "Link": ", ".join(links)}
-    if tool.sunset_on is not None:
-        headers["Sunset"] = http_date(sunset_at(tool.sunset_on).timestamp())
-    return headers
+        return None
+    return Retirement(tool.name, tool.state_reason, tool.state_changed_at, tool.sunset_on, tool.successor)
 
 
-def deprecation_warnings(tool: Deprecable, manifest: Manifest | None) -> list[str]:
-    """What to do, in sentences."""
-    said = []
-    if tool.state == ToolState.DEPRECATED:
-        until = f" and answers until {tool.sunset_on}" if tool.sunset_on else ""
-        instead = f" Use {tool.successor} instead." if tool.successor else ""
-        said.append(f"{tool.name} is deprecated{until}. {tool.state_reason}{instead}".strip())
-    return said + (advice_of(manifest) if manifest is not None else [])
+def retirement_in(standing: Standing) -> Retirement | None:
+    """The same, of the tool that a call is about."""
+    installed = standing.installed
+    if installed is None or installed.tool_state != ToolState.DEPRECATED:
+        return None
+    return Retirement(
+        standing.tool, installed.tool_reason, installed.tool_changed_at, installed.sunset_on, installed.successor
+    )
+
+
+def deprecation_headers(retirement: Retirement | None) -> dict[str, str]:
+    return retirement.headers() if retirement else {}
+
+
+def deprecation_warnings(retirement: Retirement | None, manifest: Manifest | None) -> list[str]:
+    """What to do, in sentences: the tool's end, then the manifest's own ``deprecations``."""
+    return [*([retirement.sentence()] if retirement else []), *(advice_of(manifest) if manifest else [])]
 
 
 def advice_of(manifest: Manifest) -> list[str]:
-    """The manifest's own ``deprecations``."""
     said = []
-    for each in manifest.document.get("deprecations", []):
-        what = each["pointer"] or "The whole tool"
+    for each in manifest.deprecations:
         until = f" It goes away on {each['sunset']}." if each.get("sunset") else ""
         instead = f" Use {each['successor']} instead." if each.get("successor") else ""
+        what = each["pointer"] or "The whole tool"
         said.append(f"{what} is deprecated since {each['since']}: {each['advice']}{until}{instead}")
     return said

@@ -72,10 +72,13 @@ class SetupSerializer(StrictSerializer):
     pin = serializers.CharField(max_length=setup.MAX_PIN, required=False, allow_blank=True)
     config = serializers.DictField(required=False)
     hosts = serializers.ListField(
-        child=serializers.CharField(max_length=255), required=False, allow_null=True, max_length=setup.MAX_LISTED
+        child=serializers.CharField(max_length=setup.MAX_ENTRY),
+        required=False,
+        allow_null=True,
+        max_length=setup.MAX_LISTED,
     )
     paths = serializers.ListField(
-        child=serializers.CharField(max_length=setup.MAX_PATH),
+        child=serializers.CharField(max_length=setup.MAX_ENTRY),
         required=False,
         allow_null=True,
         max_length=setup.MAX_LISTED,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from access.capabilities import bound_of_allow_lists
 from registry.checks import compile_schema
 from registry.problems import NotConfigured
 from toolhub.kernel.canonical import digest, encoded
 from unitools import semver
-from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from unitools.manifest import Manifest
 
 MAX_CONFIG_BYTES = 65_536
 MAX_LISTED = 50
-MAX_PATH = 400
+MAX_ENTRY = 400
 MAX_PIN = 120
 SECRET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,79}")
 Finding = dict[str, str]
@@ -76,32 +76,30 @@ def check_config(config: Any, manifest: Manifest) -> Iterator[Finding]:
         yield _finding(f"/config{pointer}", error.message[:300])
 
 
+def _check_listed(entries: Any, name: str, what: str, bound: Callable[[list[Any]], object]) -> Iterator[Finding]:
+    """None lets the manifest decide; an empty list allows nothing. Each entry is read as preflight will read it."""
+    if entries is None:
+        return
+    if not isinstance(entries, list) or len(entries) > MAX_LISTED:
+        yield _finding(f"/{name}", f"It is a list of at most {MAX_LISTED} {what}.")
+        return
+    for place, entry in enumerate(entries):
+        try:
+            if not isinstance(entry, str) or len(entry) > MAX_ENTRY:
+                raise ValueError(f"An entry is a text of at most {MAX_ENTRY} characters.")
+            bound([entry])
+        except ValueError as error:
+            yield _finding(f"/{name}/{place}", str(error))
+
+
 def check_hosts(hosts: Any) -> Iterator[Finding]:
-    """None lets the manifest decide; an empty list allows no host."""
-    if hosts is None:
-        return
-    if not isinstance(hosts, list) or len(hosts) > MAX_LISTED:
-        yield _finding("/hosts", f"Hosts are a list of at most {MAX_LISTED} patterns.")
-        return
-    net = manifest_schema()["properties"]["capabilities"]["properties"]["net"]
-    pattern = re.compile(net["items"]["properties"]["host"]["pattern"].removesuffix("$"))
-    for place, host in enumerate(hosts):
-        if not isinstance(host, str) or not pattern.fullmatch(host):
-            yield _finding(f"/hosts/{place}", "Name a host (api.example.com) or a family of hosts (*.example.com).")
+    yield from _check_listed(
+        hosts, "hosts", "hosts, address ranges and patterns", lambda each: bound_of_allow_lists(each, None)
+    )
 
 
 def check_paths(paths: Any) -> Iterator[Finding]:
-    """None lets the manifest decide; an empty list allows no file."""
-    if paths is None:
-        return
-    if not isinstance(paths, list) or len(paths) > MAX_LISTED:
-        yield _finding("/paths", f"Paths are a list of at most {MAX_LISTED} file trees.")
-        return
-    for place, path in enumerate(paths):
-        if not isinstance(path, str) or not path.startswith("/") or len(path) > MAX_PATH or "\0" in path:
-            yield _finding(f"/paths/{place}", f"Name a file tree by its absolute path, at most {MAX_PATH} characters.")
-        elif {"", ".", ".."} & set(path.rstrip("/").split("/")[1:]):
-            yield _finding(f"/paths/{place}", "Write the path without empty parts and without . and ..")
+    yield from _check_listed(paths, "paths", "file trees", lambda each: bound_of_allow_lists(None, each))
 
 
 def check_secrets(mapping: Any, manifest: Manifest, *, present: Collection[str]) -> Iterator[Finding]:
