@@ -12,6 +12,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import django
 
@@ -38,15 +39,19 @@ from registry.models import Installation, Secret  # noqa: E402
 from registry.standing import load_standing  # noqa: E402
 from toolhub import demo  # noqa: E402
 from toolhub.kernel.envelopes import RequestEnvelope  # noqa: E402
-from toolhub.kernel.principal import Principal  # noqa: E402
 from unitools.expressions import subject_of  # noqa: E402
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from toolhub.kernel.principal import Principal
 
 TOOL = "commerce.pricing.get_realtime_quote"
 WARM_UP = 30
 
 
 @lru_cache(maxsize=8)
-def _policy(pk: str) -> CompiledPolicy:
+def _policy(pk: UUID) -> CompiledPolicy:
     version = PolicyVersion.objects.get(pk=pk)
     return compile_policy(version.document, version.label, version.digest)
 
@@ -54,6 +59,7 @@ def _policy(pk: str) -> CompiledPolicy:
 def naive(call: Call, by: Principal) -> None:
     """The plain way. What never changes is compiled once here too; the rest is asked one noun at a time."""
     now = datetime.now(UTC)
+    assert by.key_id is not None
     key = ApiKey.objects.select_related("agent").get(pk=by.key_id)
     assert key.revoked_at is None and key.expires_at > now and key.agent.disabled_at is None
     row = Installation.objects.select_related("tool", "version").get(tenant_id=by.tenant_id, name=call.tool)

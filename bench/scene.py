@@ -39,14 +39,14 @@ def rules(layer: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"id": "all", "effect": "permit", "when": {}}]
     if layer == "hub":
         found.append({"id": "box", "effect": "ceiling", "when": {}, "capabilities": {"tmp": 33_554_432}})
-    kinds = [
-        lambda n: {"effect": "forbid", "when": {"tool": {"matches": f"other.family{n}.*"}}},
-        lambda n: {"effect": "consent", "when": {"tags": {"contains": f"tag-{n}"}}, "consent": {"mode": "once"}},
-        lambda n: {"effect": "ceiling", "when": {"hour": {"at_least": 0}}, "limits": {"timeout_ms": 20_000 + n}},
-        lambda n: {"effect": "price", "when": {"bytes_in": {"at_most": 1000 * (n + 1)}}, "amount_micros": n},
-        lambda n: {"effect": "forbid", "when": {"side_effect": {"equals": "Process"}, "weekday": {"at_least": 6}}},
+    other: list[dict[str, Any]] = [
+        {"effect": "forbid", "when": {"tool": {"matches": "other.family.*"}}},
+        {"effect": "consent", "when": {"tags": {"contains": "dangerous"}}, "consent": {"mode": "once"}},
+        {"effect": "ceiling", "when": {"hour": {"at_least": 0}}, "limits": {"timeout_ms": 20_000}},
+        {"effect": "price", "when": {"bytes_in": {"at_most": 100_000}}, "amount_micros": 5},
+        {"effect": "forbid", "when": {"side_effect": {"equals": "Process"}, "weekday": {"at_least": 6}}},
     ]
-    found += [{"id": f"rule-{n}"} | kinds[n % len(kinds)](n) for n in range(RULES - len(found))]
+    found += [{"id": f"rule-{n}"} | other[n % len(other)] for n in range(RULES - len(found))]
     return found
 
 

@@ -65,6 +65,10 @@ class Tool(models.Model):
                 condition=Q(state="registered") | Q(current__isnull=False), name="tool_in_use_has_a_current_version"
             ),
         ]
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="tool_newest"),
+            models.Index(fields=["-id"], name="tool_shared_newest", condition=Q(shared=True)),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -216,6 +220,7 @@ class Installation(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="installation_name_once_in_a_tenant")]
+        indexes = [models.Index(fields=["tenant", "-id"], name="installation_newest")]  # pages, however large the hub is
 
     def __str__(self) -> str:
         return f"{self.name} in {self.tenant_id}"
