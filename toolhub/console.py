@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
+from access.budgets.selectors import nearly_used_up
 from access.models import Agent, Consent, ConsentState, Grant, Membership
 from access.roles import Role
 from invocations.models import Invocation, State
@@ -55,6 +56,7 @@ NAV = [
         [
             ("explain", gettext_lazy("Explain a call"), "search", "explain", "grants.view"),
             ("grants", gettext_lazy("Grants"), "handshake", "grants", "grants.view"),
+            ("budgets", gettext_lazy("Budgets"), "timer", "budgets", "budgets.view"),
             ("agents", gettext_lazy("Agents & keys"), "bot", "agents", "agents.view"),
             ("people", gettext_lazy("People"), "users", "people", "members.view"),
             ("issuers", gettext_lazy("Identity providers"), "fingerprint", "issuers", "issuers.manage"),
@@ -147,7 +149,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).count(),
         "tools": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).count(),
     }
-    counts = waiting(request)
+    counts = waiting(request) | {"budgets": nearly_used_up(by, timezone.now()) if by.may("budgets.view") else 0}
     candidates = [
         (
             "consents",
@@ -157,6 +159,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "user-check",
         ),
         ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
+        ("budgets", "budgets.view", gettext("Budgets nearly used up"), reverse("budgets") + "?state=nearly", "timer"),
     ]
     todo = [
         {"label": label, "url": url, "count": counts[key], "icon": icon}

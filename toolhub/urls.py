@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from access import agents_api, grants_api, halts_api, oauth
 from access import api as access_api
+from access.budgets import api as budgets_api
 from access.converters import UserIdConverter
 from invocations import api as invocations_api
 from invocations import explain_api
@@ -83,6 +84,10 @@ api = [
     path("grants/<grt:grant_id>/revoke", grants_api.GrantRevokeView.as_view(), name="api_grant_revoke"),
     path("grants/requests", grants_api.GrantRequestListView.as_view(), name="api_grant_requests"),
     path("grants/requests/<grq:request_id>", grants_api.GrantRequestView.as_view(), name="api_grant_request"),
+    path("budgets", budgets_api.BudgetListView.as_view(), name="api_budgets"),
+    path("budgets/<bud:budget_id>", budgets_api.BudgetView.as_view(), name="api_budget"),
+    path("budgets/<bud:budget_id>/raise", budgets_api.BudgetRaiseView.as_view(), name="api_budget_raise"),
+    path("budgets/<bud:budget_id>/end", budgets_api.BudgetEndView.as_view(), name="api_budget_end"),
     path("agents", agents_api.AgentListView.as_view(), name="api_agents"),
     path("agents/<agt:agent_id>", agents_api.AgentView.as_view(), name="api_agent"),
     path("agents/<agt:agent_id>/disable", agents_api.AgentDisableView.as_view(), name="api_agent_disable"),
@@ -101,6 +106,7 @@ api = [
 
 urlpatterns = [
     path("", include("access.urls")),
+    path("", include("access.budgets.urls")),
     path("", include("registry.urls")),
     path("", include("invocations.urls")),
     path("", include("evidence.urls")),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
+MILLIONTHS = 1_000_000  # of the currency: what money is counted in
 SOON_S = 1  # what running calls hold comes back when they end, which nobody can foretell
 NOUNS = {
     Dimension.CALLS: "calls",

@@ -7,11 +7,12 @@ nobody gets what was used back by setting it anew.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from access.budgets.lines import NOUNS, Line, label_of, line_of, window_number
+from access.budgets.lines import MILLIONTHS, NOUNS, Line, label_of, line_of, window_number
 from access.models import Agent, Budget, BudgetScope, BudgetWindow, Dimension, Grant, Tenant
 from access.problems import SelfApproval
 from evidence import services as evidence
@@ -34,6 +35,12 @@ NO_LIMIT = "The manifest no longer limits how many calls of the tool may run at 
 
 def _finding(pointer: str, message: str) -> SchemaInvalid:
     return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
+
+
+def in_currency(amount: int) -> Decimal:
+    """An amount of money as people write it: 12.5, not 12500000 and not 12.500000."""
+    plain = (Decimal(amount) / MILLIONTHS).normalize()
+    return plain.quantize(Decimal(1)) if plain == plain.to_integral_value() else plain
 
 
 def check_limit(dimension: str, amount: int, window_s: int) -> None:
@@ -92,12 +99,23 @@ def set_budget(
     return _set(what, amount=amount, reason=reason.strip(), by=by)
 
 
+@transaction.atomic
+def change_budget(*, budget_id: UUID, amount: int, reason: str, by: Principal) -> Budget:
+    """Another amount from the next call on; what was used stays used."""
+    budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
+    check_can_change(budget, by=by)
+    check_limit(budget.dimension, amount, budget.window_s)
+    return _change(budget, amount=amount, reason=reason.strip(), by=by)
+
+
 def _set(what: dict[str, Any], *, amount: int, reason: str, by: Principal) -> Budget:
     budget = Budget.objects.filter(tenant_id=by.tenant_id, ended_at=None, **what).order_by("id").first()
-    before = budget.amount if budget else None
-    if budget is None:
-        budget = Budget(tenant_id=by.tenant_id, **what)
-    elif budget.amount == amount and budget.reason == reason:
+    return _change(budget or Budget(tenant_id=by.tenant_id, **what), amount=amount, reason=reason, by=by)
+
+
+def _change(budget: Budget, *, amount: int, reason: str, by: Principal) -> Budget:
+    before = None if budget._state.adding else budget.amount
+    if before == amount and budget.reason == reason:
         return budget
     budget.amount, budget.reason, budget.set_by, budget.set_at = amount, reason, by.id, datetime.now(UTC)
     budget.save()

@@ -6,6 +6,7 @@ rows that only conditional updates change; a :class:`Reservation` is what one ca
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -106,6 +107,10 @@ class BudgetWindow(models.Model):
                 condition=Q(used__gte=0, reserved__gte=0, raised__gte=0), name="budget_window_never_below_zero"
             ),
         ]
+
+    @property
+    def began_at(self) -> datetime:
+        return datetime.fromtimestamp(self.number * self.budget.window_s, UTC)
 
     def __str__(self) -> str:
         return f"{self.used} used and {self.reserved} reserved in window {self.number}"

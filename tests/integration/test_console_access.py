@@ -12,6 +12,8 @@ from django.urls import reverse
 from joserfc.jwk import ECKey
 
 from access import channels, consents, issuers
+from access.budgets.services import set_budget
+from access.grant_requests import request_grant
 from access.models import Consent, Delivery, Grant
 from access.roles import ROLE_PERMISSIONS, Role
 from evidence.models import Fact
@@ -62,6 +64,7 @@ def things(
     consent = consents.request_consent(
         tool="sample.tools.write", versions="^1", purpose="to test", validity_s=60, by=caller.by
     )
+    asked = request_grant(agent_id=caller.agent.pk, tools="other.*", purpose="to test", by=caller.by)
     fact = Fact.objects.filter(invocation_id=call.pk).first()
     assert fact is not None
     return Things(
@@ -71,6 +74,8 @@ def things(
             "version_id": waiting.pk,
             "grant_id": given.pk,
             "consent_id": consent.pk,
+            "budget_id": set_budget(scope="tenant", dimension="money", amount=10**9, by=operator.by).pk,
+            "request_id": asked.pk,
             "invocation_id": call.pk,
             "fact_id": fact.pk,
             "reason": "AUTH.FORBIDDEN",
@@ -111,7 +116,12 @@ def ask(client: Client, url: str, **headers: str) -> Any:
 
 
 GOVERNED = [route for route in console_routes() if route.name not in NOT_GOVERNED and route.needs]
-PUBLIC = [route for route in console_routes() if route.name not in NOT_GOVERNED and not route.needs and not route.takes]
+PUBLIC = [
+    route
+    for route in console_routes()
+    if route.name not in NOT_GOVERNED and not route.needs and not route.takes
+    and not route.path.startswith("account/")  # test_signing_in
+]  # fmt: skip
 OBJECTS = [route for route in GOVERNED if route.takes]
 
 
@@ -176,6 +186,9 @@ VALID_FORMS: dict[str, dict[str, str]] = {
     "issuer_subject_remove": {"identity": "01890000-0000-7000-8000-000000000000"},
     "notification_end": {"reason": "because of a test"},
     "delivery_again": {"again": "yes"},
+    "budget_edit": {"amount": "5", "reason": "because of a test"},
+    "budget_raise": {"amount": "5", "reason": "because of a test"},
+    "budget_end": {"reason": "because of a test"},
 }
 
 

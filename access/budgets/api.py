@@ -1,0 +1,223 @@
+"""How are budgets read, set, raised once and ended over REST?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.budgets import services
+from access.budgets.selectors import STATES, Standing, in_state, standings
+from access.models import Budget, BudgetScope, Dimension
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.ids import decode, encode
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.problems import NotFound, SchemaInvalid
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+SETTABLE = [each for each in BudgetScope.values if each != BudgetScope.MANIFEST]
+SCOPE = {"GET": "budgets:read", "POST": "budgets:manage"}
+
+
+class CurrentSerializer(serializers.Serializer[Any]):
+    """The window that runs now."""
+
+    limit = serializers.IntegerField(help_text="With what was added to this window once.")
+    used = serializers.IntegerField(help_text="By calls that have ended.")
+    reserved = serializers.IntegerField(help_text="Held by calls that wait or run.")
+    remaining = serializers.IntegerField()
+    resets_at = serializers.DateTimeField(allow_null=True)
+    forecast = serializers.IntegerField(allow_null=True, help_text="What the window will have used at its end.")
+    full_at = serializers.DateTimeField(allow_null=True, help_text="When nothing is left, if it goes on like this.")
+
+
+class BudgetSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    scope = serializers.ChoiceField(BudgetScope.choices)
+    agent = serializers.CharField(allow_null=True)
+    tool = serializers.CharField(allow_null=True)
+    grant = serializers.CharField(allow_null=True)
+    dimension = serializers.ChoiceField(Dimension.choices)
+    amount = serializers.IntegerField(help_text="Calls, bytes, milliseconds, or millionths of the currency.")
+    window_s = serializers.IntegerField(help_text="0: calls at the same time have no window.")
+    reason = serializers.CharField(allow_blank=True)
+    state = serializers.ChoiceField(["in_force", "ended"])
+    set_by = serializers.CharField()
+    set_at = serializers.DateTimeField()
+    current = CurrentSerializer(allow_null=True, help_text="Null for rates, which no window counts, and when it ended.")
+
+
+class SetSerializer(StrictSerializer):
+    scope = serializers.ChoiceField(SETTABLE, help_text="For whom it is; name it in the field of the same name.")
+    agent = serializers.CharField(max_length=40, required=False, default="", allow_blank=True, help_text="agt_…")
+    tool = serializers.CharField(
+        max_length=services.MAX_TOOL, required=False, default="", allow_blank=True, help_text="A tool's id."
+    )
+    grant = serializers.CharField(max_length=40, required=False, default="", allow_blank=True, help_text="grt_…")
+    dimension = serializers.ChoiceField(Dimension.choices)
+    amount = serializers.IntegerField(
+        min_value=0,
+        max_value=services.MAX_AMOUNT,
+        help_text="Calls, bytes, milliseconds, or millionths of the currency.",
+    )
+    window_s = serializers.IntegerField(
+        required=False,
+        default=None,
+        allow_null=True,
+        min_value=0,
+        max_value=services.MAX_WINDOW_S,
+        help_text="Seconds; a day unless given, and none for concurrency.",
+    )
+    reason = serializers.CharField(max_length=500, required=False, default="", allow_blank=True)
+
+
+class RaiseSerializer(StrictSerializer):
+    by_amount = serializers.IntegerField(min_value=1, max_value=services.MAX_AMOUNT)
+    reason = serializers.CharField(max_length=500)
+
+
+class EndSerializer(StrictSerializer):
+    reason = serializers.CharField(max_length=500)
+
+
+ONE, MANY = enveloped("BudgetEnvelope", BudgetSerializer()), paged("BudgetPage", "budgets", BudgetSerializer)
+
+
+def budget_json(standing: Standing) -> dict[str, Any]:
+    budget, line, ahead = standing.budget, standing.line, standing.forecast
+    current = None
+    if not (budget.ended_at or line.is_rate):
+        current = {
+            "limit": line.amount,
+            "used": line.used,
+            "reserved": line.reserved,
+            "remaining": line.remaining,
+            "resets_at": line.resets_at.isoformat() if line.resets_at else None,
+            "forecast": ahead.by_end if ahead else None,
+            "full_at": ahead.full_at.isoformat() if ahead and ahead.full_at else None,
+        }
+    return {
+        "id": budget.wire_id,
+        "scope": budget.scope,
+        "agent": encode("agt", budget.agent_id) if budget.agent_id else None,
+        "tool": budget.tool or None,
+        "grant": encode("grt", budget.grant_id) if budget.grant_id else None,
+        "dimension": budget.dimension,
+        "amount": budget.amount,
+        "window_s": budget.window_s,
+        "reason": budget.reason,
+        "state": "ended" if budget.ended_at else "in_force",
+        "set_by": budget.set_by,
+        "set_at": budget.set_at.isoformat(),
+        "current": current,
+    }
+
+
+def _answer(budget: Budget, *, status: int = 200) -> Response:
+    [standing] = standings([budget], datetime.now(UTC))
+    return Response(ResponseEnvelope(data=budget_json(standing)).to_json(), status=status)
+
+
+def _id(prefix: str, text: str, what: str) -> UUID | None:
+    try:
+        return decode(prefix, text) if text else None
+    except ValueError as error:
+        raise NotFound(f"There is no {what} with this id.") from error
+
+
+def _chosen(request: Request, name: str, allowed: list[str]) -> str:
+    found = request.query_params.get(name, "")
+    if found and found not in allowed:
+        raise SchemaInvalid(
+            f"There is no {name} {found[:40]} to filter by.",
+            details={"findings": [{"pointer": f"/{name}", "message": f"One of {', '.join(allowed)}."}]},
+        )
+    return found
+
+
+class BudgetListView(APIView):
+    """The tenant's budgets with what is used of them; setting one."""
+
+    required_scope = SCOPE
+
+    @extend_schema(
+        operation_id="list_budgets",
+        parameters=[
+            OpenApiParameter("state", str, enum=STATES, description="Without: all that are in force."),
+            OpenApiParameter("scope", str, enum=BudgetScope.values),
+            OpenApiParameter("dimension", str, enum=Dimension.values),
+            OpenApiParameter("after", str, description="The cursor `next` of the page before."),
+        ],
+        responses={200: MANY},
+    )
+    def get(self, request: Request) -> Response:
+        now = datetime.now(UTC)
+        rows = in_state(Budget.objects.visible_to(caller(request)), _chosen(request, "state", list(STATES)), now)
+        for name, allowed in (("scope", BudgetScope.values), ("dimension", Dimension.values)):
+            if chosen := _chosen(request, name, list(allowed)):
+                rows = rows.filter(**{name: chosen})
+        page = page_of(rows.select_related("agent"), prefix="bud", after=request.query_params.get("after", ""))
+        data = {"budgets": [budget_json(each) for each in standings(page.rows, now)], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+    @extend_schema(
+        operation_id="set_budget",
+        description="Setting what is set already changes its amount; what was used stays used.",
+        request=SetSerializer,
+        responses={201: ONE},
+    )
+    def post(self, request: Request) -> Response:
+        payload = SetSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        data = dict(payload.validated_data)
+        agent_id = _id("agt", data.pop("agent"), "agent")
+        grant_id = _id("grt", data.pop("grant"), "grant")
+        if data["window_s"] is None:
+            data["window_s"] = 0 if data["dimension"] == Dimension.CONCURRENCY else services.DAY_S
+        budget = services.set_budget(agent_id=agent_id, grant_id=grant_id, by=caller(request), **data)
+        return _answer(budget, status=201)
+
+
+class BudgetView(APIView):
+    """One budget, with what is used of it."""
+
+    required_scope = "budgets:read"
+
+    @extend_schema(operation_id="read_budget", responses={200: ONE})
+    def get(self, request: Request, budget_id: UUID) -> Response:
+        return _answer(Budget.objects.visible_to(caller(request)).select_related("agent").get(pk=budget_id))
+
+
+class BudgetRaiseView(APIView):
+    """Allow more in the window that runs now, and in no other."""
+
+    required_scope = "budgets:manage"
+
+    @extend_schema(operation_id="raise_budget_once", request=RaiseSerializer, responses={200: ONE})
+    def post(self, request: Request, budget_id: UUID) -> Response:
+        payload = RaiseSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        window = services.raise_budget_once(budget_id=budget_id, by=caller(request), **payload.validated_data)
+        return _answer(window.budget)
+
+
+class BudgetEndView(APIView):
+    """Limit nothing by it any more."""
+
+    required_scope = "budgets:manage"
+
+    @extend_schema(operation_id="end_budget", request=EndSerializer, responses={200: ONE})
+    def post(self, request: Request, budget_id: UUID) -> Response:
+        payload = EndSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        return _answer(services.end_budget(budget_id=budget_id, by=caller(request), **payload.validated_data))

@@ -1,0 +1,132 @@
+"""What do people fill in about budgets? Money is typed in the currency and kept in its millionths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext, gettext_lazy
+
+from access.budgets.lines import MILLIONTHS
+from access.budgets.services import DAY_S, MAX_AMOUNT, MAX_TOOL
+from access.models import Agent, BudgetScope, Dimension, Grant
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from toolhub.kernel.principal import Principal
+
+SCOPE_WORDS = {
+    BudgetScope.TENANT: gettext_lazy("The whole tenant"),
+    BudgetScope.AGENT: gettext_lazy("One agent"),
+    BudgetScope.TOOL: gettext_lazy("One tool"),
+    BudgetScope.GRANT: gettext_lazy("One grant"),
+}
+DIMENSION_WORDS = {
+    Dimension.CALLS: gettext_lazy("Calls"),
+    Dimension.BYTES_IN: gettext_lazy("Bytes of arguments"),
+    Dimension.BYTES_OUT: gettext_lazy("Bytes of results"),
+    Dimension.CPU_MS: gettext_lazy("CPU time, in milliseconds"),
+    Dimension.MONEY: gettext_lazy("Money, by the prices of the policy"),
+    Dimension.CONCURRENCY: gettext_lazy("Calls at the same time"),
+    Dimension.RATE: gettext_lazy("Rate: calls, evenly spread"),
+}
+WINDOWS = [
+    (60, gettext_lazy("Minute")),
+    (3600, gettext_lazy("Hour")),
+    (DAY_S, gettext_lazy("Day")),
+    (7 * DAY_S, gettext_lazy("Week")),
+    (30 * DAY_S, gettext_lazy("30 days")),
+]
+
+
+class AmountField(forms.DecimalField):
+    """Whole numbers; with decimals for money, which :func:`whole` turns into millionths."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=0, max_digits=16, decimal_places=6, **kwargs)
+
+
+def whole(typed: Decimal, dimension: str) -> int:
+    """What is kept. ``ValueError`` for a part of a call, a byte or a millisecond."""
+    amount = typed * MILLIONTHS if dimension == Dimension.MONEY else typed
+    if amount != amount.to_integral_value():
+        raise ValueError(gettext("Only money has decimals."))
+    if amount > MAX_AMOUNT:
+        raise ValueError(gettext("That is more than can be counted."))
+    return int(amount)
+
+
+class BudgetForm(forms.Form):
+    scope = forms.ChoiceField(choices=list(SCOPE_WORDS.items()), label=gettext_lazy("For"))
+    agent = forms.ModelChoiceField(
+        Agent.objects.none(), required=False, label=gettext_lazy("Agent"), help_text=gettext_lazy("For one agent.")
+    )
+    tool = forms.CharField(
+        max_length=MAX_TOOL,
+        required=False,
+        label=gettext_lazy("Tool"),
+        help_text=gettext_lazy("For one tool: its id, whoever calls it."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    grant = forms.ModelChoiceField(
+        Grant.objects.none(), required=False, label=gettext_lazy("Grant"), help_text=gettext_lazy("For one grant.")
+    )
+    dimension = forms.ChoiceField(choices=list(DIMENSION_WORDS.items()), label=gettext_lazy("Of what"))
+    amount = AmountField(label=gettext_lazy("At most"))
+    window_s = forms.TypedChoiceField(
+        choices=WINDOWS,
+        coerce=int,
+        initial=DAY_S,
+        label=gettext_lazy("In each"),
+        help_text=gettext_lazy("Windows begin at midnight UTC and its whole parts. Calls at the same time have none."),
+    )
+    reason = forms.CharField(
+        required=False,
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Kept as evidence."),
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+
+    def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        agents: Any = self.fields["agent"]
+        grants: Any = self.fields["grant"]
+        agents.queryset = Agent.objects.filter(tenant_id=by.tenant_id).order_by("name")
+        grants.queryset = Grant.objects.visible_to(by).filter(revoked_at=None).select_related("agent").order_by("-pk")
+        grants.label_from_instance = lambda grant: f"{grant.wire_id}: {grant.tools}"
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if "amount" in data and data.get("dimension"):
+            try:
+                data["amount"] = whole(data["amount"], data["dimension"])
+            except ValueError as error:
+                self.add_error("amount", str(error))
+        if data.get("dimension") == Dimension.CONCURRENCY:
+            data["window_s"] = 0
+        return data
+
+
+class AmountForm(forms.Form):
+    """How much, and why. ``dimension`` is that of the budget."""
+
+    amount = AmountField(label=gettext_lazy("Amount"))
+    reason = forms.CharField(
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Kept as evidence."),
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+
+    def __init__(self, *args: Any, dimension: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.dimension = dimension
+        self.fields["amount"].help_text = DIMENSION_WORDS[Dimension(dimension)]
+
+    def clean_amount(self) -> int:
+        try:
+            return whole(self.cleaned_data["amount"], self.dimension)
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error

@@ -1,0 +1,120 @@
+"""How do amounts and budgets look in the console?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django import template
+from django.utils.formats import number_format
+from django.utils.html import format_html
+from django.utils.translation import gettext, gettext_lazy
+
+from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
+from access.budgets.services import in_currency
+from access.models import BudgetScope, Dimension
+from toolhub.kernel import wording
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+    from django.utils.safestring import SafeString
+
+    from access.budgets.selectors import Standing
+
+register = template.Library()
+BAR_WIDTH, BAR_HEIGHT = 160, 10
+STATE_WORDS: dict[str, str | _StrPromise] = {
+    "": gettext_lazy("In force"),
+    "over": gettext_lazy("Used up"),
+    "nearly": gettext_lazy("Nearly used up"),
+    "ended": gettext_lazy("Ended"),
+}
+NOUNS: dict[str, str | _StrPromise] = {
+    Dimension.CALLS: gettext_lazy("calls"),
+    Dimension.RATE: gettext_lazy("calls, evenly"),
+    Dimension.CONCURRENCY: gettext_lazy("at the same time"),
+    Dimension.BYTES_IN: gettext_lazy("in"),
+    Dimension.BYTES_OUT: gettext_lazy("out"),
+    Dimension.CPU_MS: gettext_lazy("CPU"),
+    Dimension.MONEY: gettext_lazy("money"),
+}
+
+
+@register.simple_tag
+def quantity(amount: int, dimension: str) -> str:
+    """An amount in the unit that people read."""
+    match dimension:
+        case Dimension.BYTES_IN | Dimension.BYTES_OUT:
+            return wording.size(amount)
+        case Dimension.CPU_MS:
+            return wording.dur(amount)
+        case Dimension.MONEY:
+            found = in_currency(amount)
+            places = max(2, -int(found.as_tuple().exponent))
+            return str(number_format(found, decimal_pos=places))
+        case _:
+            return wording.number(amount)
+
+
+@register.simple_tag
+def dimension_noun(dimension: str) -> str:
+    """What stands behind the amount."""
+    return str(NOUNS[dimension])
+
+
+@register.simple_tag
+def dimension_word(dimension: str) -> str:
+    return str(DIMENSION_WORDS[Dimension(dimension)])
+
+
+@register.simple_tag
+def scope_word(scope: str) -> str:
+    if scope == BudgetScope.MANIFEST:
+        return gettext("By the tool’s manifest")
+    return str(SCOPE_WORDS[BudgetScope(scope)])
+
+
+@register.simple_tag
+def budget_state(state: str) -> str:
+    """The word for a filter."""
+    return str(STATE_WORDS[state])
+
+
+@register.simple_tag
+def budget_bar(row: Standing) -> SafeString:
+    """What is used, what is held by calls that run, and what is left. Geometry in attributes: the CSP forbids styles."""
+    line = row.line
+    whole = max(line.amount, row.taken, 1)
+    used = round(line.used / whole * BAR_WIDTH, 1)
+    held = round(line.reserved / whole * BAR_WIDTH, 1)
+    label = gettext("%(used)s of %(limit)s used, %(held)s held") % {
+        "used": quantity(line.used, line.dimension),
+        "limit": quantity(line.amount, line.dimension),
+        "held": quantity(line.reserved, line.dimension),
+    }
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        '<rect width="{0}" height="{1}" rx="3" fill="currentColor" fill-opacity="0.12"/>'
+        '<rect class="{3}" width="{4}" height="{1}" rx="3"/>'
+        '<rect class="{3}" x="{4}" width="{5}" height="{1}" rx="3" fill-opacity="0.45"/></svg>',
+        BAR_WIDTH,
+        BAR_HEIGHT,
+        label,
+        {"over": "a", "nearly": "c"}.get(row.level, "n"),
+        used,
+        held,
+    )
+
+
+@register.simple_tag
+def refused_by(row: Standing) -> str:
+    """Which calls a budget without anything left refuses: the sentence for people."""
+    label = row.line.label
+    match row.budget.scope:
+        case BudgetScope.TENANT:
+            return gettext("Every call of the tenant is refused.")
+        case BudgetScope.AGENT:
+            return gettext("Every call of %(agent)s is refused.") % {"agent": label}
+        case BudgetScope.GRANT:
+            return gettext("Calls under the grant %(grant)s are refused.") % {"grant": label}
+        case _:
+            return gettext("Every call of %(tool)s is refused.") % {"tool": label}
