@@ -84,9 +84,10 @@ def _check_listed(entries: Any, name: str, what: str, bound: Callable[[list[Any]
         yield _finding(f"/{name}", f"It is a list of at most {MAX_LISTED} {what}.")
         return
     for place, entry in enumerate(entries):
+        if not isinstance(entry, str) or len(entry) > MAX_ENTRY:
+            yield _finding(f"/{name}/{place}", f"An entry is a text of at most {MAX_ENTRY} characters.")
+            continue
         try:
-            if not isinstance(entry, str) or len(entry) > MAX_ENTRY:
-                raise ValueError(f"An entry is a text of at most {MAX_ENTRY} characters.")
             bound([entry])
         except ValueError as error:
             yield _finding(f"/{name}/{place}", str(error))
