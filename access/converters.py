@@ -1,9 +1,11 @@
-"""How does a person stand in an address? As ``usr_7``, as everywhere else on the wire."""
+"""How do people, and links that are sent to them, stand in an address?"""
 
 from __future__ import annotations
 
 
 class UserIdConverter:
+    """``usr_7``, as everywhere else on the wire."""
+
     regex = r"usr_[0-9]{1,18}"
 
     def to_python(self, value: str) -> int:
@@ -11,3 +13,15 @@ class UserIdConverter:
 
     def to_url(self, value: int) -> str:
         return f"usr_{value}"
+
+
+class Base36Converter:
+    """The first half of a link for a new password, which ends before the first hyphen."""
+
+    regex = r"[0-9A-Za-z]+"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -24,10 +24,9 @@ from access import members
 from access.models import Membership, Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
+from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Conflict, SchemaInvalid
-
-if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+from toolhub.kernel.tenancy import hub_wide
 
 log = logging.getLogger("toolhub.invitations")
 NAME = re.compile(r"[\w.@+-]{1,150}")
@@ -64,15 +63,15 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
     """A person with these roles in the tenant. The link is empty for somebody who signs in here already, and if it was mailed."""
     by.check("members.manage")
     tenant, username = Tenant.objects.get(pk=by.tenant_id), username.strip()
+    email = email.strip().lower()  # as it is looked up when somebody signs in with it
     user = get_user_model().objects.filter(username=username).first()
     if user is not None and Membership.objects.filter(tenant=tenant, user=user).exists():
         raise Conflict("This person belongs to the tenant already.", remedy="Change their roles on their own page.")
     if user is None:
         _check_new(username, email)
         first, _, last = name.strip().partition(" ")
-        user = get_user_model()(username=username, email=email, first_name=first, last_name=last)
-        user.set_unusable_password()
-        user.save()
+        # Without a password, which is one that nothing matches.
+        user = get_user_model().objects.create_user(username, email, first_name=first, last_name=last)
     members.set_roles(tenant=tenant, user=user, roles=roles, by=by)
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data={"roles": sorted(roles)})
     return user, _send_or_show(user) if may_be_linked(user) else ""
@@ -128,3 +127,8 @@ def accept_invitation(*, user: Any, password: str) -> None:
         raise Conflict("This link was used already.")
     fresh.set_password(password)
     fresh.save(update_fields=["password"])
+    username = fresh.get_username()
+    with hub_wide():  # nobody is signed in yet
+        for tenant_id in set(Membership.objects.filter(user=fresh).values_list("tenant_id", flat=True)):
+            by = Principal(kind=ActorKind.USER, id=members.wire_id_of(fresh), name=username, tenant_id=tenant_id)
+            evidence.record(kind=Kind.PERSON_INVITED, subject=by.id, actor=by, data={"accepted": True})

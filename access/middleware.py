@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
 from guardian.shortcuts import get_perms
 
 from access.models import Tenant
 from access.roles import HUB_OWNERS, HUB_PERMISSIONS
+from access.signing_in import must_set_up_second_factor
 from toolhub.kernel.handlers import API_PREFIX
 from toolhub.kernel.ids import decode
 from toolhub.kernel.principal import ActorKind, Principal
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
 SESSION_TENANT = "tenant"
+ALWAYS_OPEN = ("/account/", "/sign-", "/theme", "/language", "/tenant")  # also for whom a second factor is missing
 
 
 def user_wire_id(user: Any) -> str:
@@ -59,6 +64,10 @@ def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callab
                 act_for(tenant.pk)
                 request.principal = principal_of_user(request.user, tenant)  # type: ignore[attr-defined]
             request.tenant, request.tenants = tenant, tenants  # type: ignore[attr-defined]
+            governed = not request.path.startswith(ALWAYS_OPEN)
+            if tenant is not None and governed and must_set_up_second_factor(request.user, tenant):
+                to = reverse("mfa_index")
+                return HttpResponseClientRedirect(to) if getattr(request, "htmx", False) else HttpResponseRedirect(to)
         return get_response(request)
 
     return middleware

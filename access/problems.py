@@ -117,13 +117,6 @@ class LastOwner(Problem):
     retryable = Retryable.AFTER_ACTION
 
 
-class SignInTooOld(Problem):
-    """This needs a fresh sign-in."""
-
-    reason, code, status = "AUTH.SIGN_IN_TOO_OLD", PlatformCode.UNAUTHORIZED, 403
-    retryable = Retryable.AFTER_ACTION
-
-
 class IssuerUnavailable(Problem):
     """The identity provider that vouches for this token does not answer, so the token cannot be checked now."""
 

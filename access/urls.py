@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from access import agent_views, halt_views, people_views, provider_views, views
+from access import account_views, agent_views, grant_views, halt_views, people_views, provider_views, views
 
 urlpatterns = [
-    path("sign-in", views.sign_in, name="sign_in"),
+    *account_views.urlpatterns,
     path("sign-out", views.sign_out, name="sign_out"),
+    path("account/sign-out", views.sign_out, name="account_logout"),
     path("tenant", views.switch_tenant, name="switch_tenant"),
     path("agents", agent_views.agents, name="agents"),
     path("agents/new", agent_views.agent_new, name="agent_new"),
@@ -36,13 +37,17 @@ urlpatterns = [
     path("notifications/<ntf:notification_id>", provider_views.notification, name="notification"),
     path("notifications/<ntf:notification_id>/end", provider_views.notification_end, name="notification_end"),
     path("deliveries/<dlv:delivery_id>/again", provider_views.delivery_again, name="delivery_again"),
-    path("grants", views.grants, name="grants"),
-    path("grants/new", views.grant_new, name="grant_new"),
-    path("grants/<grt:grant_id>", views.grant, name="grant"),
-    path("grants/<grt:grant_id>/revoke", views.grant_revoke, name="grant_revoke"),
-    path("consents", views.consents, name="consents"),
-    path("consents/<cns:consent_id>", views.consent, name="consent"),
-    path("consents/<cns:consent_id>/decision", views.consent_decide, name="consent_decide"),
+    path("grants", grant_views.grant_list, name="grants"),
+    path("grants/new", grant_views.grant_new, name="grant_new"),
+    path("grants/revoke", grant_views.grants_revoke, name="grants_revoke"),
+    path("grants/requests", grant_views.grant_request_list, name="grant_requests"),
+    path("grants/requests/new", grant_views.grant_request_new, name="grant_request_new"),
+    path("grants/requests/<grq:request_id>", grant_views.grant_request, name="grant_request"),
+    path("grants/requests/<grq:request_id>/approve", grant_views.grant_request_approve, name="grant_request_approve"),
+    path("grants/requests/<grq:request_id>/decline", grant_views.grant_request_decline, name="grant_request_decline"),
+    path("grants/<grt:grant_id>", grant_views.grant, name="grant"),
+    path("grants/<grt:grant_id>/extend", grant_views.grant_extend, name="grant_extend"),
+    path("grants/<grt:grant_id>/revoke", grant_views.grant_revoke, name="grant_revoke"),
     path("halts", halt_views.halt_list, name="halts"),
     path("halts/throw", halt_views.halt_throw, name="halts_throw"),
     path("halts/<hlt:halt_id>/lift", halt_views.halt_lift, name="halts_lift"),

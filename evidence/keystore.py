@@ -36,6 +36,9 @@ class KeyStore(Protocol):
     def fingerprint(self, value: bytes, *, context: bytes) -> str:
         """A keyed hash: equal values of one context match, and nobody without the key can guess what they were."""
 
+    def first(self) -> str:
+        """The name of the key that no rotation takes away."""
+
     def derive(self, purpose: bytes, key_id: str = "") -> tuple[str, bytes]:
         """``(key_id, key)``: a key for another purpose, made from the current master key or from the one that is named."""
 
@@ -73,9 +76,12 @@ class InMemoryKeyStore:
 
     def fingerprint(self, value: bytes, *, context: bytes) -> str:
         # Always the first key: a fingerprint must stay comparable after a rotation.
-        first = self.keys[min(self.keys)]
+        first = self.keys[self.first()]
         key = hmac.digest(first, b"fingerprint\0" + context, hashlib.sha256)
         return "hmac-sha256:" + hmac.new(key, value, hashlib.sha256).hexdigest()
+
+    def first(self) -> str:
+        return min(self.keys)
 
     def derive(self, purpose: bytes, key_id: str = "") -> tuple[str, bytes]:
         if not key_id:

@@ -111,7 +111,7 @@ def make_owner() -> Owner:
         )
     given = wanted_password()
     password = given or secrets.token_urlsafe(18)
-    user = get_user_model()(username=username, email=settings.TOOLHUB_OWNER_EMAIL)
+    user = get_user_model()(username=username, email=settings.TOOLHUB_OWNER_EMAIL.lower())
     try:
         validate_password(password, user)
     except ValidationError as error:

@@ -114,6 +114,12 @@ INSTALLED_APPS = [
     "template_partials",
     "csp",
     "guardian",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
     "rest_framework",
     "drf_spectacular",
     "toolhub.kernel",
@@ -141,6 +147,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "access.middleware.principal",
     "toolhub.kernel.middleware.Problems",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 
 ROOT_URLCONF = "toolhub.urls"
@@ -196,7 +203,7 @@ else:
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTHENTICATION_BACKENDS = [
-    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
     "guardian.backends.ObjectPermissionBackend",
 ]
 ANONYMOUS_USER_NAME = None  # guardian: nobody is a person here without signing in
@@ -204,6 +211,48 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+# Signing in (access/signing_in.py). Codes and passkeys are set up by each person on their own page.
+ACCOUNT_ADAPTER = "access.signing_in.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"  # people are invited; there is nobody to verify
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[toolhub] "
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60  # for what `recently_authenticated` guards
+ACCOUNT_RATE_LIMITS = {"login": "60/m/ip", "login_failed": "20/m/ip,5/300s/key"}
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False  # other sessions end all the same: their hash does not fit any more
+ACCOUNT_LOGOUT_REDIRECT_URL = "sign_in"
+MFA_ADAPTER = "access.signing_in.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "toolhub"
+MFA_TOTP_TOLERANCE = 1
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not TOOLHUB_PUBLIC_URL.startswith("https://")  # browsers do so for localhost only
+TOOLHUB_REQUIRE_MFA = [role for role in env("TOOLHUB_REQUIRE_MFA").replace(" ", "").split(",") if role]
+SOCIALACCOUNT_ADAPTER = "access.signing_in.SocialAdapter"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True  # an address that the provider has verified is who the person is
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+TOOLHUB_OIDC_ISSUER = env("TOOLHUB_OIDC_ISSUER")
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
+if TOOLHUB_OIDC_ISSUER:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": env("TOOLHUB_OIDC_NAME", "Single sign-on"),
+                "client_id": env("TOOLHUB_OIDC_CLIENT_ID"),
+                "secret": env("TOOLHUB_OIDC_CLIENT_SECRET"),
+                "settings": {"server_url": TOOLHUB_OIDC_ISSUER},
+            }
+        ],
+    }
+CACHES = {
+    "default": {"BACKEND": "toolhub.kernel.cache.ForgivingRedisCache", "LOCATION": TOOLHUB_REDIS_URL}
+    if TOOLHUB_REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

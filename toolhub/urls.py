@@ -8,7 +8,8 @@ from drf_spectacular.views import SpectacularAPIView
 from access import agents_api, grants_api, halts_api, oauth
 from access import api as access_api
 from access.budgets import api as budgets_api
-from access.converters import UserIdConverter
+from access.converters import Base36Converter, UserIdConverter
+from access.policies import api as policies_api
 from invocations import api as invocations_api
 from invocations import explain_api
 from registry import api as registry_api
@@ -19,10 +20,12 @@ from toolhub.kernel.ids import converters
 for _name, _converter in converters().items():
     register_converter(_converter, _name)
 register_converter(UserIdConverter, "usr")
+register_converter(Base36Converter, "base36")
 
 handler400 = "toolhub.kernel.handlers.bad_request"
 handler403 = "toolhub.kernel.handlers.forbidden"
 handler404 = "toolhub.kernel.handlers.not_found"
+handler429 = "toolhub.kernel.handlers.too_many"
 handler500 = "toolhub.kernel.handlers.server_error"
 
 api = [
@@ -88,6 +91,13 @@ api = [
     path("budgets/<bud:budget_id>", budgets_api.BudgetView.as_view(), name="api_budget"),
     path("budgets/<bud:budget_id>/raise", budgets_api.BudgetRaiseView.as_view(), name="api_budget_raise"),
     path("budgets/<bud:budget_id>/end", budgets_api.BudgetEndView.as_view(), name="api_budget_end"),
+    path("policies", policies_api.PolicyListView.as_view(), name="api_policies"),
+    path("policies/schema", policies_api.PolicySchemaView.as_view(), name="api_policy_schema"),
+    path("policies/check", policies_api.PolicyCheckView.as_view(), name="api_policy_check"),
+    path("policies/<pol:policy_id>", policies_api.PolicyView.as_view(), name="api_policy"),
+    path("policies/<pol:policy_id>/simulate", policies_api.PolicySimulateView.as_view(), name="api_policy_simulate"),
+    path("policies/<pol:policy_id>/analysis", policies_api.PolicyAnalysisView.as_view(), name="api_policy_analysis"),
+    path("policies/<pol:policy_id>/discard", policies_api.PolicyDiscardView.as_view(), name="api_policy_discard"),
     path("agents", agents_api.AgentListView.as_view(), name="api_agents"),
     path("agents/<agt:agent_id>", agents_api.AgentView.as_view(), name="api_agent"),
     path("agents/<agt:agent_id>/disable", agents_api.AgentDisableView.as_view(), name="api_agent_disable"),
@@ -106,6 +116,7 @@ api = [
 
 urlpatterns = [
     path("", include("access.urls")),
+    path("", include("access.policies.urls")),
     path("", include("access.budgets.urls")),
     path("", include("registry.urls")),
     path("", include("invocations.urls")),

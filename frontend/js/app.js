@@ -3,6 +3,7 @@ import htmx from 'htmx.org/dist/htmx.esm.js';
 import './shell.js';
 import './rows.js';
 import './reveal.js';
+import './passkeys.js';
 
 window.htmx = htmx;
 // Tests wait for this, never for an idle network: on a slow machine the network is idle before scripts have run.

@@ -35,6 +35,7 @@ from toolhub.kernel.problems import (
     Problem,
     SchemaInvalid,
     TooLarge,
+    TooManyRequests,
     Unauthenticated,
     UnsupportedMediaType,
 )
@@ -153,6 +154,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return respond(request, problem_of(exception, request))
+
+
+def too_many(request: HttpRequest) -> HttpResponse:
+    return respond(request, TooManyRequests("There were too many attempts. Wait a minute, then try again."))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -7,7 +7,7 @@ reason for callers of the older tool service. The title is the docstring. Packag
 
     Problem
      ├── Unauthenticated, Forbidden, NotFound, Conflict
-     ├── Malformed, TooLarge, SchemaInvalid, MethodNotAllowed, UnsupportedMediaType
+     ├── Malformed, TooLarge, TooManyRequests, SchemaInvalid, MethodNotAllowed, UnsupportedMediaType
      ├── DatabaseUnavailable
      └── Internal
 """
@@ -155,6 +155,13 @@ class TooLarge(Problem):
     """The request is too large."""
 
     reason, code, status = "REQUEST.TOO_LARGE", PlatformCode.INVALID_ARGUMENT, 413
+
+
+class TooManyRequests(Problem):
+    """That was tried too often in too short a time."""
+
+    reason, code, status = "REQUEST.TOO_MANY", PlatformCode.RATE_LIMITED, 429
+    retryable, retry_after_s = Retryable.YES, 60
 
 
 class SchemaInvalid(Problem):

@@ -1,0 +1,134 @@
+"""How does a person prove who they are, and when did they last do it?
+
+Passwords, codes, passkeys and OpenID Connect are django-allauth's; this module is what it asks us, and :func:`is_fresh` what we
+ask it. Nobody signs up by themselves: people are invited (:mod:`access.invitations`), and an identity provider lets in whom we
+know by an address that it has verified.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from urllib.parse import urlencode, urlsplit
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import record_authentication
+from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+from django.contrib.auth.signals import user_logged_in
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect
+
+from access.models import Membership
+from evidence.keystore import NONCE_BYTES, keystore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+
+    from access.models import Tenant
+    from toolhub.kernel.console import ConsoleRequest
+
+P = ParamSpec("P")
+PURPOSE = b"second-factors"
+SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    def add_message(
+        self, request: HttpRequest, level: int, message_template: str | None = None, *args: Any, **more: Any
+    ) -> None:
+        """Not for signing in and out, which people see anyhow."""
+        if message_template not in ("account/messages/logged_in.txt", "account/messages/logged_out.txt"):
+            super().add_message(request, level, message_template, *args, **more)
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+
+class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        return False
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """Secrets of second factors are encrypted with a key made from the first master key, which no rotation takes away."""
+
+    def encrypt(self, text: str) -> str:
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = AESGCM(self._key()).encrypt(nonce, text.encode(), PURPOSE)
+        return base64.b64encode(nonce + sealed).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        raw = base64.b64decode(encrypted_text)
+        return AESGCM(self._key()).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], PURPOSE).decode()
+
+    def _key(self) -> bytes:
+        store = keystore()
+        return store.derive(PURPOSE, store.first())[1]
+
+
+def note_sign_in(*, request: HttpRequest | None = None, user: Any = None, **_: Any) -> None:
+    """Signing in counts as having just proved who one is, in whichever way it was done."""
+    if request is not None and hasattr(request, "session"):
+        record_authentication(request, user, method="sign_in", reauthenticated=True)
+
+
+user_logged_in.connect(note_sign_in, dispatch_uid="note_sign_in")
+
+
+def is_fresh(request: HttpRequest) -> bool:
+    """Whether this person proved who they are within ACCOUNT_REAUTHENTICATION_TIMEOUT.
+
+    Always, for people who have neither a password nor a second factor here: their identity provider answers for them.
+    """
+    return bool(did_recently_reauthenticate(request))
+
+
+def recently_authenticated(
+    view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
+) -> Callable[Concatenate[ConsoleRequest, P], HttpResponse]:
+    """Below ``@needs(…)``: sends people whose sign-in is older to prove again who they are, and then back to the page."""
+
+    @wraps(view)
+    def checked(request: ConsoleRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if is_fresh(request):
+            return view(request, *args, **kwargs)
+        to = f"{reverse('account_reauthenticate')}?{urlencode({'next': _page_of(request)})}"
+        return HttpResponseClientRedirect(to) if getattr(request, "htmx", False) else HttpResponseRedirect(to)
+
+    return checked
+
+
+def _page_of(request: HttpRequest) -> str:
+    """The page that a person was on: the address itself, or for a form that was sent the page that holds it."""
+    if request.method in ("GET", "HEAD"):
+        return request.get_full_path()
+    referer = request.headers.get("HX-Current-URL") or request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(referer, {request.get_host()}, require_https=request.is_secure()):
+        return "/"
+    parts = urlsplit(referer)
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def must_set_up_second_factor(user: Any, tenant: Tenant) -> bool:
+    """Whether one of the person's roles here asks for a second factor (TOOLHUB_REQUIRE_MFA) that they do not have.
+
+    Not for people whose account is at an identity provider only: it asks for what it finds right.
+    """
+    if not settings.TOOLHUB_REQUIRE_MFA:
+        return False
+    roles = Membership.objects.filter(tenant=tenant, user=user, role__in=settings.TOOLHUB_REQUIRE_MFA)
+    if not roles.exists() or Authenticator.objects.filter(user=user, type__in=SECOND_FACTORS).exists():
+        return False
+    return bool(user.has_usable_password() or not SocialAccount.objects.filter(user=user).exists())
