@@ -2,11 +2,17 @@
 
 from django.urls import path
 
-from invocations import explain_views, views
+from invocations import approval_views, explain_views, views
 
 urlpatterns = [
     path("explain", explain_views.explain, name="explain"),
     path("explain/request", explain_views.explain_request, name="explain_request"),
+    path("approvals", approval_views.approvals, name="approvals"),
+    path("consents", approval_views.consent_list, name="consents"),
+    path("consents/revoke", approval_views.consents_revoke, name="consents_revoke"),
+    path("consents/<cns:consent_id>", approval_views.consent, name="consent"),
+    path("consents/<cns:consent_id>/decision", approval_views.consent_decide, name="consent_decide"),
+    path("consents/<cns:consent_id>/try", approval_views.consent_try, name="consent_try"),
     path("invocations", views.invocations, name="invocations"),
     path("invocations/<inv:invocation_id>", views.invocation, name="invocation"),
     path("invocations/<inv:invocation_id>/values", views.values, name="invocation_values"),

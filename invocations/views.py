@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
 MAX_FACTS = 200  # of one call on its page; all of them are in the list of facts
-WAITING_STEPS = ("queue.wait",)
+WAITING_STEPS = ("queue.wait", "consent.wait")
 
 
 def _day(text: str, *, following: int = 0) -> datetime:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
 from access.budgets.selectors import nearly_used_up
-from access.models import Agent, Consent, ConsentState, Grant, Membership
+from access.models import Agent, Consent, ConsentState, Grant, GrantRequest, Membership, RequestState
 from access.roles import Role
 from invocations.models import Invocation, State
 from registry.models import Tool, ToolState, ToolVersion, VersionState
@@ -35,7 +35,7 @@ NAV = [
         gettext_lazy("Operate"),
         [
             ("invocations", gettext_lazy("Invocations"), "list-tree", "invocations", "invocations.view"),
-            ("consents", gettext_lazy("Consents"), "user-check", "consents", "consents.view"),
+            ("approvals", gettext_lazy("Approvals"), "user-check", "approvals", "consents.view"),
             ("halts", gettext_lazy("Kill switches"), "hand", "halts", "halts.throw"),
         ],
     ),
@@ -55,7 +55,7 @@ NAV = [
         gettext_lazy("Govern"),
         [
             ("explain", gettext_lazy("Explain a call"), "search", "explain", "grants.view"),
-            ("grants", gettext_lazy("Grants"), "handshake", "grants", "grants.view"),
+            ("grants", gettext_lazy("Consents and grants"), "handshake", "grants", "grants.view"),
             ("budgets", gettext_lazy("Budgets"), "timer", "budgets", "budgets.view"),
             ("agents", gettext_lazy("Agents & keys"), "bot", "agents", "agents.view"),
             ("people", gettext_lazy("People"), "users", "people", "members.view"),
@@ -70,10 +70,10 @@ NAV = [
 def waiting(request: ConsoleRequest) -> dict[str, int]:
     """How many things wait for a person, by navigation key."""
     by = request.principal
+    consents = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).count()
+    grants = GrantRequest.objects.visible_to(by).filter(state=RequestState.WAITING)
     return {
-        "consents": Consent.objects.visible_to(by)
-        .filter(state=ConsentState.REQUESTED, expires_at__gt=timezone.now())
-        .count(),
+        "approvals": consents + (grants.count() if by.may("grants.view") else 0),
         "reviews": ToolVersion.objects.filter(
             tool__tenant_id=by.tenant_id, review_state=VersionState.SUBMITTED
         ).count(),
@@ -151,13 +151,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     }
     counts = waiting(request) | {"budgets": nearly_used_up(by, timezone.now()) if by.may("budgets.view") else 0}
     candidates = [
-        (
-            "consents",
-            "consents.view",
-            gettext("Consents to decide"),
-            reverse("consents") + "?state=requested",
-            "user-check",
-        ),
+        ("approvals", "consents.view", gettext("Approvals that wait"), reverse("approvals"), "user-check"),
         ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
         ("budgets", "budgets.view", gettext("Budgets nearly used up"), reverse("budgets") + "?state=nearly", "timer"),
     ]
