@@ -66,7 +66,22 @@ def preflights_on_sqlite(count: int) -> dict[str, list[float]]:
 
 
 def preflights_on_postgresql(url: str, count: int) -> dict[str, list[float]]:
-    """On a database of its own beside the one that ``url`` names."""
+    with _own_database(url) as env:
+        return _preflights(env, count)
+
+
+def on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
+    """What a bench of its own prints, on a fresh database."""
+    with _own_database(url) as env:
+        Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
+        _manage(env, "manage.py", "migrate", "--no-input")
+        found: dict[str, list[float]] = json.loads(_manage(env, "-m", module, *words).splitlines()[-1])
+        return found
+
+
+@contextmanager
+def _own_database(url: str) -> Iterator[dict[str, str]]:
+    """The environment of a hub with a database beside the one that ``url`` names."""
     name = f"toolhub_bench_{os.getpid()}"
     own = url.rpartition("/")[0] + "/" + name
     try:
@@ -76,7 +91,7 @@ def preflights_on_postgresql(url: str, count: int) -> dict[str, list[float]]:
         raise CannotMeasure(f"PostgreSQL at TOOLHUB_TEST_DATABASE_URL cannot be used: {error}") from error
     try:
         with fresh_data() as env:
-            return _preflights(env | {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}, count)
+            yield env | {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}
     finally:
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
