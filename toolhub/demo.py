@@ -20,9 +20,11 @@ from access.middleware import principal_of_user
 from access.models import Agent, ApiKey, Grant, Tenant
 from access.roles import AGENT_SCOPES, Role
 from registry import services as registry
+from registry.gate import changes_now
 from registry.models import Decision, Tool, ToolState, ToolVersion, VersionState
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.secrets import write_once
+from unitools.changes import changes_between, needed_bump
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 TENANT = ("demo", "Northwind Trading")
 OTHER_TENANT = ("other", "Contoso Labs")
 PEOPLE = {
+    "oona": ("Oona", "Owner", Role.OWNER),
     "olivia": ("Olivia", "Operator", Role.OPERATOR),
     "aaron": ("Aaron", "Auditor", Role.AUDITOR),
     "dana": ("Dana", "Developer", Role.DEVELOPER),
@@ -87,7 +90,8 @@ def _people(tenant: Tenant, wanted: dict[str, str]) -> dict[str, Principal]:
 def in_step(document: dict[str, Any], by: Principal) -> dict[str, Any]:
     """The manifest with the version number under which this content is, or will be, in the catalogue.
 
-    A newer checkout brings other code under the same number, and versions never change: it becomes the next patch version.
+    A newer checkout brings other content under the same number, and versions never change: it becomes the next version that
+    says what differs.
     """
     newest = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id, tool__name=document["id"]).order_by("-pk").first()
     if newest is None:
@@ -95,8 +99,15 @@ def in_step(document: dict[str, Any], by: Principal) -> dict[str, Any]:
     same = document | {"version": newest.version}
     if newest.manifest == same and newest.build_digest == registry.examine(same)[1]:
         return same
-    major, minor, patch = newest.version.split(".")
-    return document | {"version": f"{major}.{minor}.{int(patch) + 1}"}
+    major, minor, patch = (int(part) for part in newest.version.split("."))
+    match needed_bump(changes_between(newest.manifest, document)):
+        case "major":
+            following = (major + 1, 0, 0)
+        case "minor":
+            following = (major, minor + 1, 0)
+        case _:
+            following = (major, minor, patch + 1)
+    return document | {"version": ".".join(str(part) for part in following)}
 
 
 def _tools(people: dict[str, Principal]) -> None:
@@ -112,6 +123,7 @@ def _tools(people: dict[str, Principal]) -> None:
                 version_id=version.pk,
                 decision=Decision.APPROVE,
                 note="Part of the demonstration pack.",
+                acknowledged=[change["id"] for change in changes_now(version)[1]],
                 by=people["olivia"],
             )
             version.refresh_from_db()
@@ -134,6 +146,9 @@ def seed() -> Credentials:
     path = settings.TOOLHUB_DATA_DIR / CREDENTIALS
     fresh = {"passwords": {name: f"{name}-{secrets.token_hex(4)}" for name in PEOPLE}, "api_key": ""}
     kept = json.loads(write_once(path, json.dumps(fresh, indent=2)))
+    if set(PEOPLE) - set(kept["passwords"]):  # made by an older version, which had fewer people
+        kept["passwords"] = fresh["passwords"] | kept["passwords"]
+        path.write_text(json.dumps(kept, indent=2))
     tenant = Tenant.objects.filter(slug=TENANT[0]).first() or access.create_tenant(slug=TENANT[0], name=TENANT[1])
     if not Tenant.objects.filter(slug=OTHER_TENANT[0]).exists():
         access.create_tenant(slug=OTHER_TENANT[0], name=OTHER_TENANT[1])
