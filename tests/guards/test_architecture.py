@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access import consents
+from access import consents, grant_requests, grants
 from access import services as access
-from access.models import CONSENT_TRANSITIONS, ConsentState
+from access.models import CONSENT_TRANSITIONS, REQUEST_TRANSITIONS, ConsentState, RequestState
 from access.roles import HUB_PERMISSIONS, PERMISSIONS, ROLE_PERMISSIONS, SCOPES
 from evidence.kinds import Kind
 from invocations import models as invocations
@@ -222,6 +222,7 @@ def test_every_problem_is_on_the_reference_page() -> None:
         (invocations.TRANSITIONS, invocations.State),
         (registry.TRANSITIONS, registry.ToolState),
         (CONSENT_TRANSITIONS, ConsentState),
+        (REQUEST_TRANSITIONS, RequestState),
     ],
 )
 def test_transitions_cover_every_state_and_lead_to_known_ones(
@@ -237,6 +238,7 @@ def test_transitions_cover_every_state_and_lead_to_known_ones(
         (invocations.TRANSITIONS, invocations.State.RECEIVED),
         (registry.TRANSITIONS, registry.ToolState.REGISTERED),
         (CONSENT_TRANSITIONS, ConsentState.REQUESTED),
+        (REQUEST_TRANSITIONS, RequestState.WAITING),
     ],
 )
 def test_every_state_can_be_reached(transitions: dict[str, frozenset[str]], first: str) -> None:
@@ -270,6 +272,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/endings.py:finish": "write_end, in the same transaction",
     "invocations/sweeper.py:resend_lost": "a message",
     "access/consents.py:request_consent": "the request, once",
+    "access/grant_requests.py:_answer": "the grant that is given, whose fact names the request, or the refusal",
     "access/notifications.py:notify": "a message; what it tells of has its fact",
     "access/channels.py:redeliver": "the same message again",
     "access/deliveries.py:_claim": "a lease",
@@ -339,7 +342,7 @@ def test_the_signature_of_every_service_names_who_acts() -> None:
         r"(approve|deny|revoke|request|create|give|submit|review|enable|pause|deprecate|reveal|invoke)_?"
     )
     nobody_yet = {"create_tenant"}
-    for module in (access, consents, tools, calls):
+    for module in (access, consents, grants, grant_requests, tools, calls):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__ and verbs.match(name) and name not in nobody_yet:
                 by = inspect.signature(function).parameters.get("by")
