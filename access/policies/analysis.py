@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from access.policies.classes import DECIDES, MAX_CLASSES, Difference, Meter, Space, TooManyClasses, Unit, differences
 from access.policies.clauses import Effect
 from access.policies.compiler import compile_policy
-from access.policies.outcomes import DIFFERENT, NARROWER, WIDER, direction_of, told, value_of
+from access.policies.outcomes import DIFFERENT, NARROWER, WIDER, as_json, direction_of, value_of
 from access.policies.verdict import decide
 from toolhub.kernel.canonical import digest
 
@@ -40,13 +40,13 @@ SILENT_DOCUMENT: dict[str, Any] = {"format": 1, "rules": [{"id": "silent", "effe
 @dataclass(frozen=True, slots=True)
 class Shift:
     """One way in which the new policy is wider or narrower than the old. ``aspect`` is ``call``, or the effect of the rules
-    that add something; ``before`` and ``after`` say what holds for the witness.
+    that add something; ``before`` and ``after`` say what holds for the witness, as data (outcomes.as_json).
     """
 
     aspect: str
     direction: str
-    before: str
-    after: str
+    before: Any
+    after: Any
     old_rules: tuple[str, ...]
     new_rules: tuple[str, ...]
     witness: dict[str, Any]
@@ -156,8 +156,8 @@ def _add(
     shift = Shift(
         aspect=aspect or CALL,
         direction=direction,
-        before=told(aspect, was),
-        after=told(aspect, now),
+        before=as_json(aspect, was),
+        after=as_json(aspect, now),
         old_rules=old_rules,
         new_rules=new_rules,
         witness=each.witness,

@@ -109,32 +109,53 @@ def _narrower(a: Value, b: Value) -> bool:
 # Telling.
 
 
-def told(aspect: Effect | None, value: Value) -> str:
-    """For people, in their language."""
+def as_json(aspect: Effect | None, value: Value) -> Any:
+    """A value as it is kept and answered, in no language."""
     match aspect:
         case None:
-            return gettext("allowed") if value else gettext("denied")
+            return "allowed" if value else "denied"
         case Effect.CONSENT:
-            if value is None:
-                return gettext("no consent")
-            words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
-            mode = words.get(MODES[value[0]], gettext("standing consent"))
-            return f"{mode}, {wording.span(-value[1])}"
+            return None if value is None else {"mode": MODES[value[0]], "validity_s": -value[1]}
         case Effect.CEILING:
-            return _ceiling_told(value)
+            bound, limits = value
+            return {"capabilities": None if bound is None else bound.names(), "limits": dict(limits)}
         case Effect.ISOLATION:
             return LEVELS[value]
         case Effect.OBLIGE:
-            said = sorted(each.decode() for each in value)
-            return "; ".join(said) if said else gettext("no obligation")
+            return [json.loads(each) for each in sorted(value)]
         case _:
+            return value
+
+
+def told(aspect: str, value: Any) -> str:
+    """What :func:`as_json` made, for people, in their language."""
+    match aspect:
+        case Effect.CONSENT:
+            return _consent_told(value)
+        case Effect.CEILING:
+            names = value["capabilities"]
+            said = [gettext("any capability")] if names is None else names or [gettext("no capability")]
+            return ", ".join([*said, *(f"{name} {amount:,}" for name, amount in value["limits"].items())])
+        case Effect.OBLIGE:
+            return ", ".join(obligation_told(each) for each in value) or gettext("no obligation")
+        case Effect.PRICE:
             return money(value)
+        case Effect.ISOLATION:
+            return str(value)
+        case _:
+            return gettext("allowed") if value == "allowed" else gettext("denied")
 
 
-def _ceiling_told(value: Value) -> str:
-    bound, limits = value
-    said = [gettext("any capability")] if bound is None else bound.names() or [gettext("no capability")]
-    return ", ".join([*said, *(f"{name} {amount:,}" for name, amount in limits)])
+def _consent_told(value: Any) -> str:
+    if value is None:
+        return gettext("no consent")
+    words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
+    return f"{words.get(value['mode'], gettext('standing consent'))}, {wording.span(value['validity_s'])}"
+
+
+def obligation_told(each: dict[str, Any]) -> str:
+    words = {"mask": gettext("mask"), "redact": gettext("redact"), "watermark": gettext("watermark")}
+    return f"{words[each['action']]} {each.get('pointer', each.get('detector', ''))}".strip()
 
 
 def money(micros: int) -> str:

@@ -1,0 +1,129 @@
+"""What does a rule say, in the reader's language?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext, ngettext
+
+from access.capabilities import Capabilities
+from access.policies.attributes import ATTRIBUTES, Type
+from access.policies.clauses import DEFAULT_VALIDITY_S, Effect
+from access.policies.outcomes import money, obligation_told, told
+from toolhub.kernel import wording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from access.policies.analysis import Shift
+
+MAX_LISTED = 8
+
+
+def sentence_of(rule: dict[str, Any]) -> str:
+    """One sentence: what the rule does, and to which calls."""
+    calls = _calls(rule.get("when", {}))
+    match rule["effect"]:
+        case Effect.PERMIT:
+            return gettext("Permits %(calls)s.") % {"calls": calls}
+        case Effect.FORBID:
+            return gettext("Forbids %(calls)s.") % {"calls": calls}
+        case Effect.CONSENT:
+            return _consent(rule["consent"], calls)
+        case Effect.CEILING:
+            return gettext("Bounds %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": _joined(_bounds(rule))}
+        case Effect.ISOLATION:
+            return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": rule["level"]}
+        case Effect.OBLIGE:
+            how = _joined(obligation_told(each) for each in rule["obligations"])
+            return gettext("Changes the output of %(calls)s: %(how)s.") % {"calls": calls, "how": how}
+        case _:
+            return gettext("Charges %(amount)s for %(calls)s.") % {
+                "amount": money(rule["amount_micros"]),
+                "calls": calls,
+            }
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return gettext(", ").join(parts)
+
+
+def _calls(when: dict[str, Any]) -> str:
+    if not when:
+        return gettext("every call")
+    asked = gettext(" and ").join(part for name in when for part in _conditions(name, when[name]))
+    return gettext("calls where %(asked)s") % {"asked": asked}
+
+
+def _consent(says: dict[str, Any], calls: str) -> str:
+    said = {"calls": calls, "span": wording.span(says.get("validity_s", DEFAULT_VALIDITY_S))}
+    match says["mode"]:
+        case "once":
+            return gettext("Asks a person to agree to %(calls)s, each time; an answer holds for %(span)s.") % said
+        case "period":
+            return gettext("Asks a person to agree to %(calls)s, for %(span)s.") % said
+        case _:
+            return gettext("Asks a person to agree to %(calls)s, once and for all.") % said
+
+
+def _bounds(rule: dict[str, Any]) -> Iterator[str]:
+    if "capabilities" in rule:
+        yield from Capabilities.from_json(rule["capabilities"]).names() or [gettext("no capability")]
+    for name, amount in rule.get("limits", {}).items():
+        yield f"{name} ≤ {amount:,}"
+
+
+def _conditions(name: str, atom: dict[str, Any]) -> Iterator[str]:
+    label = str(ATTRIBUTES[name].label)
+    for ask, value in atom.items():
+        if ask == "not":
+            inner = gettext(" and ").join(_conditions(name, value))
+            yield gettext("not (%(condition)s)") % {"condition": inner}
+        elif ATTRIBUTES[name].type is Type.FLAG and ask == "equals":
+            yield (
+                gettext("“%(what)s” is true") % {"what": label}
+                if value
+                else gettext("“%(what)s” is not true") % {"what": label}
+            )
+        else:
+            yield _comparison(label, ask, value)
+
+
+def _comparison(label: str, ask: str, value: Any) -> str:
+    said = {"what": label, "value": _listed(value)}
+    match ask:
+        case "equals":
+            return gettext("%(what)s is %(value)s") % said
+        case "in":
+            return gettext("%(what)s is one of %(value)s") % said
+        case "at_least":
+            return gettext("%(what)s is at least %(value)s") % said
+        case "at_most":
+            return gettext("%(what)s is at most %(value)s") % said
+        case "matches":
+            return gettext("%(what)s matches %(value)s") % said
+        case "contains":
+            return gettext("%(what)s include %(value)s") % said
+        case _:
+            return gettext("%(what)s is known") % said if value else gettext("%(what)s is not known") % said
+
+
+def _listed(value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    shown = gettext(", ").join(str(each) for each in values[:MAX_LISTED])
+    more = len(values) - MAX_LISTED
+    return shown + (ngettext(" and %(n)d more", " and %(n)d more", more) % {"n": more} if more > 0 else "")
+
+
+def shift_sentence(shift: Shift) -> str:
+    """What changes for calls like the witness."""
+    heads = {
+        "call": gettext("Calls like this were %(before)s and become %(after)s."),
+        "consent": gettext("Consent: %(before)s becomes %(after)s."),
+        "ceiling": gettext("Bounds: %(before)s becomes %(after)s."),
+        "isolation": gettext("Isolation: %(before)s becomes %(after)s."),
+        "oblige": gettext("Obligations: %(before)s becomes %(after)s."),
+        "price": gettext("Price: %(before)s becomes %(after)s."),
+    }
+    said = {"before": told(shift.aspect, shift.before), "after": told(shift.aspect, shift.after)}
+    return heads[shift.aspect] % said
