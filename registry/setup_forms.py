@@ -69,7 +69,8 @@ def _field_of(name: str, schema: Any, *, required: bool) -> forms.Field:
         choices = [("", "—"), ("true", gettext_lazy("Yes")), ("false", gettext_lazy("No"))]
         return forms.TypedChoiceField(choices=choices, coerce=lambda text: text == "true", empty_value=None, **about)
     if isinstance(kind, str) and kind in SIMPLE:
-        return SIMPLE[kind](**about)
+        simple: type[forms.Field] = SIMPLE[kind]
+        return simple(**about)
     return JsonArea(**about)
 
 

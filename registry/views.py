@@ -9,7 +9,6 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from access.coverage import covers
 from access.models import Grant
 from evidence.models import Fact
 from registry import discovery, selectors, services
@@ -21,7 +20,7 @@ from toolhub.kernel.forms import add_problem
 from toolhub.kernel.ids import decode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, Problem
-from unitools.expressions import subject_of
+from unitools.expressions import parsed, subject_of
 
 if TYPE_CHECKING:
     from django.forms import Form
@@ -98,7 +97,7 @@ def _overview_tab(request: ConsoleRequest, name: str, extra: dict[str, Any], *, 
         )
         tool = selectors.get_tool(name, tenant_id=request.principal.tenant_id)
         subject = subject_of(tool.current.view) if tool.current else None
-        grants = [grant for grant in found if subject is not None and covers(grant, subject)]
+        grants = [grant for grant in found if subject is not None and parsed(grant.tools).matches(subject)]
     return _tool_page(request, name, "overview", {"grants": grants} | extra, status=status)
 
 

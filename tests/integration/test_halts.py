@@ -99,7 +99,7 @@ def test_a_publisher_stops_its_tool_for_everybody_who_installed_it(
     assert tool.current is not None
     lifecycle.share_tool(name=ECHO, reason="x", by=operator.by)
     installations.install_tool(name=ECHO, publisher="acme", reason="x", by=stranger.by)
-    there = {"publisher_id": tool.tenant_id, "agent_id": None, "tool": ECHO, "version_id": tool.current.pk}
+    there: dict[str, Any] = {"publisher_id": tool.tenant_id, "agent_id": None, "tool": ECHO, "version_id": tool.current.pk}
     check_not_halted(tenant_id=stranger.by.tenant_id, **there)
 
     halts.throw_halt(reach=Reach.TOOL, target=ECHO, reason="it leaks", by=operator.by)

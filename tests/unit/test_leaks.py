@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 from invocations.leaks import find_leaks, redacted, withhold_leaks
 from invocations.sandbox.base import Outcome, Status
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SECRET = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=32), min_size=8, max_size=60)
 AROUND = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
-FORMS = {
+FORMS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "json": lambda text: json.dumps({"a": text}),
     "json in unicode": lambda text: json.dumps({"a": text}, ensure_ascii=False),
