@@ -79,7 +79,9 @@ class BudgetForm(forms.Form):
         coerce=int,
         initial=DAY_S,
         label=gettext_lazy("In each"),
-        help_text=gettext_lazy("Windows begin at midnight UTC and its whole parts. Calls at the same time have none."),
+        help_text=gettext_lazy(
+            "Minutes, hours and days begin as on a clock in UTC, weeks on Thursdays. Calls at the same time have none."
+        ),
     )
     reason = forms.CharField(
         required=False,

@@ -40,8 +40,8 @@ NOUNS: dict[str, str | _StrPromise] = {
 
 
 @register.simple_tag
-def quantity(amount: int, dimension: str) -> str:
-    """An amount in the unit that people read."""
+def quantity(amount: int, dimension: str, form: str = "") -> str:
+    """An amount in the unit that people read. ``about``: no more of it than a forecast knows."""
     match dimension:
         case Dimension.BYTES_IN | Dimension.BYTES_OUT:
             return wording.size(amount)
@@ -49,7 +49,7 @@ def quantity(amount: int, dimension: str) -> str:
             return wording.dur(amount)
         case Dimension.MONEY:
             found = in_currency(amount)
-            places = max(2, -int(found.as_tuple().exponent))
+            places = 2 if form == "about" else max(2, -int(found.as_tuple().exponent))
             return str(number_format(found, decimal_pos=places))
         case _:
             return wording.number(amount)
