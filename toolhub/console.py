@@ -56,6 +56,7 @@ NAV = [
         [
             ("explain", gettext_lazy("Explain a call"), "search", "explain", "grants.view"),
             ("grants", gettext_lazy("Consents and grants"), "handshake", "grants", "grants.view"),
+            ("policies", gettext_lazy("Policy"), "scale", "policies", "policies.view"),
             ("budgets", gettext_lazy("Budgets"), "timer", "budgets", "budgets.view"),
             ("agents", gettext_lazy("Agents & keys"), "bot", "agents", "agents.view"),
             ("people", gettext_lazy("People"), "users", "people", "members.view"),
