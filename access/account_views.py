@@ -45,7 +45,7 @@ class SignInForm(AuthenticationForm):
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(request, *args, **kwargs)
-        self.fields["username"].label = gettext_lazy("User name or e-mail")
+        self.fields["username"].help_text = gettext_lazy("Or your e-mail address.")
 
     def clean(self) -> Any:
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
