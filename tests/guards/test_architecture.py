@@ -221,6 +221,7 @@ def test_every_problem_is_on_the_reference_page() -> None:
     [
         (invocations.TRANSITIONS, invocations.State),
         (registry.TRANSITIONS, registry.ToolState),
+        (registry.INSTALLATION_TRANSITIONS, registry.InstallationState),
         (CONSENT_TRANSITIONS, ConsentState),
         (REQUEST_TRANSITIONS, RequestState),
     ],
@@ -237,6 +238,7 @@ def test_transitions_cover_every_state_and_lead_to_known_ones(
     [
         (invocations.TRANSITIONS, invocations.State.RECEIVED),
         (registry.TRANSITIONS, registry.ToolState.REGISTERED),
+        (registry.INSTALLATION_TRANSITIONS, registry.InstallationState.ENABLED),
         (CONSENT_TRANSITIONS, ConsentState.REQUESTED),
         (REQUEST_TRANSITIONS, RequestState.WAITING),
     ],

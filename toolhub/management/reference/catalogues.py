@@ -14,8 +14,8 @@ from access.roles import AGENT_SCOPES, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Ro
 from evidence.kinds import PAIR, Kind
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
+from registry.models import INSTALLATION_TRANSITIONS, InstallationState, ToolState
 from registry.models import TRANSITIONS as TOOL_TRANSITIONS
-from registry.models import ToolState
 from toolhub.kernel.problems import PlatformCode, Retryable, catalogue
 from toolhub.management.reference.markdown import code, page, table
 
@@ -105,6 +105,9 @@ def states() -> str:
         "## Tool",
         "`enabled` with another approved version stays `enabled`: the version that calls get is replaced.",
         _diagram(TOOL_TRANSITIONS, ToolState.REGISTERED),
+        "## Installation",
+        "A tenant's own instance of a tool. `removed` comes back when the tool is installed again, with the settings that it had.",
+        _diagram(INSTALLATION_TRANSITIONS, InstallationState.ENABLED),
         "## Consent",
         "What has run out counts as `expired` from that moment, also before the sweeper has written it down.",
         _diagram(CONSENT_TRANSITIONS, ConsentState.REQUESTED),
