@@ -23,15 +23,18 @@ ME = f"NULLIF(current_setting('{SETTING}', true), '')::uuid"
 
 # What more than one tenant may see. `{table}` is the table itself; the rest is read under the policies of its own tables.
 _INSTALLED = f"SELECT tool_id FROM registry_installation WHERE tenant_id = {ME}"  # noqa: S608  constants only
+_PUBLISHERS = f"SELECT t.tenant_id FROM registry_tool t WHERE t.id IN ({_INSTALLED})"  # noqa: S608
 SEEN_BY_OTHERS = {
     # A tenant knows of itself; whom a person belongs to is asked before a tenant is chosen.
     "access_tenant": f"id = {ME}",
     # What binds the whole hub binds every tenant.
     "access_policyversion": f"tenant_id = {ME} OR tenant_id IS NULL",
-    "access_halt": f"tenant_id = {ME} OR tenant_id IS NULL OR reach IN ('tool', 'version')",
+    # A kill switch of a tool or a version reaches whoever has installed a tool of who threw it.
+    "access_halt": f"tenant_id = {ME} OR tenant_id IS NULL OR reach IN ('tool', 'version') AND tenant_id IN ({_PUBLISHERS})",
     # A shared tool can be found by all, and one that was installed stays what it was.
     "registry_tool": f"tenant_id = {ME} OR shared OR id IN ({_INSTALLED})",
 }
+SOMEBODY = f"{ME} IS NOT NULL"  # nobody sees what everybody sees either
 # The hub's own rows are written by the hub only, and a foreign tool is only read.
 WRITTEN_BY_OWNER = {
     "access_policyversion": f"tenant_id = {ME}",
@@ -49,7 +52,7 @@ def condition_of(model: type[models.Model]) -> str:
     """The SQL condition under which a row is the tenant's. Raises for a table that leads to no tenant."""
     table = model._meta.db_table
     if table in SEEN_BY_OTHERS:
-        return SEEN_BY_OTHERS[table]
+        return f"{SOMEBODY} AND ({SEEN_BY_OTHERS[table]})"
     columns = {field.column: field for field in model._meta.concrete_fields}
     if "tenant_id" in columns:
         return f"tenant_id = {ME}"
@@ -99,3 +102,30 @@ def raise_walls(connection: BaseDatabaseWrapper) -> bool:
             for statement in statements(model):
                 cursor.execute(statement)
     return True
+
+
+def what_is_missing(connection: BaseDatabaseWrapper) -> str:
+    """In sentences: why the walls are down and what puts them up. Empty when they stand."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT session_user::text")
+        (user,) = cursor.fetchone()
+        cursor.execute("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = %s", [ROLE])
+        role = cursor.fetchone()
+        connection.look_for_walls()  # type: ignore[attr-defined]
+        if not connection.walls:  # type: ignore[attr-defined]
+            make = "" if role else f"CREATE ROLE {ROLE} NOLOGIN; "
+            return (
+                f"{user} cannot act as the role {ROLE}, so row level security binds nobody. As a superuser of PostgreSQL: "
+                f'{make}GRANT {ROLE} TO "{user}"; then type `.venv/bin/python manage.py migrate`.'
+            )
+        if role[0]:
+            return f"Row level security does not bind the role {ROLE}. As a superuser: ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS;"
+        cursor.execute(
+            "SELECT tablename FROM pg_policies JOIN pg_class c ON c.oid = to_regclass(tablename::text) "
+            "WHERE policyname = %s AND c.relrowsecurity",
+            [POLICY],
+        )
+        bare = sorted(set(tables()) - {name for (name,) in cursor.fetchall()})
+    if bare:
+        return f"Without row level security: {', '.join(bare)}. Type `.venv/bin/python manage.py migrate`."
+    return ""

@@ -8,14 +8,15 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import ProgrammingError
 
-from access.models import Agent, Grant, Tenant
+from access.models import Agent, Grant, Halt, Tenant
 from evidence.models import Fact
 from invocations.models import Invocation
 from registry import discovery
 from registry.models import Installation, Tool, ToolVersion
+from toolhub.kernel.postgresql import base
 from toolhub.kernel.postgresql.base import ROLE
 from toolhub.kernel.tenancy import acting_for, acting_for_nobody, hub_wide
-from toolhub.walls import OURS, POLICY, condition_of, tables
+from toolhub.walls import OURS, POLICY, condition_of, raise_walls, tables, what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,12 +68,24 @@ def test_every_table_that_leads_to_a_tenant_is_walled() -> None:
 @pytest.mark.req("TOOLS-22")
 @pytest.mark.django_db
 def test_without_a_tenant_no_table_shows_a_row(two_tenants: None, caller: Caller) -> None:
+    Tool.objects.update(shared=True)  # what every tenant sees, nobody does not
+    Halt.objects.create(reach="hub", reason="for a test", thrown_by="usr_1")
+    Halt.objects.create(
+        tenant=caller.agent.tenant, reach="tool", target="x.y.z", reason="for a test", thrown_by="usr_1"
+    )
     filled = {name for name, model in tables().items() if model._default_manager.exists()}
 
     with acting_for_nobody():
         seen = {name for name, model in tables().items() if model._default_manager.exists()}
 
-    assert {"registry_tool", "access_grant", "invocations_invocation", "evidence_fact", "access_agent"} <= filled
+    assert {
+        "registry_tool",
+        "access_grant",
+        "invocations_invocation",
+        "evidence_fact",
+        "access_agent",
+        "access_halt",
+    } <= filled
     assert seen == set()
 
 
@@ -169,3 +182,49 @@ def test_a_request_works_as_the_bound_role_of_its_own_tenant(
     assert operator.client().get("/tools").status_code == 200
     assert seen == [(ROLE, str(caller.by.tenant_id))]
     assert who()[0] != ROLE  # it ends with the request
+
+
+@pytest.mark.req("TOOLS-1", "TOOLS-22")
+@pytest.mark.django_db
+def test_a_publishers_kill_switch_reaches_who_installed_a_tool_of_theirs_and_nobody_else(
+    two_tenants: None, caller: Caller, foreign_caller: Caller
+) -> None:
+    tool = Tool.objects.get(name=ECHO)
+    Tool.objects.update(shared=True)
+    for reach, target in (("tool", ECHO), ("agent", caller.agent.wire_id)):
+        Halt.objects.create(
+            tenant_id=caller.by.tenant_id, reach=reach, target=target, reason="for a test", thrown_by="usr_1"
+        )
+
+    with acting_for(foreign_caller.by.tenant_id):
+        before = list(Halt.objects.all())
+    Installation.objects.create(
+        tenant_id=foreign_caller.by.tenant_id, tool=tool, name=ECHO, version=tool.current, changed_by="usr_1"
+    )
+    with acting_for(foreign_caller.by.tenant_id):
+        after = list(Halt.objects.values_list("reach", flat=True))
+
+    assert (before, after) == ([], ["tool"])
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_doctor_says_which_walls_are_missing_and_what_puts_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert what_is_missing(connection) == ""
+
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE access_agent DISABLE ROW LEVEL SECURITY")
+        cursor.execute(f"DROP POLICY {POLICY} ON registry_secret")
+    assert what_is_missing(connection).startswith("Without row level security: access_agent, registry_secret.")
+    raise_walls(connection)
+    assert what_is_missing(connection) == ""
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER ROLE {ROLE} BYPASSRLS")
+    assert f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS;" in what_is_missing(connection)
+
+    monkeypatch.setattr(base, "_walled", set())
+    monkeypatch.setattr(base, "_HAS_ROLE", "SELECT %s = ''")
+    assert f"GRANT {ROLE} TO" in what_is_missing(connection)
+    monkeypatch.undo()
+    connection.look_for_walls()  # type: ignore[attr-defined]

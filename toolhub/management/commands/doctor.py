@@ -17,6 +17,7 @@ from invocations.sandbox.current import current_sandbox
 from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
 from toolhub.startup import missing_keys
+from toolhub.walls import what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,14 @@ def database() -> str:
     if missing:
         raise LookupError(f"{len(missing)} migrations are not applied; type `.venv/bin/python manage.py migrate`.")
     return f"{connection.vendor} answers, all migrations applied"
+
+
+def walls() -> str:
+    if connection.vendor != "postgresql":
+        return "one wall between tenants, the filters of each query; row-level security needs PostgreSQL"
+    if missing := what_is_missing(connection):
+        raise LookupError(missing)
+    return "row-level security binds every request to its tenant"
 
 
 def broker() -> str:
@@ -58,7 +67,7 @@ def tools() -> str:
     return ", ".join(str(root) for root in settings.TOOLHUB_TOOLS_PATH)
 
 
-CHECKS: tuple[Callable[[], str], ...] = (database, broker, keys, tools, sandbox)
+CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, sandbox)
 
 
 class Command(BaseCommand):
@@ -74,8 +83,6 @@ class Command(BaseCommand):
                 said, mark, good = str(error).strip(), "WRONG", False
             self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
         if settings.TOOLHUB_EMBEDDED:
-            self.stdout.write(
-                "note   embedded default: one process, SQLite. Row-level security and several hosts need PostgreSQL and Redis."
-            )
+            self.stdout.write("note   embedded default: one process, SQLite. Several hosts need PostgreSQL and Redis.")
         if not good:
             sys.exit(2)
