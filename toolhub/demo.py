@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 
 from access import services as access
 from access.middleware import principal_of_user
 from access.models import Agent, ApiKey, Grant, Tenant
-from access.roles import AGENT_SCOPES, Role
+from access.roles import AGENT_SCOPES, HUB_OWNERS, Role
 from registry import services as registry
 from registry.gate import changes_now
 from registry.models import Decision, Tool, ToolState, ToolVersion, VersionState
+from toolhub.demo_scenes import furnish
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.secrets import write_once
 from unitools.changes import changes_between, needed_bump
@@ -150,8 +152,9 @@ def seed() -> Credentials:
         kept["passwords"] = fresh["passwords"] | kept["passwords"]
         path.write_text(json.dumps(kept, indent=2))
     tenant = Tenant.objects.filter(slug=TENANT[0]).first() or access.create_tenant(slug=TENANT[0], name=TENANT[1])
-    if not Tenant.objects.filter(slug=OTHER_TENANT[0]).exists():
-        access.create_tenant(slug=OTHER_TENANT[0], name=OTHER_TENANT[1])
+    other = Tenant.objects.filter(slug=OTHER_TENANT[0]).first() or access.create_tenant(
+        slug=OTHER_TENANT[0], name=OTHER_TENANT[1]
+    )
     people = _people(tenant, kept["passwords"])
     operator = people["olivia"]
     _tools(people)
@@ -169,4 +172,8 @@ def seed() -> Credentials:
     if not _key_works(agent, kept["api_key"]):
         _, kept["api_key"] = access.create_key(agent=agent, scopes=AGENT_SCOPES, by=setup)
         path.write_text(json.dumps(kept, indent=2))
+    owner = get_user_model().objects.get(username="oona")
+    owner.groups.add(Group.objects.get_or_create(name=HUB_OWNERS)[0])
+    access.give_membership(tenant=other, user=owner, role=Role.OWNER, by=Principal.system("setup", tenant_id=other.pk))
+    furnish(tenant, other, agent, operator=operator, neighbour=owner)
     return Credentials(passwords=kept["passwords"], api_key=kept["api_key"])
