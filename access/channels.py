@@ -50,13 +50,17 @@ def _check_target(channel: str, target: str) -> None:
         raise _finding("/channel", "A channel is email or webhook.")
 
 
+def _check_events(wanted: set[str]) -> None:
+    if not wanted or wanted - set(EVENTS):
+        raise _finding("/events", f"Choose what to tell of: {', '.join(EVENTS)}.")
+
+
 @transaction.atomic
 def set_notification(*, channel: str, target: str, events: Iterable[str], by: Principal) -> tuple[Notification, str]:
     """A new channel; for a webhook also the secret that its messages are signed with, shown this once."""
     target, wanted = target.strip(), set(events)
     _check_target(channel, target)
-    if not wanted or wanted - set(EVENTS):
-        raise _finding("/events", f"Choose what to tell of: {', '.join(EVENTS)}.")
+    _check_events(wanted)
     rows = Notification.objects.filter(tenant_id=by.tenant_id, disabled_at=None)
     if rows.count() >= MAX_CHANNELS:
         raise Conflict(f"A tenant has at most {MAX_CHANNELS} channels.", remedy="End one that nobody needs.")
@@ -79,6 +83,21 @@ def set_notification(*, channel: str, target: str, events: Iterable[str], by: Pr
         said["host"] = urlsplit(target).hostname or ""
     evidence.record(kind=Kind.NOTIFICATION_SET, subject=row.wire_id, actor=by, data=said)
     return row, text
+
+
+@transaction.atomic
+def change_notification(*, notification_id: UUID, events: Iterable[str], by: Principal) -> Notification:
+    """Tell a channel of other things from now on; a webhook keeps its secret."""
+    row = Notification.objects.select_for_update().get(pk=notification_id, tenant_id=by.tenant_id)
+    if row.disabled_at is not None:
+        raise Conflict("This channel is ended already.")
+    wanted = set(events)
+    _check_events(wanted)
+    row.events = [event for event in EVENTS if event in wanted]
+    row.save(update_fields=["events"])
+    said = {"channel": str(row.channel), "events": row.events, "changed": True}
+    evidence.record(kind=Kind.NOTIFICATION_SET, subject=row.wire_id, actor=by, data=said)
+    return row
 
 
 @transaction.atomic
