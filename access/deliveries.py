@@ -22,6 +22,7 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import F
 from django.utils import timezone, translation
 
+from access.low_budgets import tell_of_low_budgets
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
 from evidence.keystore import keystore
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.deliveries")
 BATCH = 20
 EVERY_S = 2.0
+BUDGETS_EVERY_S = 30.0
 CLAIMED_FOR = timedelta(minutes=2)  # a sender that died leaves its message to others after so long
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 60, 300, 1800, 7200, 21600, 43200))
 MAX_ERROR = 300
@@ -145,9 +147,13 @@ SENDERS: dict[str, Callable[[Notification, Delivery], None]] = {
 
 def run(stop: threading.Event) -> None:
     """Send until told to stop. What goes wrong is logged and tried again with the next pass."""
+    looked_at = 0.0
     while not stop.is_set():
         close_old_connections()
         try:
+            if time.monotonic() - looked_at >= BUDGETS_EVERY_S:
+                looked_at = time.monotonic()
+                tell_of_low_budgets()
             send_due()
         except DatabaseError as error:
             log.warning("Messages were not sent and are tried again: %s", error)

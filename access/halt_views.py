@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from access import halts
 from access.models import Agent, Halt, Reach
+from access.signing_in import is_fresh, to_confirm
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.pagination import page_of
@@ -121,6 +122,8 @@ def halt_throw(request: ConsoleRequest) -> HttpResponse:
     if form.is_valid():
         data = form.cleaned_data
         reach = Reach(data["reach"])
+        if reach in (Reach.HUB, Reach.TENANT) and not is_fresh(request):
+            return to_confirm(request)
         target = "" if reach in (Reach.HUB, Reach.TENANT) else data["target"]
         try:
             halts.throw_halt(reach=reach, target=target, reason=data["reason"], by=request.principal)

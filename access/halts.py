@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access.models import Agent, Halt, Reach
+from access.notifications import notify
 from access.problems import Halted
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -163,6 +164,8 @@ def throw_halt(*, reach: Reach, reason: str, by: Principal, target: str = "") ->
                 tool=target if reach is Reach.TOOL else "",
                 data={"reach": str(reach), "target": target, "reason": reason},
             )
+            said = {"reach": str(reach), "url": "/halts"}
+            notify("halt.thrown", subject=halt.wire_id, body=said, tenant_id=by.tenant_id)
     except IntegrityError as error:
         raise Conflict("This kill switch is thrown already.", remedy="Lift it first to throw it anew.") from error
     return halt

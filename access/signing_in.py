@@ -102,12 +102,15 @@ def recently_authenticated(
 
     @wraps(view)
     def checked(request: ConsoleRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        if is_fresh(request):
-            return view(request, *args, **kwargs)
-        to = f"{reverse('account_reauthenticate')}?{urlencode({'next': _page_of(request)})}"
-        return HttpResponseClientRedirect(to) if getattr(request, "htmx", False) else HttpResponseRedirect(to)
+        return view(request, *args, **kwargs) if is_fresh(request) else to_confirm(request)
 
     return checked
+
+
+def to_confirm(request: HttpRequest) -> HttpResponse:
+    """Sends a person to prove again who they are, and then back to the page."""
+    to = f"{reverse('account_reauthenticate')}?{urlencode({'next': _page_of(request)})}"
+    return HttpResponseClientRedirect(to) if getattr(request, "htmx", False) else HttpResponseRedirect(to)
 
 
 def _page_of(request: HttpRequest) -> str:

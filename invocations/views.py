@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from access.forms import ReasonForm
 from access.models import Agent
+from access.signing_in import recently_authenticated
 from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
@@ -158,6 +159,7 @@ def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs("evidence.reveal")
+@recently_authenticated
 def values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Show the sealed values of a call, once. The access is a fact before anything is shown."""
     found = _invocation(request, invocation_id)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from access.notifications import notify
 from evidence import services as evidence
 from evidence.kinds import Kind
 from registry.checks import Finding, findings_of
@@ -165,4 +166,6 @@ def _register(
             **same,
         },
     )
+    said = {"tool": tool.name, "version": version.version, "url": f"/reviews/{version.wire_id}"}
+    notify("review.waiting", subject=version.wire_id, body=said, tenant_id=tool.tenant_id)
     return version

@@ -14,6 +14,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from access.models import POLICY_TRANSITIONS, PolicyState, PolicyVersion, Tenant
+from access.notifications import notify
 from access.people import controls
 from access.policies import previews
 from access.policies.findings import is_sound
@@ -183,6 +184,9 @@ def _draft(document: Any, note: str, tenant_id: UUID | None, by: Principal) -> P
         drafted_by=by.id,
     )
     _record(Kind.POLICY_DRAFTED, version, by, {"note": version.note[:500]})
+    if tenant_id is not None:
+        said = {"policy": version.label, "url": f"/policies/{version.wire_id}"}
+        notify("policy.waiting", subject=version.wire_id, body=said, tenant_id=tenant_id)
     return version
 
 

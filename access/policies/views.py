@@ -18,6 +18,7 @@ from access.policies.forms import RULE_FORMS, DraftForm, NewDraftForm
 from access.policies.language import findings_of_policy
 from access.policies.sentences import sentence_of
 from access.policies.text import read_text, write_text
+from access.signing_in import recently_authenticated
 from evidence.models import Fact
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.ids import decode
@@ -257,6 +258,7 @@ def policy_discard(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs("policies.publish")
+@recently_authenticated
 def policy_publish(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
     done = services.publish_policy(version_id=policy_id, by=request.principal)
     messages.success(request, gettext("%(label)s is in force from the next call on.") % {"label": done.label})
@@ -265,6 +267,7 @@ def policy_publish(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs("policies.publish")
+@recently_authenticated
 def policy_roll_back(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():

@@ -9,6 +9,7 @@ import json
 import socket
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.core import mail
@@ -16,15 +17,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from access import channels, deliveries
-from access.models import Delivery, Notification
+from access.halts import throw_halt
+from access.low_budgets import tell_of_low_budgets
+from access.models import Budget, BudgetWindow, Delivery, Notification, Reach
 from access.notifications import notify
+from access.policies.compiler import BUILTIN_DOCUMENT
+from access.policies.services import draft_policy
 from evidence.models import Fact
 from tests.servers import Server, local_server
 from toolhub.kernel import outbound
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.conftest import Person
 
@@ -236,6 +241,43 @@ def test_a_server_that_never_ends_its_answer_holds_nobody(monkeypatch: pytest.Mo
 
         with pytest.raises(outbound.Failed, match="did not answer"):
             outbound.ask(f"http://127.0.0.1:{port}/")
+
+
+def test_a_budget_that_is_nearly_used_up_is_told_of_once_a_window(operator: Person, server: Server) -> None:
+    by = operator.by
+    channels.set_notification(channel="webhook", target=server.url, events=["budget.low"], by=by)
+    budget = Budget.objects.create(
+        tenant_id=by.tenant_id, scope="tenant", dimension="calls", amount=10, window_s=86_400, set_by=by.id
+    )
+    number = int(timezone.now().timestamp()) // 86_400
+    window = BudgetWindow.objects.create(budget=budget, number=number, used=7)
+    assert tell_of_low_budgets() == 0
+    window.used = 8
+    window.save()
+
+    assert [tell_of_low_budgets(), tell_of_low_budgets()] == [1, 0]
+    assert Delivery.objects.get().subject == budget.wire_id
+
+
+def test_people_are_told_of_reviews_policies_and_kill_switches(
+    operator: Person, server: Server, submit: Callable[..., Any]
+) -> None:
+    events = ["review.waiting", "policy.waiting", "halt.thrown"]
+    channels.set_notification(channel="webhook", target=server.url, events=events, by=operator.by)
+
+    version = submit("echo")
+    policy = draft_policy(document=BUILTIN_DOCUMENT, by=operator.by)
+    halt = throw_halt(reach=Reach.TOOL, target="sample.tools.echo", reason="a test", by=operator.by)
+
+    told = set(Delivery.objects.values_list("event", "subject"))
+    assert told == {
+        ("review.waiting", version.wire_id), ("policy.waiting", policy.wire_id), ("halt.thrown", halt.wire_id)
+    }  # fmt: skip
+    deliveries.send_due()
+    urls = {json.loads(heard.body)["data"]["url"] for heard in server.heard}
+    assert len(urls) == 3
+    for url in urls:  # each leads to a page
+        assert operator.client().get(urlsplit(url).path).status_code == 200, url
 
 
 def test_a_message_is_tried_for_more_than_half_a_day() -> None:
