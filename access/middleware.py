@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Min
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
@@ -48,7 +49,9 @@ def principal_of_user(user: Any, tenant: Tenant) -> Principal:
 
 
 def tenants_of(user: Any) -> list[Tenant]:
-    return list(Tenant.objects.filter(memberships__user=user).distinct().order_by("name"))
+    """Where somebody belongs; the tenant they joined first comes first, and is where they begin."""
+    mine = Tenant.objects.filter(memberships__user=user)
+    return list(mine.annotate(joined_at=Min("memberships__created_at")).order_by("joined_at", "name"))
 
 
 def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
