@@ -10,6 +10,7 @@ import logging
 import re
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
@@ -132,3 +133,24 @@ def accept_invitation(*, user: Any, password: str) -> None:
         for tenant_id in set(Membership.objects.filter(user=fresh).values_list("tenant_id", flat=True)):
             by = Principal(kind=ActorKind.USER, id=members.wire_id_of(fresh), name=username, tenant_id=tenant_id)
             evidence.record(kind=Kind.PERSON_INVITED, subject=by.id, actor=by, data={"accepted": True})
+
+
+@transaction.atomic
+def reset_sign_in(*, username: str) -> str:
+    """Take every way in from somebody who lost theirs, end their sessions, and return a link for a new password.
+
+    Done by whoever runs the hub's host, at its command line.
+    """
+    user = get_user_model().objects.select_for_update().get(username=username, is_active=True)
+    Authenticator.objects.filter(user=user).delete()
+    user.set_unusable_password()
+    user.last_login = None
+    user.save(update_fields=["password", "last_login"])
+    for tenant_id in set(Membership.objects.filter(user=user).values_list("tenant_id", flat=True)):
+        evidence.record(
+            kind=Kind.PERSON_INVITED,
+            subject=members.wire_id_of(user),
+            actor=Principal.system("operator", tenant_id=tenant_id),
+            data={"reset": True},
+        )
+    return link_for(user)

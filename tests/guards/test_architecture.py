@@ -257,7 +257,7 @@ def test_every_kind_of_fact_is_written_somewhere() -> None:
     text = "\n".join(path.read_text() for path in PRODUCT if path.name != "kinds.py")
 
     assert [kind.name for kind in Kind if not re.search(rf"\bKind\.{kind.name}\b", text)] == []
-    assert all(re.fullmatch(r"[a-z]+\.[a-z_]+", kind) for kind in Kind)
+    assert all(re.fullmatch(r"[a-z_]+\.[a-z_]+", kind) for kind in Kind)
 
 
 # Writing.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib.auth import get_user_model
 from django.core import mail
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from access import invitations, members
@@ -202,6 +205,22 @@ def test_a_made_up_link_leads_nowhere(link: str, owner: Person) -> None:
     assert Client().get(link).status_code == 404
 
 
+def test_somebody_who_lost_every_way_in_gets_a_link_and_all_else_ends(operator: Person) -> None:
+    client = operator.client()
+    Authenticator.objects.create(user=operator.user, type=Authenticator.Type.TOTP, data={"secret": "x"})
+    said = StringIO()
+
+    call_command("reset_sign_in", "olivia", stdout=said)
+
+    assert client.get("/grants").status_code == 302
+    assert not Authenticator.objects.exists()
+    assert Client().get(link_in(said.getvalue())).status_code == 200
+    fact = Fact.objects.get(kind="person.invited")
+    assert (fact.actor_id, b'"reset":true' in bytes(fact.leaf)) == ("system:operator", True)
+    with pytest.raises(CommandError):
+        call_command("reset_sign_in", "nobody")
+
+
 # Pages.
 
 
@@ -276,8 +295,8 @@ def test_a_provider_is_trusted_mapped_and_distrusted_on_its_pages(owner: Person,
     row.refresh_from_db()
     assert row.disabled_at is not None
     client.post(f"{here}/edit", {"audience": "hub", "jwks_url": "https://idp.example.org/other"})
-    row.refresh_from_db()
-    assert (row.disabled_at, row.jwks_url) == (None, "https://idp.example.org/other")
+    changed = TrustedIssuer.objects.get()
+    assert (changed.disabled_at, changed.jwks_url) == (None, "https://idp.example.org/other")
 
 
 def test_a_channel_is_set_up_shows_its_secret_once_and_its_messages(owner: Person) -> None:
