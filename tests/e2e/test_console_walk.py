@@ -71,11 +71,11 @@ def review_and_enable(olivia: Visitor, tool: str) -> None:
 
 
 def give_grant(olivia: Visitor, tool: str, agent: str) -> None:
-    olivia.go("Grants")
+    olivia.go("Consents and grants")
     olivia.check("grants")
     olivia.follow("Give a grant")
     olivia.check("grant-form")
-    olivia.label("Agent").select_option(label=agent)
+    olivia.page.get_by_role("main").locator("select[name=agent]").select_option(label=agent)
     olivia.label("Tools").fill(tool)
     olivia.label("Reason").fill("The assistant keeps the customer's notes.")
     olivia.button("Give grant").click()
@@ -87,8 +87,8 @@ def give_grant(olivia: Visitor, tool: str, agent: str) -> None:
 
 
 def approve_consent(olivia: Visitor, purpose: str) -> None:
-    olivia.go("Consents")
-    olivia.check("consents")
+    olivia.go("Approvals")
+    olivia.check("approvals")
     row = olivia.page.get_by_role("row").filter(has_text=purpose)
     row.get_by_role("link").first.click()
     olivia.sees("Your decision")
