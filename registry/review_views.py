@@ -14,6 +14,7 @@ from registry.checks import Finding
 from registry.forms import EnableForm, ReviewForm, SubmitForm
 from registry.models import Decision, ToolVersion, VersionState
 from registry.problems import ManifestInvalid, WrongBump
+from registry.showing import shown_changes
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.diffing import diff_documents
 from toolhub.kernel.forms import add_problem
@@ -97,7 +98,7 @@ def _review_page(
         "manifest": version.view,
         "base": base,
         "wrong_bump": _wrong_bump(version, base),
-        "changes": [{**change, "acknowledged": change["id"] in acknowledged} for change in changes],
+        "changes": shown_changes(changes, acknowledged=acknowledged),
         "to_acknowledge": len(reviews.to_acknowledge(changes)),
         "diff": diff_documents(base.manifest if base else None, version.manifest),
         "warnings": [Finding(**each) for each in version.warnings],
@@ -136,7 +137,7 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 @needs("tools.review")
 def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes (from
-    unitools.changes, each with acknowledged), to_acknowledge (how many of them), wrong_bump (sentence or ""), diff (Diff for
+    registry.showing), to_acknowledge (how many of them), wrong_bump (sentence or ""), diff (Diff for
     the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
     (list of Review), may_enable, enable_form.
     """

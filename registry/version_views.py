@@ -15,6 +15,7 @@ from registry.forms import EnableForm, StageForm, StateForm, YankForm
 from registry.lifecycle import check_can_trust
 from registry.models import Installation, InstallationState, ToolState, ToolVersion
 from registry.resolution import is_usable
+from registry.showing import shown_changes
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.problems import Problem
@@ -56,6 +57,7 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
         "tool": version.tool,
         "version": version,
         "manifest": version.view,
+        "changes": shown_changes(version.changes),
         "is_current": version.tool.current_id == version.pk,
         "usable": usable,
         "installed": installed_in(version),
@@ -79,8 +81,9 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
 @require_GET
 @needs("tools.view")
 def version(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
-    """Context: version, tool, manifest, is_current, usable, installed (Installations that get it), facts, may_enable,
-    may_stage, may_yank, may_trust, may_halt, may_review, why_not_trusted (sentence or ""), and a form for each change.
+    """Context: version, tool, manifest, changes (from registry.showing), is_current, usable, installed (Installations that get
+    it), facts, may_enable, may_stage, may_yank, may_trust, may_halt, may_review, why_not_trusted (sentence or ""), and a form
+    for each change.
     """
     return _page(request, _version(request, version_id), {})
 

@@ -193,12 +193,6 @@ def diff(result: Diff, raw_url: str = "") -> dict[str, Any]:
 
 
 @register.simple_tag
-def value(found: Any) -> SafeString:
-    """One value of a manifest as text, with its invisible characters drawn."""
-    return draw_invisible(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
-
-
-@register.simple_tag
 def bump_word(bump: str) -> str:
     """What a change asks of the version number."""
     return str(wording.BUMP[bump])
