@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
-from access.models import CONSENT_TRANSITIONS, ConsentState
+from access.models import CONSENT_TRANSITIONS, POLICY_TRANSITIONS, ConsentState, PolicyState
 from access.roles import AGENT_SCOPES, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
 from evidence.kinds import PAIR, Kind
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
@@ -111,6 +111,8 @@ def states() -> str:
         "## Consent",
         "What has run out counts as `expired` from that moment, also before the sweeper has written it down.",
         _diagram(CONSENT_TRANSITIONS, ConsentState.REQUESTED),
+        "## Policy version",
+        _diagram(POLICY_TRANSITIONS, PolicyState.DRAFT),
         "## Invocation",
         "`received` is passed through in one transaction and never stored. Nothing enters `held` or `expired` yet, and no run goes "
         "back from `running` to `queued`: they belong to holding calls for a consent and to retries, which are not there yet.",
