@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from access.policies.atoms import compiled, tests_of
 from access.policies.verdict import decide
 from toolhub.kernel.ids import encode
 
@@ -88,68 +89,124 @@ class Simulation:
 
     calls: int = 0
     unusable: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], _Group] = field(default_factory=dict)
-    agents: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    tools: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    seen: Counter[tuple[str, str, str, Change]] = field(default_factory=Counter)  # agent, its name, tool, change
+    groups: dict[tuple[Change, tuple[str, ...], tuple[str, ...]], _Group] = field(default_factory=dict)
     first_at: str = ""
     last_at: str = ""
 
-    def add(self, invocation: UUID, tenant: UUID, leaf: dict[str, Any], change: Change, new: tuple[str, ...]) -> None:
-        data = leaf["data"]
-        attributes = data["decision_input"]
-        at = leaf["at"]
+    def add(self, leaf: dict[str, Any], change: Change) -> None:
+        attributes = leaf["data"]["decision_input"]
+        self.first_at = leaf["at"]
+        if not self.calls:
+            self.last_at = self.first_at
         self.calls += 1
-        self.counts[change] += 1
-        self.last_at = self.last_at or at
-        self.first_at = at
-        agent = (str(attributes.get("agent", "")), str(attributes.get("agent_name", "")))
-        tool = str(attributes.get("tool", ""))
-        self.agents[agent][change] += 1
-        self.tools[tool][change] += 1
-        if change is Change.SAME:
-            return
+        self.seen[
+            attributes.get("agent", ""), attributes.get("agent_name", ""), attributes.get("tool", ""), change
+        ] += 1
+
+    def add_change(
+        self, invocation: UUID, tenant: UUID, leaf: dict[str, Any], change: Change, new: tuple[str, ...]
+    ) -> None:
+        data = leaf["data"]
         group = self.groups.setdefault((change, without_versions(data["decision"].get("rules", ())), new), _Group())
         group.count += 1
         if len(group.examples) < EXAMPLES_A_GROUP:
+            attributes = data["decision_input"]
+            agent = str(attributes.get("agent_name") or attributes.get("agent", ""))
             wire = {"invocation": encode("inv", invocation), "tenant": encode("ten", tenant)}
-            group.examples.append(wire | {"agent": agent[1] or agent[0], "tool": tool, "at": at})
+            told = {"agent": agent, "tool": str(attributes.get("tool", "")), "at": str(leaf["at"])}
+            group.examples.append(wire | told)
+
+    @property
+    def counts(self) -> Counter[Change]:
+        found: Counter[Change] = Counter()
+        for (_, _, _, change), count in self.seen.items():
+            found[change] += count
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Bounded: the largest groups, and the agents and tools with most changes."""
-        left, groups = MAX_EXAMPLES, []
-        ordered = sorted(self.groups.items(), key=lambda item: (-item[1].count, item[0]))
-        for (change, old, new), group in ordered[:MAX_GROUPS]:
-            share = group.examples[: max(1, min(left, MAX_EXAMPLES // max(1, min(len(ordered), MAX_GROUPS))))]
-            left -= len(share)
-            groups.append(
-                {"change": change, "old": list(old), "new": list(new), "count": group.count, "examples": share}
-            )
+        agents: defaultdict[tuple[str, str], Counter[Change]] = defaultdict(Counter)
+        tools: defaultdict[str, Counter[Change]] = defaultdict(Counter)
+        for (agent, name, tool, change), count in self.seen.items():
+            agents[str(agent), str(name)][change] += count
+            tools[str(tool)][change] += count
+        counts, ordered = self.counts, sorted(self.groups.items(), key=lambda item: (-item[1].count, item[0]))
+        share = max(1, MAX_EXAMPLES // max(1, min(len(ordered), MAX_GROUPS)))
         return {
             "calls": self.calls,
             "unusable": self.unusable,
             "first_at": self.first_at,
             "last_at": self.last_at,
-            "counts": {change: self.counts[change] for change in Change},
-            "groups": groups,
+            "counts": {change: counts[change] for change in Change},
+            "groups": [
+                {
+                    "change": change,
+                    "old": list(old),
+                    "new": list(new),
+                    "count": group.count,
+                    "examples": group.examples[:share],
+                }
+                for (change, old, new), group in ordered[:MAX_GROUPS]
+            ],
             "more_groups": max(0, len(ordered) - MAX_GROUPS),
-            "agents": [{"agent": id, "name": name, **counts} for (id, name), counts in _most_changed(self.agents)],
-            "tools": [{"tool": tool, **counts} for tool, counts in _most_changed(self.tools)],
+            "agents": [{"agent": id, "name": name, **counts} for (id, name), counts in _most_changed(agents)],
+            "tools": [{"tool": tool, **counts} for tool, counts in _most_changed(tools)],
         }
 
 
-def _most_changed(found: dict[Any, Counter[str]]) -> list[tuple[Any, dict[str, int]]]:
+def _most_changed(found: dict[Any, Counter[Change]]) -> list[tuple[Any, dict[str, int]]]:
     ordered = sorted(
         found.items(), key=lambda item: (item[1][Change.SAME] - item[1].total(), -item[1].total(), item[0])
     )
     return [(name, {change: counts[change] for change in Change}) for name, counts in ordered[:MAX_NAMED]]
 
 
+class _Alike:
+    """Which calls do the rules of these layers not tell apart? They are decided once.
+
+    Every value of an attribute falls into a class by the answers of all tests on it; a call is the classes of its values.
+    """
+
+    def __init__(self, layers: Sequence[CompiledPolicy]) -> None:
+        self.layers = layers
+        tests = {test for layer in layers for rule in layer.rules for test in tests_of(rule.condition)}
+        names = sorted({test.attribute for test in tests})
+        self.attributes = [
+            (name, [compiled(test) for test in sorted(tests, key=str) if test.attribute == name]) for name in names
+        ]
+        self.classes: list[dict[Any, Any]] = [{} for _ in self.attributes]
+        self.known: dict[Any, tuple[bool, bool, tuple[str, ...]]] = {}
+
+    def decided(self, attributes: dict[str, Any]) -> tuple[bool, bool, tuple[str, ...]]:
+        """Whether the call is allowed, whether a consent is demanded, and the rules behind it."""
+        key = []
+        for (name, asked), classes in zip(self.attributes, self.classes, strict=True):
+            value = attributes.get(name)
+            if type(value) is list:
+                value = tuple(value)
+            found = classes.get(value)
+            if found is None:
+                if len(classes) >= MAX_KNOWN:
+                    classes.clear()
+                found = classes[value] = tuple(ask({name: value}) for ask in asked)
+            key.append(found)
+        known = tuple(key)
+        answer = self.known.get(known)
+        if answer is None:
+            if len(self.known) >= MAX_KNOWN:
+                self.known.clear()
+            verdict = decide(self.layers, attributes)
+            rules = without_versions([*verdict.rules, *denied_by_default(verdict)])
+            answer = self.known[known] = verdict.allowed, verdict.consent is not None, rules
+        return answer
+
+
 def simulate(rows: Iterable[Row], layers_of: Callable[[UUID], Sequence[CompiledPolicy]]) -> Simulation:
-    """``rows`` newest first. Calls that are alike in what the rules ask about are decided once."""
+    """``rows`` newest first. A recorded input that no rule can be asked about counts as unusable, too."""
     found = Simulation()
-    known: dict[Any, tuple[Outcome, tuple[str, ...]]] = {}
-    asked: dict[UUID, tuple[Sequence[CompiledPolicy], tuple[str, ...]]] = {}
+    alike: dict[int, _Alike] = {}
+    of_tenant: dict[UUID, _Alike] = {}
     for invocation, tenant, raw in rows:
         leaf = json.loads(bytes(raw))
         data = leaf.get("data", {})
@@ -157,34 +214,24 @@ def simulate(rows: Iterable[Row], layers_of: Callable[[UUID], Sequence[CompiledP
         if not isinstance(attributes, dict) or not isinstance(decision, dict):
             found.unusable += 1
             continue
-        if tenant not in asked:
+        if tenant not in of_tenant:
             layers = layers_of(tenant)
-            names = {"safety_class", "side_effect", "consent", "dry_run"}.union(*(layer.asked for layer in layers))
-            asked[tenant] = layers, tuple(sorted(names))
-        layers, names_asked = asked[tenant]
+            of_tenant[tenant] = alike.setdefault(id(layers), _Alike(layers))
+        try:
+            allowed, demanded, rules = of_tenant[tenant].decided(attributes)
+        except (TypeError, AttributeError):
+            found.unusable += 1
+            continue
         by_manifest = bool(decision.get("by_manifest"))
-        key = (id(layers), by_manifest, *[_hashable(attributes.get(name)) for name in names_asked])
-        if key not in known:
-            if len(known) >= MAX_KNOWN:
-                known.clear()
-            verdict = decide(layers, attributes)
-            now = outcome_of(
-                allowed=verdict.allowed,
-                demanded=verdict.consent is not None,
-                attributes=attributes,
-                by_manifest=by_manifest,
-            )
-            known[key] = now, without_versions([*verdict.rules, *denied_by_default(verdict)])
-        now, rules = known[key]
+        now = outcome_of(allowed=allowed, demanded=demanded, attributes=attributes, by_manifest=by_manifest)
         was = outcome_of(
             allowed=bool(decision.get("allowed")),
             demanded=bool(decision.get("consent")),
             attributes=attributes,
             by_manifest=by_manifest,
         )
-        found.add(invocation, tenant, leaf, Change.SAME if was is now else _CHANGED[now], rules)
+        change = Change.SAME if was is now else _CHANGED[now]
+        found.add(leaf, change)
+        if change is not Change.SAME:
+            found.add_change(invocation, tenant, leaf, change, rules)
     return found
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
