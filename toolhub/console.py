@@ -62,6 +62,7 @@ NAV = [
             ("people", gettext_lazy("People"), "users", "people", "members.view"),
             ("issuers", gettext_lazy("Identity providers"), "fingerprint", "issuers", "issuers.manage"),
             ("notifications", gettext_lazy("Notifications"), "message-square", "notifications", "notifications.manage"),
+            ("configuration", gettext_lazy("Configuration"), "settings", "configuration", "configuration.apply"),
             ("tenants", gettext_lazy("Tenants"), "building-2", "tenants", "hub.manage"),
         ],
     ),

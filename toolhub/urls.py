@@ -15,6 +15,7 @@ from invocations import explain_api
 from registry import api as registry_api
 from registry import consents_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
+from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters
 
 for _name, _converter in converters().items():
@@ -105,6 +106,26 @@ api = [
     path("agents/<agt:agent_id>/keys", agents_api.KeyListView.as_view(), name="api_keys"),
     path("keys/<key:key_id>/rotate", agents_api.KeyRotateView.as_view(), name="api_key_rotate"),
     path("keys/<key:key_id>/revoke", agents_api.KeyRevokeView.as_view(), name="api_key_revoke"),
+    path(
+        "configuration/plan",
+        configuration_api.ConfigurationPlanView.as_view(),
+        name="api_configuration_plan",
+    ),
+    path(
+        "configuration/apply",
+        configuration_api.ConfigurationApplyView.as_view(),
+        name="api_configuration_apply",
+    ),
+    path(
+        "configuration/export",
+        configuration_api.ConfigurationExportView.as_view(),
+        name="api_configuration_export",
+    ),
+    path(
+        "configuration/schema",
+        configuration_api.ConfigurationSchemaView.as_view(),
+        name="api_configuration_schema",
+    ),
     path("oauth/token", oauth.token, name="api_oauth_token"),
     path("manifest-schema", registry_api.manifest_schema_view, name="api_manifest_schema"),
     path("errors", catalogue.errors, name="api_errors"),
@@ -121,6 +142,7 @@ urlpatterns = [
     path("", include("registry.urls")),
     path("", include("invocations.urls")),
     path("", include("evidence.urls")),
+    path("", include("toolhub.configuration.urls")),
     path("", console.overview, name="overview"),
     path("theme", console.theme, name="theme"),
     path("language", console.language, name="set_language"),

@@ -144,6 +144,8 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "identity.unmapped": ("bad", "unplug", gettext_lazy("Subject speaks for nobody")),
     "notification.set": ("info", "message-square", gettext_lazy("Channel set up")),
     "notification.ended": ("hold", "message-square", gettext_lazy("Channel ended")),
+    "configuration.applied": ("info", "settings", gettext_lazy("Configuration applied")),
+    "configuration.exported": ("info", "download", gettext_lazy("Configuration exported")),
     "master_keys.rotated": ("info", "key-round", gettext_lazy("Master key rotated")),
     "key.created": ("info", "key-round", gettext_lazy("Key created")),
     "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),

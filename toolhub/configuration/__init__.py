@@ -1,0 +1,1 @@
+"""How is the whole configuration of a tenant kept in one file?"""

@@ -1,0 +1,193 @@
+"""What does a configuration file say, in one form?
+
+A file is read into :class:`Entry` objects by section. What names the same thing is written in the same way afterwards, whatever
+the file's way of writing it, so that two documents can be compared by their values alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from access.policies.language import findings_of_policy
+from toolhub.configuration.findings import finding, refuse, step
+from toolhub.configuration.normal import settle
+from toolhub.kernel.canonical import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolhub.configuration.findings import Finding
+
+FORMAT = 1
+EVERY_AGENT = "*"
+SCHEMA = Path(__file__).with_name("document.schema.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One list of a file. ``identity``: the fields that say which thing is meant; ``fields``: what can differ about it."""
+
+    name: str
+    identity: tuple[str, ...]
+    fields: tuple[str, ...]
+    defaults: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False  # an entry says everything: what it leaves out has its default
+    many: bool = False  # several things may have the same identity
+    silent: frozenset[str] = frozenset()  # fields whose difference alone changes nothing
+
+
+POLICY = "policy"
+SECTIONS: dict[str, Section] = {
+    section.name: section
+    for section in (
+        Section("agents", ("name",), ("disabled",), {"disabled": False}),
+        Section(
+            "installations",
+            ("tool",),
+            ("publisher", "pin", "config", "hosts", "paths", "secrets", "state"),
+            {"pin": "", "config": {}, "hosts": None, "paths": None, "secrets": {}, "state": "enabled"},
+        ),
+        Section(
+            "grants",
+            ("agent", "tools"),
+            ("capabilities", "scopes", "conditions", "limits", "expires_at", "reason"),
+            {"capabilities": None, "scopes": None, "conditions": [], "limits": [], "expires_at": None},
+            whole=True,
+            many=True,
+            silent=frozenset({"reason"}),
+        ),
+        Section("budgets", ("scope", "agent", "tool", "dimension", "window_s"), ("amount", "reason"), {"reason": ""}),
+        Section("issuers", ("issuer",), ("audience", "jwks_url", "jwks"), {"jwks_url": "", "jwks": None}),
+        Section("identities", ("issuer", "subject"), ("agent", "scopes")),
+        Section("notifications", ("channel", "target"), ("events",), many=True),
+        Section(POLICY, (), ("document",)),
+        Section("members", ("user",), ("roles",)),
+    )
+}
+PRUNABLE = tuple(name for name in SECTIONS if name != POLICY)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that a file or the database holds. ``pointer`` leads into the file, ``ref`` to the row."""
+
+    section: str
+    identity: tuple[Any, ...]
+    fields: dict[str, Any]
+    pointer: str = ""
+    ref: Any = None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        return dict(zip(SECTIONS[self.section].identity, self.identity, strict=True))
+
+    def get(self, name: str) -> Any:
+        """A field, or what it is when nobody says."""
+        return self.fields.get(name, SECTIONS[self.section].defaults.get(name))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written in a file."""
+        said = {name: value for name, value in self.named.items() if value != "" and value is not None}
+        known = ((name, self.fields[name]) for name in SECTIONS[self.section].fields if name in self.fields)
+        return said | {name: value for name, value in known if not (name == "jwks_url" and not value)}
+
+
+Entries = dict[str, list[Entry]]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that can be read. ``entries`` has the sections that it has."""
+
+    tenant: str
+    entries: Entries
+    prune: frozenset[str]
+    digest: str
+
+
+@lru_cache(maxsize=1)
+def document_schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _validator() -> jsonschema_rs.Validator:
+    return jsonschema_rs.Draft202012Validator(document_schema())
+
+
+# Reading.
+
+
+def read_document(value: Any, *, prune_all: bool = False) -> Document:
+    """The document that a file's value is; :class:`ConfigurationInvalid` with a pointer for everything wrong."""
+    refuse(list(_of_schema(value)))
+    chosen = frozenset(PRUNABLE if prune_all else value.get("prune", []))
+    refuse(
+        [
+            finding("/prune", f"There is no section {name} in this file. To end everything in it, write `{name}: []`.")
+            for name in value.get("prune", [])
+            if name not in value
+        ]
+    )
+    entries: Entries = {}
+    findings: list[Finding] = []
+    for name in SECTIONS:
+        if name in value:
+            entries[name] = _section(name, value[name], findings)
+    refuse(findings)
+    return Document(value.get("tenant", ""), entries, chosen & frozenset(entries), digest(value))
+
+
+def _of_schema(value: Any) -> Iterator[Finding]:
+    if not isinstance(value, dict):
+        yield finding("", "A configuration file is an object with `format` and sections.")
+        return
+    for error in _validator().iter_errors(value):
+        yield finding("".join(f"/{step(part)}" for part in error.instance_path), error.message[:300])
+
+
+def _section(name: str, value: Any, findings: list[Finding]) -> list[Entry]:
+    if name == POLICY:
+        findings += [
+            finding(f"/{POLICY}{each.pointer}", f"{each.message} {each.fix}".strip())
+            for each in findings_of_policy(value, doubts=False)
+        ]
+        return [Entry(POLICY, (), {"document": value}, pointer=f"/{POLICY}")]
+    section, found = SECTIONS[name], []
+    seen: dict[tuple[Any, ...], str] = {}
+    for index, item in enumerate(value):
+        pointer = f"/{name}/{index}"
+        said = dict(item)
+        findings += [finding(pointer + each["pointer"], each["message"]) for each in settle(name, said)]
+        identity = tuple(said.get(each, "") for each in section.identity)
+        if not section.many and seen.setdefault(identity, pointer) != pointer:
+            findings.append(finding(pointer, f"{seen[identity]} is about the same: {shown(identity)}."))
+        fields = {each: said[each] for each in section.fields if each in said}
+        found.append(Entry(name, identity, (section.defaults if section.whole else {}) | fields, pointer))
+    return found
+
+
+def shown(identity: tuple[Any, ...]) -> str:
+    return " · ".join(str(part) for part in identity if part not in ("", None))
+
+
+# Writing.
+
+
+def written(tenant: str, entries: Entries) -> dict[str, Any]:
+    """The file of these entries, in the one order."""
+    document: dict[str, Any] = {"format": FORMAT, "tenant": tenant}
+    for name in SECTIONS:
+        if name == POLICY:
+            if entries.get(POLICY):
+                document[POLICY] = entries[POLICY][0].fields["document"]
+        elif name in entries:
+            document[name] = [entry.to_json() for entry in entries[name]]
+    return document

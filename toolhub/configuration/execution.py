@@ -1,0 +1,321 @@
+"""How is a plan carried out?
+
+By the services that people and programs use for one thing at a time, each with its rules and its fact. What stops something
+comes last, so that nothing new is given to what has stopped already, and a tenant keeps an owner throughout.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ObjectDoesNotExist
+
+from access import agents, channels, grants, issuers, members
+from access.budgets import services as budgets
+from access.models import Agent, Budget, BudgetScope, Tenant, TrustedIssuer
+from access.policies import services as policies
+from access.roles import Role
+from registry import installations
+from toolhub.configuration.document import EVERY_AGENT, POLICY
+from toolhub.configuration.normal import moment_of
+from toolhub.configuration.plan import Action
+from toolhub.kernel.problems import NotFound, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from uuid import UUID
+
+    from registry.installations import Setup
+    from toolhub.configuration.document import Entry
+    from toolhub.configuration.plan import Change, Plan
+    from toolhub.kernel.principal import Principal
+
+SOURCE = "file"
+SETUP = ("pin", "config", "hosts", "paths", "secrets")
+
+
+@dataclass(slots=True)
+class Run:
+    """One plan being carried out. ``shown_once``: signing secrets of new webhooks, by their address."""
+
+    by: Principal
+    reason: str
+    shown_once: dict[str, str] = field(default_factory=dict)
+
+    def agent_id(self, name: str) -> UUID:
+        return Agent.objects.values_list("pk", flat=True).get(tenant_id=self.by.tenant_id, name=name)
+
+    def issuer_id(self, issuer: str) -> UUID:
+        rows = TrustedIssuer.objects.values_list("pk", flat=True)
+        return rows.get(tenant_id=self.by.tenant_id, issuer=issuer, disabled_at=None)
+
+
+@contextmanager
+def at(pointer: str, *, whole: bool = False) -> Iterator[None]:
+    """What a service refuses here is about this place of the file; ``whole``: about nothing smaller."""
+    try:
+        yield
+    except Problem as problem:
+        found = problem.details.get("findings") or [{"pointer": "", "message": problem.detail}]
+        findings = [{**each, "pointer": pointer + ("" if whole else each["pointer"])} for each in found]
+        problem.details = {**problem.details, "findings": findings}
+        problem.detail = f"{problem.detail.partition(' (at /')[0]} (at {findings[0]['pointer']})"
+        raise
+    except ObjectDoesNotExist as error:
+        message = f"What this names is not here any more. (at {pointer})"
+        raise NotFound(message, details={"findings": [{"pointer": pointer, "message": message}]}) from error
+
+
+def carry_out(plan: Plan, *, by: Principal, reason: str) -> Run:
+    """Everything that the plan says, in the transaction of the caller."""
+    run = Run(by, reason)
+    for section, action in STEPS:
+        for change in plan.doing:
+            if change.section == section:
+                with at(change.pointer):
+                    action(run, change)
+    return run
+
+
+def _wanted(change: Change) -> Entry:
+    assert change.wanted is not None
+    return change.wanted
+
+
+def _current(change: Change) -> Entry:
+    assert change.current is not None
+    return change.current
+
+
+# Agents.
+
+
+def _start_agents(run: Run, change: Change) -> None:
+    if change.action is Action.CREATE:
+        agents.create_agent(name=_wanted(change).identity[0], by=run.by)
+    elif change.action is Action.CHANGE and not _wanted(change).get("disabled"):
+        agents.enable_agent(agent_id=_current(change).ref, reason=run.reason, by=run.by)
+
+
+def _stop_agents(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        if not _current(change).get("disabled"):
+            agents.disable_agent(agent_id=_current(change).ref, reason=run.reason, by=run.by)
+    elif _wanted(change).get("disabled"):
+        agents.disable_agent(agent_id=run.agent_id(_wanted(change).identity[0]), reason=run.reason, by=run.by)
+
+
+# Installations.
+
+
+def _installation(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        installations.remove_installation(name=_current(change).identity[0], reason=run.reason, by=run.by)
+        return
+    entry, name = _wanted(change), _wanted(change).identity[0]
+    if change.action is Action.CHANGE and "publisher" in (change.after or {}):
+        installations.remove_installation(name=name, reason=run.reason, by=run.by)
+        _install(run, entry)
+    elif change.action is Action.CREATE:
+        _install(run, entry)
+    else:
+        after = change.after or {}
+        values = _setup({each: after[each] for each in SETUP if each in after})
+        if values:
+            installations.configure_installation(name=name, values=values, reason=run.reason, by=run.by)
+        if "state" in after:
+            move = installations.pause_installation if after["state"] == "paused" else installations.resume_installation
+            move(name=name, reason=run.reason, by=run.by)
+
+
+def _setup(values: dict[str, Any]) -> Setup:
+    return cast("Setup", values)
+
+
+def _install(run: Run, entry: Entry) -> None:
+    name = entry.identity[0]
+    values = _setup({each: entry.fields[each] for each in SETUP if each in entry.fields})
+    publisher = entry.fields.get("publisher", "")
+    installations.install_tool(name=name, publisher=publisher, values=values, reason=run.reason, by=run.by)
+    if entry.get("state") == "paused":
+        installations.pause_installation(name=name, reason=run.reason, by=run.by)
+
+
+# Grants, with their limits.
+
+
+def _end_grants(run: Run, change: Change) -> None:
+    if change.action is Action.END or (change.action is Action.CHANGE and change.replaces):
+        grants.revoke_grant(grant_id=_current(change).ref, reason=run.reason, by=run.by)
+
+
+def _give_grants(run: Run, change: Change) -> None:
+    if change.action is Action.CREATE or (change.action is Action.CHANGE and change.replaces):
+        _give(run, _wanted(change))
+    elif change.action is Action.CHANGE:
+        _move(run, change)
+
+
+def _give(run: Run, entry: Entry) -> None:
+    agent, tools = entry.identity
+    until = entry.fields["expires_at"]
+    given = grants.give_grant(
+        agent_id=None if agent == EVERY_AGENT else run.agent_id(agent),
+        tools=tools,
+        capabilities=entry.fields["capabilities"],
+        scopes=entry.fields["scopes"],
+        conditions=entry.fields["conditions"],
+        expires_at=moment_of(until) if until else None,
+        reason=entry.fields["reason"],
+        source=SOURCE,
+        by=run.by,
+    )
+    _limit(run, given.pk, entry.fields["limits"])
+
+
+def _move(run: Run, change: Change) -> None:
+    """Another end, other limits: the grant stays the same one, and what was used of it stays used."""
+    grant_id, after = _current(change).ref, change.after or {}
+    if "expires_at" in after:
+        until = after["expires_at"]
+        expires_at = moment_of(until) if until else None
+        grants.extend_grant(grant_id=grant_id, expires_at=expires_at, reason=run.reason, by=run.by)
+    if "limits" in after:
+        kept = {(each["dimension"], each["window_s"]) for each in after["limits"]}
+        rows = Budget.objects.filter(
+            tenant_id=run.by.tenant_id, scope=BudgetScope.GRANT, grant_id=grant_id, ended_at=None
+        )
+        for row in rows.order_by("pk"):
+            if (row.dimension, row.window_s) not in kept:
+                budgets.end_budget(budget_id=row.pk, reason=run.reason, by=run.by)
+        before = (change.before or {})["limits"]
+        _limit(run, grant_id, [each for each in after["limits"] if each not in before])
+
+
+def _limit(run: Run, grant_id: UUID, limits: list[dict[str, Any]]) -> None:
+    for each in limits:
+        with at("/limits", whole=True):
+            budgets.set_budget(scope=BudgetScope.GRANT, grant_id=grant_id, reason=run.reason, by=run.by, **each)
+
+
+# Budgets.
+
+
+def _budget(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        budgets.end_budget(budget_id=_current(change).ref, reason=run.reason, by=run.by)
+        return
+    entry = _wanted(change)
+    named = entry.named
+    reason = entry.fields.get("reason", change.current.get("reason") if change.current else "")
+    budgets.set_budget(
+        scope=named["scope"],
+        dimension=named["dimension"],
+        window_s=named["window_s"],
+        agent_id=run.agent_id(named["agent"]) if named["agent"] else None,
+        tool=named["tool"],
+        amount=entry.fields["amount"],
+        reason=reason,
+        by=run.by,
+    )
+
+
+# Identity providers and the subjects of their tokens.
+
+
+def _start_issuers(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        return
+    entry = _wanted(change)
+    said = {each: change.current.get(each) for each in ("audience", "jwks_url", "jwks")} if change.current else {}
+    said = {"jwks_url": "", "jwks": None} | said | entry.fields
+    if change.action is Action.CREATE:
+        issuers.trust_issuer(issuer=entry.identity[0], by=run.by, **said)
+    else:
+        issuers.change_issuer(issuer_id=_current(change).ref, by=run.by, **said)
+
+
+def _stop_issuers(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        issuers.distrust_issuer(issuer_id=_current(change).ref, reason=run.reason, by=run.by)
+
+
+def _identity(run: Run, change: Change) -> None:
+    if change.current is not None:
+        issuers.unmap_identity(identity_id=change.current.ref, by=run.by)
+    if change.wanted is not None:
+        issuer, subject = change.wanted.identity
+        agent, scopes = change.wanted.fields["agent"], change.wanted.fields["scopes"]
+        issuers.map_identity(
+            issuer_id=run.issuer_id(issuer), subject=subject, agent_id=run.agent_id(agent), scopes=scopes, by=run.by
+        )
+
+
+# Notifications.
+
+
+def _end_notifications(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        channels.end_notification(notification_id=_current(change).ref, reason=run.reason, by=run.by)
+
+
+def _set_notifications(run: Run, change: Change) -> None:
+    if change.action is Action.END:
+        return
+    entry = _wanted(change)
+    events = entry.fields["events"]
+    if change.action is Action.CHANGE:
+        channels.change_notification(notification_id=_current(change).ref, events=events, by=run.by)
+        return
+    channel, target = entry.identity
+    _, secret = channels.set_notification(channel=channel, target=target, events=events, by=run.by)
+    if secret:
+        run.shown_once[target] = secret
+
+
+# Policy and people.
+
+
+def _policy(run: Run, change: Change) -> None:
+    policies.draft_policy(document=_wanted(change).fields["document"], note=run.reason, by=run.by)
+
+
+def _give_roles(run: Run, change: Change) -> None:
+    if change.wanted is None:
+        return
+    tenant = Tenant.objects.get(pk=run.by.tenant_id)
+    user = get_user_model().objects.get(pk=change.wanted.ref)
+    held = change.current.fields["roles"] if change.current else []
+    for role in change.wanted.fields["roles"]:
+        if role not in held:
+            members.give_membership(tenant=tenant, user=user, role=Role(role), reason=run.reason, by=run.by)
+
+
+def _take_roles(run: Run, change: Change) -> None:
+    if change.current is None:
+        return
+    kept = change.wanted.fields["roles"] if change.wanted else []
+    for role in change.current.fields["roles"]:
+        if role not in kept:
+            members.end_membership(user_id=change.current.ref, role=Role(role), reason=run.reason, by=run.by)
+
+
+STEPS: list[tuple[str, Callable[[Run, Change], None]]] = [
+    ("agents", _start_agents),
+    ("issuers", _start_issuers),
+    ("installations", _installation),
+    ("grants", _end_grants),
+    ("grants", _give_grants),
+    ("budgets", _budget),
+    ("identities", _identity),
+    ("notifications", _end_notifications),
+    ("notifications", _set_notifications),
+    (POLICY, _policy),
+    ("members", _give_roles),
+    ("members", _take_roles),
+    ("agents", _stop_agents),
+    ("issuers", _stop_issuers),
+]

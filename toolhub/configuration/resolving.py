@@ -1,0 +1,119 @@
+"""Does what a file names exist here?
+
+What is named and missing is a finding, but for what nobody can make by a file: people without an account and grants that have
+expired are passed over with a warning, so that a file that was right once can be applied again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from toolhub.configuration.document import EVERY_AGENT, POLICY
+from toolhub.configuration.findings import finding, refuse
+from toolhub.configuration.normal import moment_of
+from toolhub.kernel.canonical import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolhub.configuration.document import Document, Entries, Entry
+    from toolhub.configuration.findings import Finding
+    from toolhub.configuration.state import State
+
+MAX_WARNINGS = 100
+
+
+def person_of(name: str) -> Any:
+    """The account with this user name or, for what looks like one, this address; None when there is none that is in use."""
+    users = get_user_model().objects.filter(is_active=True)
+    found = users.filter(username=name).first()
+    if found is None and "@" in name:
+        rows = list(users.filter(email__iexact=name)[:2])
+        found = rows[0] if len(rows) == 1 else None
+    return found
+
+
+def resolved(document: Document, state: State) -> tuple[Entries, list[str]]:
+    """What there is to compare, and what was passed over in sentences."""
+    check_tenant(document, state)
+    refuse(list(_missing(document.entries, state)))
+    entries = dict(document.entries)
+    warnings: list[str] = []
+    if "grants" in entries:
+        entries["grants"] = list(_that_hold(entries["grants"], warnings))
+    if "members" in entries:
+        entries["members"] = _people(entries["members"], state, warnings)
+    for entry in entries.get(POLICY, []):
+        waiting = state.drafts.get(digest(entry.fields["document"]))
+        in_force = [digest(each.fields["document"]) for each in state.entries[POLICY]]
+        if waiting and digest(entry.fields["document"]) not in in_force:
+            warnings.append(
+                gettext("This policy waits already as the draft %(label)s for somebody to publish it.")
+                % {"label": waiting}
+            )
+            entries[POLICY] = []
+    trusted_anew = {entry.identity[0] for entry in entries.get("issuers", [])} & state.dormant
+    warnings += [
+        gettext("Subjects that were mapped before speak for their agents again with %(issuer)s.") % {"issuer": issuer}
+        for issuer in sorted(trusted_anew)
+        if "identities" not in document.prune
+    ]
+    return entries, warnings[:MAX_WARNINGS]
+
+
+def check_tenant(document: Document, state: State) -> None:
+    if document.tenant and document.tenant != state.slug:
+        refuse([finding("/tenant", f"This file is for the tenant {document.tenant}, and you act in {state.slug}.")])
+
+
+def _missing(entries: Entries, state: State) -> Iterator[Finding]:
+    agents, issuers = (
+        {entry.identity[0] for rows in (state.entries, entries) for entry in rows.get(name, [])}
+        for name in ("agents", "issuers")
+    )
+    for name in ("grants", "budgets", "identities"):
+        for entry in entries.get(name, []):
+            agent = entry.named.get("agent") or entry.fields.get("agent") or EVERY_AGENT
+            if agent != EVERY_AGENT and agent not in agents:
+                message = f"There is no agent {agent} here, and none in this file."
+                yield finding(f"{entry.pointer}/agent", message)
+            issuer = entry.named.get("issuer")
+            if issuer is not None and issuer not in issuers:
+                yield finding(f"{entry.pointer}/issuer", f"{issuer} is not trusted here, and is not in this file.")
+
+
+def _that_hold(entries: list[Entry], warnings: list[str]) -> Iterator[Entry]:
+    now = timezone.now()
+    for entry in entries:
+        until = entry.fields["expires_at"]
+        at = moment_of(until) if until else None
+        if at is not None and at <= now:
+            agent, tools = entry.identity
+            warnings.append(
+                gettext("Passed over: the grant of %(agent)s for %(tools)s has expired.")
+                % {"agent": agent, "tools": tools}
+            )
+        else:
+            yield entry
+
+
+def _people(entries: list[Entry], state: State, warnings: list[str]) -> list[Entry]:
+    members = {entry.ref: entry.identity for entry in state.entries["members"]}
+    found: dict[Any, Entry] = {}
+    for entry in entries:
+        user = person_of(entry.identity[0])
+        if user is None:
+            warnings.append(
+                gettext("Passed over: %(user)s has no account here. Invite them on the page of people.")
+                % {"user": entry.identity[0]}
+            )
+            continue
+        if user.pk in found:
+            refuse([finding(entry.pointer, f"{found[user.pk].pointer} is about the same person.")])
+        found[user.pk] = replace(entry, identity=members.get(user.pk, entry.identity), ref=user.pk)
+    return list(found.values())

@@ -1,0 +1,84 @@
+"""What does a change of a plan do, in one sentence?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext, gettext_lazy
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+    from toolhub.configuration.plan import Change
+
+SECTION_WORDS: dict[str, _StrPromise] = {
+    "agents": gettext_lazy("Agents"),
+    "installations": gettext_lazy("Installed tools"),
+    "grants": gettext_lazy("Grants"),
+    "budgets": gettext_lazy("Budgets"),
+    "issuers": gettext_lazy("Identity providers"),
+    "identities": gettext_lazy("Subjects of tokens"),
+    "notifications": gettext_lazy("Notifications"),
+    "policy": gettext_lazy("Policy"),
+    "members": gettext_lazy("People"),
+}
+SENTENCES: dict[tuple[str, str], _StrPromise] = {
+    ("agents", "create"): gettext_lazy("Create the agent %(key)s."),
+    ("agents", "end"): gettext_lazy("Disable the agent %(key)s: everything it sends is refused."),
+    ("installations", "create"): gettext_lazy("Install %(key)s."),
+    ("installations", "change"): gettext_lazy("Change the installation of %(key)s: %(fields)s."),
+    ("installations", "end"): gettext_lazy("Remove the installation of %(key)s."),
+    ("grants", "create"): gettext_lazy("Give a grant: %(key)s."),
+    ("grants", "end"): gettext_lazy("Revoke the grant %(key)s."),
+    ("budgets", "create"): gettext_lazy("Set a budget of %(amount)s: %(key)s."),
+    ("budgets", "change"): gettext_lazy("Change the budget %(key)s: %(fields)s."),
+    ("budgets", "end"): gettext_lazy("End the budget %(key)s."),
+    ("issuers", "create"): gettext_lazy("Accept tokens of %(key)s."),
+    ("issuers", "change"): gettext_lazy("Change the identity provider %(key)s: %(fields)s."),
+    ("issuers", "end"): gettext_lazy("Accept no more tokens of %(key)s."),
+    ("identities", "create"): gettext_lazy("Let the subject %(key)s speak for an agent."),
+    ("identities", "change"): gettext_lazy("Change for whom the subject %(key)s speaks: %(fields)s."),
+    ("identities", "end"): gettext_lazy("Let the subject %(key)s speak for nobody."),
+    ("notifications", "create"): gettext_lazy("Tell %(key)s of what waits."),
+    ("notifications", "change"): gettext_lazy("Tell %(key)s of other things."),
+    ("notifications", "end"): gettext_lazy("Tell %(key)s nothing more."),
+    ("policy", "create"): gettext_lazy("Draft a policy; it decides nothing until another person publishes it."),
+    ("policy", "change"): gettext_lazy("Draft another policy; it decides nothing until another person publishes it."),
+    ("members", "create"): gettext_lazy("Let %(key)s act here: %(roles)s."),
+    ("members", "change"): gettext_lazy("Change the roles of %(key)s to %(roles)s."),
+    ("members", "end"): gettext_lazy("Take all roles back from %(key)s."),
+}
+
+
+def sentence_of(change: Change) -> str:
+    after: dict[str, Any] = change.after or {}
+    if change.action == "same":
+        return gettext("%(key)s stays as it is.") % {"key": change.key}
+    if (change.section, change.action) == ("agents", "change"):
+        return (_disable if after["disabled"] else _enable)(change.key)
+    if (change.section, change.action) == ("grants", "change"):
+        return _grant(change)
+    said = {
+        "key": change.key,
+        "fields": ", ".join(after),
+        "amount": after.get("amount", ""),
+        "roles": ", ".join(after.get("roles", [])),
+    }
+    return SENTENCES[change.section, str(change.action)] % said
+
+
+def _disable(name: str) -> str:
+    return SENTENCES["agents", "end"] % {"key": name}
+
+
+def _enable(name: str) -> str:
+    return gettext("Enable the agent %(key)s again.") % {"key": name}
+
+
+def _grant(change: Change) -> str:
+    said = {"key": change.key, "fields": ", ".join(change.after or {})}
+    if change.replaces:
+        return gettext("Revoke the grant %(key)s and give another: %(fields)s.") % said
+    if "limits" not in (change.after or {}):
+        return gettext("Extend the grant %(key)s.") % said
+    return gettext("Change the grant %(key)s: %(fields)s.") % said

@@ -1,0 +1,176 @@
+"""How is a tenant's configuration exported, and a file of it planned and applied?
+
+A plan is tried before it is shown: what would be refused is said then. Applying it checks that it is still the plan that was
+looked at, then does everything or nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from access.models import Tenant
+from evidence import services as evidence
+from evidence.kinds import Kind
+from toolhub.configuration.document import Document, written
+from toolhub.configuration.execution import carry_out
+from toolhub.configuration.plan import Plan, changes_between
+from toolhub.configuration.problems import PlanStale
+from toolhub.configuration.resolving import resolved
+from toolhub.configuration.state import read_state
+from toolhub.kernel.canonical import digest
+from toolhub.kernel.ids import encode
+from toolhub.kernel.principal import ActorKind
+from toolhub.kernel.problems import Forbidden
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+MAX_REASON = 500
+# Whoever applies a file may change what they may change one by one: (permission of people, scope of keys). None: people only.
+NEEDED: dict[str, tuple[str, str | None]] = {
+    "agents": ("agents.manage", "agents:manage"),
+    "installations": ("tools.install", "tools:operate"),
+    "grants": ("grants.give", "grants:manage"),
+    "budgets": ("budgets.manage", "budgets:manage"),
+    "issuers": ("issuers.manage", "agents:manage"),
+    "identities": ("issuers.manage", "agents:manage"),
+    "notifications": ("notifications.manage", "configuration:apply"),
+    "policy": ("policies.draft", "policies:draft"),
+    "members": ("members.manage", None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was done. ``shown_once``: signing secrets of new webhooks by their address, which nobody sees again."""
+
+    plan: Plan
+    shown_once: dict[str, str] = field(default_factory=dict)
+
+
+# Who may.
+
+
+def check_can_apply(by: Principal) -> None:
+    if by.kind is not ActorKind.SYSTEM:
+        by.check("configuration:apply" if by.kind is ActorKind.AGENT else "configuration.apply")
+
+
+def sees_people(by: Principal) -> bool:
+    """Keys know nothing of who belongs to the tenant."""
+    return by.kind is not ActorKind.AGENT
+
+
+def check_may_say(document: Document, *, by: Principal) -> None:
+    """Some sections are for people only."""
+    for section in document.entries:
+        if by.kind is ActorKind.AGENT and NEEDED[section][1] is None:
+            raise Forbidden(
+                f"Only a person changes {section}, never a key.",
+                remedy=f"Take the section {section} out of the file, or let a person apply it.",
+                details={
+                    "section": section,
+                    "findings": [{"pointer": f"/{section}", "message": "Only people change it."}],
+                },
+            )
+
+
+def check_may_change(plan: Plan, *, by: Principal) -> None:
+    """A file gives nobody more than they hold."""
+    if by.kind is ActorKind.SYSTEM:
+        return
+    for section in plan.by_section():
+        permission, scope = NEEDED[section]
+        by.check(permission if by.kind is ActorKind.USER or scope is None else scope)
+
+
+# Planning.
+
+
+def _plan(document: Document, *, by: Principal) -> Plan:
+    check_may_say(document, by=by)
+    issuers = [entry.identity[0] for entry in document.entries.get("issuers", [])]
+    state = read_state(by.tenant_id, issuers=issuers, people=sees_people(by))
+    entries, warnings = resolved(document, state)
+    changes = [
+        change
+        for change in changes_between(state.entries, entries, document.prune)
+        if not (
+            change.section == "agents" and change.wanted is None and change.current and change.current.get("disabled")
+        )
+    ]
+    plan = Plan(encode("ten", by.tenant_id), changes, warnings)
+    check_may_change(plan, by=by)
+    return plan
+
+
+def plan_configuration(document: Document, *, by: Principal) -> Plan:
+    """What applying the document would change. It is tried out and undone, so that a plan that is shown can be applied."""
+    check_can_apply(by)
+    with transaction.atomic():
+        plan = _plan(document, by=by)
+        carry_out(plan, by=by, reason=_said("", document))
+        transaction.set_rollback(True)
+    return plan
+
+
+def _said(reason: str, document: Document) -> str:
+    return (reason.strip() or f"As a configuration file says ({document.digest[:19]}).")[:MAX_REASON]
+
+
+# Applying.
+
+
+@transaction.atomic
+def apply_configuration(*, document: Document, plan_digest: str, by: Principal, reason: str = "") -> Applied:
+    """Carry out the plan that was looked at, all of it or nothing; refused when another one would come of the file now."""
+    check_can_apply(by)
+    Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)  # one file after the other
+    plan = _plan(document, by=by)
+    if plan.digest != plan_digest:
+        raise PlanStale(
+            "Since this plan was made, something that it is about was changed, or the file was.",
+            details={"digest": plan.digest},
+            remedy="Plan the file again and look at what it would change now.",
+        )
+    if plan.is_empty:
+        return Applied(plan)
+    said = _said(reason, document)
+    run = carry_out(plan, by=by, reason=said)
+    evidence.record(
+        kind=Kind.CONFIGURATION_APPLIED,
+        subject=plan.tenant,
+        actor=by,
+        data={
+            "document": document.digest,
+            "plan": plan.digest,
+            "counts": plan.by_section(),
+            "prune": sorted(document.prune),
+            "reason": said,
+        },
+    )
+    return Applied(plan, run.shown_once)
+
+
+# Exporting.
+
+
+@transaction.atomic
+def export_configuration(*, by: Principal) -> dict[str, Any]:
+    """The configuration as it is, as a document that, applied again, changes nothing. Keys get it without people."""
+    check_can_apply(by)
+    state = read_state(by.tenant_id, people=sees_people(by))
+    document = written(state.slug, state.entries)
+    evidence.record(
+        kind=Kind.CONFIGURATION_EXPORTED,
+        subject=encode("ten", by.tenant_id),
+        actor=by,
+        data={
+            "document": digest(document),
+            "counts": {name: len(entries) for name, entries in state.entries.items() if entries},
+        },
+    )
+    return document

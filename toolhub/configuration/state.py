@@ -1,0 +1,174 @@
+"""What is a tenant's configuration now?
+
+Read from the rows, in the words of a file. Values of secrets and keys are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from access.models import (
+    Agent,
+    AgentIdentity,
+    Budget,
+    BudgetScope,
+    Grant,
+    Membership,
+    Notification,
+    PolicyState,
+    PolicyVersion,
+    Tenant,
+    TrustedIssuer,
+)
+from access.notifications import EVENTS
+from access.roles import SCOPES, Role
+from registry.models import Installation, InstallationState, Tool
+from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, Entries, Entry
+from toolhub.configuration.normal import (
+    in_order,
+    moment_text,
+    one_form_of,
+    public_keys,
+    settled_conditions,
+    settled_limits,
+)
+from toolhub.kernel.canonical import encoded
+from toolhub.kernel.tenancy import hub_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """``drafts``: digest → label of the policy drafts that wait. ``users``: user name → id of the members."""
+
+    slug: str
+    entries: Entries
+    drafts: dict[str, str] = field(default_factory=dict)
+    dormant: frozenset[str] = frozenset()  # issuers that are not trusted now; their subjects are mapped still
+
+
+def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool = True) -> State:
+    """``issuers``: those whose subjects count although they are not trusted, since they are about to be."""
+    read: dict[str, Callable[[UUID], Iterator[Entry]]] = {
+        "agents": _agents,
+        "installations": _installations,
+        "grants": _grants,
+        "budgets": _budgets,
+        "issuers": _issuers,
+        "identities": lambda each: _identities(each, issuers),
+        "notifications": _notifications,
+        POLICY: _policy,
+        "members": _members,
+    }
+    names = [name for name in SECTIONS if people or name != "members"]
+    sleeping = TrustedIssuer.objects.filter(tenant_id=tenant_id, issuer__in=issuers).exclude(disabled_at=None)
+    drafts = PolicyVersion.objects.filter(tenant_id=tenant_id, state=PolicyState.DRAFT).order_by("number")
+    return State(
+        slug=Tenant.objects.get(pk=tenant_id).slug,
+        entries={name: sorted(read[name](tenant_id), key=_place) for name in names},
+        drafts={row.digest: row.label for row in drafts},
+        dormant=frozenset(sleeping.exclude(identities=None).values_list("issuer", flat=True)),
+    )
+
+
+def _place(entry: Entry) -> tuple[list[str], bytes]:
+    return [str(part) for part in entry.identity], encoded(entry.fields)[1]
+
+
+def _agents(tenant_id: UUID) -> Iterator[Entry]:
+    """An agent that is called like the sign for all of them could not be told apart from it, and stays out of files."""
+    for row in Agent.objects.filter(tenant_id=tenant_id).exclude(name=EVERY_AGENT):
+        yield Entry("agents", (row.name,), {"disabled": row.disabled_at is not None}, ref=row.pk)
+
+
+def _installations(tenant_id: UUID) -> Iterator[Entry]:
+    rows = list(Installation.objects.filter(tenant_id=tenant_id).exclude(state=InstallationState.REMOVED))
+    with hub_wide():  # whom a tool that is installed here belongs to
+        tools = Tool.objects.filter(pk__in=[row.tool_id for row in rows])
+        publishers = dict(tools.values_list("pk", "tenant__slug"))
+    for row in rows:
+        fields = {
+            "publisher": publishers[row.tool_id],
+            "pin": row.pin,
+            "config": row.config,
+            "hosts": row.hosts,
+            "paths": row.paths,
+            "secrets": row.secrets,
+            "state": str(row.state),
+        }
+        yield Entry("installations", (row.name,), fields, ref=row.pk)
+
+
+def _grants(tenant_id: UUID) -> Iterator[Entry]:
+    rows = Grant.objects.filter(tenant_id=tenant_id).in_force(timezone.now()).exclude(agent__name=EVERY_AGENT)
+    limits: dict[UUID | None, list[dict[str, Any]]] = defaultdict(list)
+    for each in Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.GRANT, ended_at=None):
+        limits[each.grant_id].append(
+            {"dimension": str(each.dimension), "amount": each.amount, "window_s": each.window_s}
+        )
+    for row in rows.select_related("agent"):
+        fields = {
+            "capabilities": row.capabilities,
+            "scopes": row.scopes,
+            "conditions": settled_conditions(row.conditions),
+            "limits": settled_limits(limits[row.pk]),
+            "expires_at": moment_text(row.expires_at) if row.expires_at else None,
+            "reason": row.reason,
+        }
+        agent = row.agent.name if row.agent else EVERY_AGENT
+        yield Entry("grants", (agent, one_form_of(row.tools)), fields, ref=row.pk)
+
+
+def _budgets(tenant_id: UUID) -> Iterator[Entry]:
+    kept = [BudgetScope.TENANT, BudgetScope.AGENT, BudgetScope.TOOL]  # the others are a grant's or a manifest's
+    rows = Budget.objects.filter(tenant_id=tenant_id, ended_at=None, scope__in=kept).exclude(agent__name=EVERY_AGENT)
+    for row in rows.select_related("agent"):
+        identity = (
+            str(row.scope),
+            row.agent.name if row.agent else "",
+            row.tool,
+            str(row.dimension),
+            row.window_s,
+        )
+        yield Entry("budgets", identity, {"amount": row.amount, "reason": row.reason}, ref=row.pk)
+
+
+def _issuers(tenant_id: UUID) -> Iterator[Entry]:
+    for row in TrustedIssuer.objects.filter(tenant_id=tenant_id, disabled_at=None):
+        fields = {"audience": row.audience, "jwks_url": row.jwks_url, "jwks": public_keys(row.jwks)}
+        yield Entry("issuers", (row.issuer,), fields, ref=row.pk)
+
+
+def _identities(tenant_id: UUID, issuers: Collection[str]) -> Iterator[Entry]:
+    rows = AgentIdentity.objects.filter(Q(issuer__disabled_at=None) | Q(issuer__issuer__in=issuers))
+    rows = rows.filter(issuer__tenant_id=tenant_id).exclude(agent__name=EVERY_AGENT)
+    for row in rows.select_related("issuer", "agent"):
+        fields = {"agent": row.agent.name, "scopes": in_order(row.scopes, SCOPES)}
+        yield Entry("identities", (row.issuer.issuer, row.subject), fields, ref=row.pk)
+
+
+def _notifications(tenant_id: UUID) -> Iterator[Entry]:
+    for row in Notification.objects.filter(tenant_id=tenant_id, disabled_at=None):
+        fields = {"events": in_order(row.events, EVENTS)}
+        yield Entry("notifications", (str(row.channel), row.target), fields, ref=row.pk)
+
+
+def _policy(tenant_id: UUID) -> Iterator[Entry]:
+    for row in PolicyVersion.objects.filter(tenant_id=tenant_id, state=PolicyState.IN_FORCE):
+        yield Entry(POLICY, (), {"document": row.document}, ref=row.pk)
+
+
+def _members(tenant_id: UUID) -> Iterator[Entry]:
+    roles: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for row in Membership.objects.filter(tenant_id=tenant_id).select_related("user"):
+        roles[row.user_id, row.user.get_username()].add(str(row.role))
+    for (user_id, username), held in roles.items():
+        yield Entry("members", (username,), {"roles": in_order(held, Role.values)}, ref=user_id)

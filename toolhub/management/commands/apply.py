@@ -1,0 +1,130 @@
+"""Make a tenant what a configuration file says, after showing what would change."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from toolhub.configuration import services
+from toolhub.configuration.acting import acting_in, find_tenant
+from toolhub.configuration.document import read_document
+from toolhub.configuration.plan import Action
+from toolhub.configuration.problems import ConfigurationInvalid
+from toolhub.configuration.text import MAX_BYTES, read_text
+from toolhub.kernel.diffing import INVISIBLE
+from toolhub.kernel.problems import NotFound, Problem
+
+if TYPE_CHECKING:
+    from toolhub.configuration.document import Document
+    from toolhub.configuration.plan import Plan
+    from toolhub.kernel.principal import Principal
+
+SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.END: "-"}
+CANNOT_RUN = (ConfigurationInvalid, NotFound)
+MAX_SHOWN = 100
+
+
+def plain(text: str) -> str:
+    """On one line, without what a terminal would act upon."""
+    return INVISIBLE.sub("?", " ".join(text.split()))
+
+
+def short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return plain(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
+
+
+def said(problem: Problem) -> list[str]:
+    findings = problem.details.get("findings", [])
+    each_one = [f"{each['pointer'] or '/'}: {each['message']}" for each in findings] if len(findings) > 1 else []
+    return [plain(problem.detail), *("  " + plain(line) for line in each_one), *filter(None, [problem.remedy])]
+
+
+class Command(BaseCommand):
+    help = (
+        "Show what a configuration file would change in a tenant, ask, and apply it: all of it or nothing. Exits with 0 when "
+        "the tenant is as the file says, 1 when the file cannot be read, 2 when it was refused or, with --plan-only, differs."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("-f", "--file", required=True, metavar="FILE", help="YAML or JSON; - is the standard input")
+        parser.add_argument("--tenant", default="", metavar="SLUG", help="its short name, when the file names none")
+        parser.add_argument(
+            "--as", dest="username", default="", metavar="USERNAME", help="who does it; the hub itself if left out"
+        )
+        parser.add_argument(
+            "--prune", action="store_true", help="end what the file leaves out, in every section that it has"
+        )
+        parser.add_argument("--reason", default="", metavar="TEXT", help="kept as evidence with every change")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--plan-only", action="store_true", help="change nothing; exit with 2 when something would change"
+        )
+
+    def handle(self, *args: Any, file: str, tenant: str, username: str, prune: bool, **options: Any) -> None:
+        try:
+            document = read_document(read_text(self._read(file)), prune_all=prune)
+            slug = tenant or document.tenant
+            if not slug:
+                raise CommandError("The file names no tenant. Say which with --tenant.")
+            with acting_in(find_tenant(slug), username=username) as by:
+                good = self._run(document, by=by, asks=file != "-", **options)
+        except CANNOT_RUN as problem:
+            raise CommandError("\n".join(said(problem))) from problem
+        except Problem as problem:
+            self.stderr.write("\n".join(said(problem)))
+            good = False
+        if not good:
+            sys.exit(2)
+
+    def _read(self, file: str) -> bytes:
+        try:
+            if file == "-":
+                return sys.stdin.buffer.read(MAX_BYTES + 1)
+            with Path(file).open("rb") as opened:
+                return opened.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
+
+    def _run(
+        self, document: Document, *, by: Principal, asks: bool, plan_only: bool, yes: bool, reason: str, **options: Any
+    ) -> bool:
+        """Whether the tenant is as the file says in the end."""
+        plan = services.plan_configuration(document, by=by)
+        self._show(plan)
+        if plan.is_empty or plan_only:
+            return plan.is_empty
+        if not yes and not (asks and self._agreed()):
+            self.stdout.write(
+                "Nothing was changed." if asks else "Nothing was changed: nobody can be asked; use --yes."
+            )
+            return False
+        done = services.apply_configuration(document=document, plan_digest=plan.digest, reason=reason, by=by)
+        self.stdout.write(f"Applied {len(done.plan.doing)} changes.")
+        for target, secret in done.shown_once.items():
+            self.stdout.write(f"The signing secret of {target}, shown this once: {secret}")
+        return True
+
+    def _show(self, plan: Plan) -> None:
+        for change in plan.doing:
+            self.stdout.write(f"{SIGNS[change.action]} {change.section:13} {plain(change.sentence)}")
+            if change.action is Action.CHANGE:
+                for name in change.after or {}:
+                    before, after = (change.before or {}).get(name), (change.after or {})[name]
+                    self.stdout.write(f"                  {name}: {short(before)} -> {short(after)}")
+        for warning in plan.warnings:
+            self.stdout.write(f"! {plain(warning)}")
+        counts = plan.counts
+        self.stdout.write(
+            f"{counts['create']} to create, {counts['change']} to change, {counts['end']} to end, {counts['same']} as they are."
+        )
+
+    def _agreed(self) -> bool:
+        try:
+            return input("Apply this? [y/N] ").strip().lower() in ("y", "yes")
+        except EOFError:
+            return False
