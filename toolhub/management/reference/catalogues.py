@@ -114,8 +114,8 @@ def states() -> str:
         "## Policy version",
         _diagram(POLICY_TRANSITIONS, PolicyState.DRAFT),
         "## Invocation",
-        "`received` is passed through in one transaction and never stored. Nothing enters `held` or `expired` yet, and no run goes "
-        "back from `running` to `queued`: they belong to holding calls for a consent and to retries, which are not there yet.",
+        "`received` is passed through in one transaction and never stored. No run goes back from `running` to `queued` yet: that "
+        "belongs to retries.",
         _diagram(INVOCATION_TRANSITIONS, State.RECEIVED),
     )
 
