@@ -190,7 +190,7 @@ if TOOLHUB_DATABASE_URL:
 else:
     DATABASES = {
         "default": {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "toolhub.kernel.sqlite",  # Django's engine, with the writers of a process one after the other
             "NAME": TOOLHUB_DATA_DIR / "toolhub.sqlite3",
             "OPTIONS": {
                 # IMMEDIATE: two transactions that read before they write would otherwise fail with "database is locked".

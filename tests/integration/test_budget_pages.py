@@ -282,3 +282,20 @@ def test_the_overview_says_that_a_budget_is_nearly_used_up(operator: Person, lin
 
     assert address not in before
     assert address in after
+
+
+@pytest.mark.req("TOOLS-22")
+def test_people_of_another_tenant_find_no_budget_and_change_none(operator: Person, stranger: Person) -> None:
+    budget = set_budget(scope="tenant", dimension="calls", amount=10, by=operator.by)
+    form = {"amount": "1", **REASON}
+
+    actions = ("budget_edit", "budget_raise", "budget_end")
+    answers = [
+        stranger.client().get(reverse("budget", args=[budget.pk])),
+        *(stranger.client().post(reverse(name, args=[budget.pk]), form) for name in actions),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404] * 4
+    budget.refresh_from_db()
+    assert (budget.amount, budget.ended_at) == (10, None)
+    assert budget.wire_id not in stranger.client().get(reverse("budgets")).content.decode()

@@ -1,0 +1,1 @@
+"""The database engine for SQLite: Django's own, with one writer after the other."""

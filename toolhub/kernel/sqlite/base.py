@@ -1,0 +1,53 @@
+"""Who writes next, when many threads of this process want to?
+
+SQLite has one writer at a time, and one who waits for it looks again and again: of a crowd, some find the file locked until
+they give up. Transactions of one process therefore take turns. Between processes the file's own lock decides, as ever; it
+also decides when somebody holds his turn too long.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from django.db.backends.sqlite3 import base
+
+TURN_WITHIN_S = 10.0  # then whoever waits goes on to the file's lock
+
+_turns: dict[str, threading.Lock] = {}
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection has its turn from the beginning of a transaction to its end, or until it is closed in the middle."""
+
+    def __init__(self, settings_dict: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(settings_dict, *args, **kwargs)
+        self._has_turn = False
+
+    @property
+    def _turn(self) -> threading.Lock:
+        return _turns.setdefault(str(self.settings_dict["NAME"]), threading.Lock())
+
+    def _start_transaction_under_autocommit(self) -> None:
+        self._has_turn = self._turn.acquire(timeout=TURN_WITHIN_S)
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+        except BaseException:
+            self._end_turn()
+            raise
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        if autocommit:
+            self._end_turn()
+        super()._set_autocommit(autocommit)  # type: ignore[misc]
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]
+        finally:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._turn.release()
