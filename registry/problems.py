@@ -84,7 +84,7 @@ class NotTrustable(Problem):
 class NotInstalled(Problem):
     """This tool is not installed here."""
 
-    reason, code, status = "TOOL.NOT_INSTALLED", PlatformCode.CONFLICT, 409
+    reason, code, status = "TOOL.NOT_INSTALLED", PlatformCode.NOT_FOUND, 404
     retryable = Retryable.AFTER_ACTION
 
 

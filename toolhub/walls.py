@@ -7,6 +7,7 @@ table, so the policies bind it; the owner (migrations, background work) sees all
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -16,6 +17,7 @@ from toolhub.kernel.postgresql.base import ROLE, SETTING
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.backends.utils import CursorWrapper
 
 POLICY = "toolhub_tenant"
 OURS = ("evidence", "access", "registry", "invocations")
@@ -65,16 +67,38 @@ def condition_of(model: type[models.Model]) -> str:
 
 
 def statements(model: type[models.Model]) -> list[str]:
+    """What puts up the wall around a table. The last one notes what was put up."""
     table = model._meta.db_table
-    seen = condition_of(model)
-    written = WRITTEN_BY_OWNER.get(table, seen)
+    written, seen = _conditions(model)
     return [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"DROP POLICY IF EXISTS {POLICY} ON {table}",
         f"DROP POLICY IF EXISTS {POLICY}_read ON {table}",
         f"CREATE POLICY {POLICY} ON {table} TO {ROLE} USING ({written}) WITH CHECK ({written})",
         *([f"CREATE POLICY {POLICY}_read ON {table} FOR SELECT TO {ROLE} USING ({seen})"] if written != seen else []),
+        f"COMMENT ON POLICY {POLICY} ON {table} IS '{_note(written, seen)}'",
     ]
+
+
+def _conditions(model: type[models.Model]) -> tuple[str, str]:
+    """Which rows may be written, and which seen."""
+    seen = condition_of(model)
+    return WRITTEN_BY_OWNER.get(model._meta.db_table, seen), seen
+
+
+def _note(written: str, seen: str) -> str:
+    return hashlib.sha256(f"{written}\n{seen}".encode()).hexdigest()
+
+
+def tables_without(cursor: CursorWrapper) -> list[str]:
+    """Our tables that have no wall, or one of another version of this module."""
+    cursor.execute(
+        "SELECT c.relname, obj_description(p.oid, 'pg_policy') FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid "
+        "WHERE p.polname = %s AND c.relrowsecurity AND c.relnamespace = 'public'::regnamespace",
+        [POLICY],
+    )
+    there = dict(cursor.fetchall())
+    return [name for name, model in sorted(tables().items()) if there.get(name) != _note(*_conditions(model))]
 
 
 def _make_role() -> str:
@@ -98,8 +122,8 @@ def raise_walls(connection: BaseDatabaseWrapper) -> bool:
         cursor.execute(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
         cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
         cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
-        for model in tables().values():
-            for statement in statements(model):
+        for name in tables_without(cursor):
+            for statement in statements(tables()[name]):
                 cursor.execute(statement)
     return True
 
@@ -120,12 +144,7 @@ def what_is_missing(connection: BaseDatabaseWrapper) -> str:
             )
         if role[0]:
             return f"Row level security does not bind the role {ROLE}. As a superuser: ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS;"
-        cursor.execute(
-            "SELECT tablename FROM pg_policies JOIN pg_class c ON c.oid = to_regclass(tablename::text) "
-            "WHERE policyname = %s AND c.relrowsecurity",
-            [POLICY],
-        )
-        bare = sorted(set(tables()) - {name for (name,) in cursor.fetchall()})
+        bare = tables_without(cursor)
     if bare:
-        return f"Without row level security: {', '.join(bare)}. Type `.venv/bin/python manage.py migrate`."
+        return f"Without the row level security that this version needs: {', '.join(bare)}. Type `.venv/bin/python manage.py migrate`."
     return ""

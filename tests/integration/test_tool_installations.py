@@ -262,7 +262,7 @@ def test_the_whole_way_over_rest(shared: Tool, foreign_caller: Caller) -> None:
         answer = foreign_caller.post(f"/installations/{ECHO}/{what}", {"reason": "x"})
         assert answer.json()["data"]["state"] == state
     assert foreign_caller.get("/installations").json()["data"]["installations"] == []
-    assert_problem(foreign_caller.get(f"/installations/{ECHO}"), 409, "TOOL.NOT_INSTALLED")
+    assert_problem(foreign_caller.get(f"/installations/{ECHO}"), 404, "TOOL.NOT_INSTALLED")
 
 
 def test_findings_about_settings_are_answered_with_their_places(shared: Tool, caller: Caller) -> None:

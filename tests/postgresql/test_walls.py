@@ -215,7 +215,10 @@ def test_doctor_says_which_walls_are_missing_and_what_puts_them_up(monkeypatch: 
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE access_agent DISABLE ROW LEVEL SECURITY")
         cursor.execute(f"DROP POLICY {POLICY} ON registry_secret")
-    assert what_is_missing(connection).startswith("Without row level security: access_agent, registry_secret.")
+        cursor.execute(f"COMMENT ON POLICY {POLICY} ON registry_tool IS 'of a version before'")
+    assert what_is_missing(connection).startswith(
+        "Without the row level security that this version needs: access_agent, registry_secret, registry_tool."
+    )
     raise_walls(connection)
     assert what_is_missing(connection) == ""
 
