@@ -63,6 +63,7 @@ def rotate(*options: str) -> str:
 # init.
 
 
+@pytest.mark.django_db(transaction=True)  # as when it is migrated: what was written before is committed
 def test_init_makes_keys_owner_and_tenant_and_shows_a_generated_password_once(hub: Any) -> None:
     said, again = init(), init()
 
@@ -271,6 +272,7 @@ def test_what_no_key_opens_is_counted_and_left_alone(sealed: list[Snapshot], hub
 # Roles after an upgrade.
 
 
+@pytest.mark.django_db(transaction=True)  # as when it is migrated: what was written before is committed
 def test_an_upgrade_gives_the_groups_of_older_tenants_what_their_role_allows_now(tenant: Tenant) -> None:
     group = Group.objects.get(name=members.group_name(tenant, Role.OPERATOR))
     remove_perm("access.halts.throw", group, tenant)
