@@ -21,7 +21,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.problems import Forbidden, SchemaInvalid
+from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 REQUEST_LIFETIME = timedelta(days=7)
 LEAST_VALIDITY_S = 60
 MAX_AT_ONCE = 200
+MAX_WAITING = 200  # requests of one agent: somebody has to read them
 WIDTH = {ConsentMode.ONCE: 0, ConsentMode.PERIOD: 1, ConsentMode.STANDING: 2}
 MODE_WORDS = {
     ConsentMode.ONCE: "for one call",
@@ -102,6 +103,8 @@ def request_consent(
     with transaction.atomic():
         for stale in Consent.objects.select_for_update().filter(**waiting, expires_at__lte=timezone.now()):
             _expire(stale)
+    if not Consent.objects.filter(**waiting).exists():
+        _check_room(by)
     try:
         with transaction.atomic():
             consent = Consent.objects.create(
@@ -124,6 +127,15 @@ def request_consent(
         if newest is None:
             raise
         return newest
+
+
+def _check_room(by: Principal) -> None:
+    waiting = Consent.objects.in_state(ConsentState.REQUESTED).filter(agent_id=by.agent())
+    if waiting.count() >= MAX_WAITING:
+        raise Conflict(
+            f"{MAX_WAITING} requests of {by.name or 'this agent'} wait for a decision already.",
+            remedy="Wait until somebody has decided on some of them, or cancel calls that wait.",
+        )
 
 
 def _tell(consent: Consent, by: Principal) -> None:

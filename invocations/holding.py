@@ -149,8 +149,13 @@ def refuse_and_ask(
 ) -> tuple[Problem, Invocation]:
     """The refused call with its Begin and End, and the request for a consent to it, all or nothing."""
     assert preflight.problem is not None
-    id = new_id()
-    consent = ask(call, preflight, fingerprints, by=by, invocation_id=id)
+    id, standing = new_id(), preflight.standing
+    try:
+        with transaction.atomic():
+            consent = ask(call, preflight, fingerprints, by=by, invocation_id=id)
+    except Problem as full:  # too many wait already: nobody is asked, and the call is refused for that
+        denied = record_denied(call, full, fingerprints, by=by, standing=standing, preflight=preflight, log=log, id=id)
+        return full, denied
     asked = {
         "consent": consent.wire_id,
         "state": consent.shown_state,
@@ -162,7 +167,6 @@ def refuse_and_ask(
         remedy="Show your user `details.url`, where somebody decides, and call again once it is approved.",
         details=preflight.problem.details | asked,
     )
-    standing = preflight.standing
     denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log, id=id)
     return problem, denied
 

@@ -66,8 +66,9 @@ def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> 
             details={"first_call": earlier.wire_id},
         )
     if not earlier.is_final:
+        waits = "waits for a person" if earlier.state == State.HELD else "is still running"
         raise IdempotencyInProgress(
-            "The first call with this Idempotency-Key is still running.",
+            f"The first call with this Idempotency-Key {waits}.",
             remedy=f"Look at /api/v1/invocations/{earlier.wire_id}.",
             details={"first_call": earlier.wire_id},
         )

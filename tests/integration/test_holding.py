@@ -135,12 +135,10 @@ def test_a_held_call_that_is_denied_ends_with_the_reason_and_runs_nothing(
 def test_a_held_call_that_nobody_decides_on_expires(
     what: str, ready: None, caller: Caller, sandbox: ScriptedSandbox
 ) -> None:
-    held = hold(caller)
-    gone = timezone.now() - timedelta(seconds=1)
-    if what == "the request":
-        Consent.objects.update(expires_at=gone)
-    else:
-        Invocation.objects.update(held_until=gone)
+    held, gone = hold(caller), timezone.now() - timedelta(seconds=1)
+    changes = {"the request": (Consent, "expires_at"), "the call": (Invocation, "held_until")}
+    model, field = changes[what]
+    model.objects.update(**{field: gone})
 
     sweeper.sweep()
     sweeper.sweep()
@@ -161,9 +159,8 @@ def test_a_decision_and_the_end_of_the_time_at_once_make_one_end(
     Invocation.objects.update(held_until=timezone.now())
 
     def do(number: int) -> Any:
-        if number % 2:
-            return sweeper.close_overdue()
-        return consents.deny_consent(consent_id=consent.pk, reason="no", by=operator.by)
+        deny: dict[str, Any] = {"consent_id": consent.pk, "reason": "no", "by": operator.by}
+        return sweeper.close_overdue() if number % 2 else consents.deny_consent(**deny)
 
     at_once(4, do)
 
@@ -198,8 +195,7 @@ def test_two_calls_that_wait_with_the_same_arguments_share_the_request_and_one_r
 
     assert_whole(first, state="succeeded")
     assert_whole(second, state="denied")
-    assert second.reason == "POLICY.CONSENT_VOID"
-    assert len(sandbox.calls) == 1
+    assert (second.reason, len(sandbox.calls)) == ("POLICY.CONSENT_VOID", 1)
 
 
 # What changed while it waited.
@@ -242,10 +238,8 @@ def test_what_was_taken_back_or_changed_while_the_call_waited_ends_it(
     decide("approve", mode="once")
 
     assert_whole(held, state="denied")
-    assert held.reason == reason
-    assert sandbox.calls == []
-    consent = Consent.objects.get()
-    assert consent.state == "approved"  # the decision stands, and nothing was used up
+    assert (held.reason, sandbox.calls) == (reason, [])
+    assert Consent.objects.get().state == "approved"  # the decision stands, and nothing was used up
 
 
 def test_a_consent_for_a_time_goes_ahead_under_the_policy_that_is_in_force(
@@ -362,6 +356,21 @@ def test_nobody_is_asked_about_a_call_that_something_else_forbids(
 
     assert_problem(answer, 403, "SANDBOX.CAPABILITY_BLOCKED")
     assert not Consent.objects.exists()
+
+
+@pytest.mark.parametrize("how", ["ask", "hold"])
+def test_requests_do_not_pile_up_without_end(
+    how: str, ready: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consents, "MAX_WAITING", 1)
+    hold(caller, {"text": "first"})
+
+    refused = caller.invoke(WRITE, {"text": "second"}, on_consent=how, purpose="why")
+
+    assert_problem(refused, 409, "STATE.CONFLICT")
+    assert kinds_of(row_of(refused)) == PAIR
+    assert Consent.objects.count() == 1
+    assert hold(caller, {"text": "first"}).state == "held"  # shares the request that waits
 
 
 def test_without_a_word_about_it_nobody_is_asked(ready: None, caller: Caller) -> None:
