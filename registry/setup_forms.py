@@ -142,8 +142,12 @@ class SetupForm(forms.Form):
     def config_fields(self) -> list[BoundField]:
         return [self[name] for name in self.fields if name == WHOLE or name.startswith("config:")]
 
-    def secret_fields(self) -> list[BoundField]:
-        return [self[name] for name in self.fields if name.startswith("secret:")]
+    def secret_fields(self) -> list[tuple[BoundField, str]]:
+        """Each with the class ``needed`` when the tool cannot run without it: it can be left for later all the same."""
+        return [
+            (self[f"secret:{name}"], "needed" if said.get("required", True) else "")
+            for name, said in self.declared.items()
+        ]
 
     @staticmethod
     def initial_of(row: Installation) -> dict[str, Any]:

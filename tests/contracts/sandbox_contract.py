@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +32,27 @@ NOT_STRICT = {
     "too deep": "return [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
     "itself": "a = []; a.append(a); return a",
 }
+
+
+SECRET = "a-secret-value-of-the-tenant"
+LOOKS_FOR_ITS_SECRET = """
+import os
+from unitools import runtime
+
+def run(words):
+    text = "-".join(words)
+    try:
+        has = runtime.secret("API_TOKEN") == text
+    except LookupError:
+        has = False
+    seen = [f"{name}={value}" for name, value in os.environ.items()]
+    for place in (os.getcwd(), os.path.dirname(os.path.dirname(__file__))):
+        seen += [os.path.join(place, each) for each in os.listdir(place)]
+    for name in ("/proc/self/environ", "/proc/self/cmdline"):
+        with open(name, "rb") as file:
+            seen.append(file.read().decode(errors="replace"))
+    return {"region": runtime.config().get("region"), "has": has, "found": [each for each in seen if text in each]}
+"""
 
 
 def may(document: dict[str, Any]) -> Profile:
@@ -83,6 +105,21 @@ def run(sku, quantity):
         )
 
         assert outcome.value == ["inv_test", "test.tool.one", "2026-11-22T10:00:00+00:00"]
+
+    @pytest.mark.req("TOOLS-1")
+    def test_configuration_and_secrets_reach_the_tool_and_lie_nowhere_about_it(
+        self, sandbox: Sandbox, tmp_path: Path
+    ) -> None:
+        package = package_of(tmp_path, main=LOOKS_FOR_ITS_SECRET)
+        call = call_of(package, words=SECRET.split("-"))
+        call = replace(call, config={"region": "eu"}, secrets={"API_TOKEN": SECRET})
+
+        outcome = sandbox.run(Profile(), call)
+        after = sandbox.run(Profile(), call_of(package, words=SECRET.split("-")))
+
+        assert outcome.value == {"region": "eu", "has": True, "found": []}, outcome
+        assert after.value == {"region": None, "has": False, "found": []}, after
+        assert SECRET not in repr(call)
 
     def test_an_async_function_is_awaited(self, run: Any) -> None:
         outcome = run("import asyncio\nasync def run():\n    await asyncio.sleep(0.01)\n    return 5")
