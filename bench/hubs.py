@@ -91,7 +91,10 @@ def _own_database(url: str) -> Iterator[dict[str, str]]:
         raise CannotMeasure(f"PostgreSQL at TOOLHUB_TEST_DATABASE_URL cannot be used: {error}") from error
     try:
         with fresh_data() as env:
-            yield env | {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}
+            env |= {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}
+            Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
+            _manage(env, "manage.py", "init", "--keys-only")  # the production shape makes none by itself
+            yield env
     finally:
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

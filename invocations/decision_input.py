@@ -60,8 +60,9 @@ def words_of(layer: CompiledPolicy) -> frozenset[Any]:
         if len(_words) >= MAX_DOCUMENTS:
             _words.clear()
         tests = (test for rule in layer.rules for test in tests_of(rule.condition))
-        _words[layer.digest] = frozenset(
-            test.value for test in tests if test.attribute in OWN_WORDS and test.ask == "equals"
+        asked = [test for test in tests if test.attribute in OWN_WORDS]
+        _words[layer.digest] = frozenset(test.value for test in asked if test.ask == "equals").union(
+            *(test.value for test in asked if test.ask == "in")
         )
     return _words[layer.digest]
 

@@ -102,7 +102,12 @@ class Preflight:
         verdict = self.verdict
         if verdict is None:
             return {}
-        return {"allowed": verdict.allowed, "consent": self.needs_consent, "rules": verdict.rules}
+        return {
+            "allowed": verdict.allowed,
+            "consent": self.needs_consent,
+            "by_manifest": self.version is not None and self.version.needs_consent,
+            "rules": verdict.rules,
+        }
 
 
 _hashes: dict[tuple[str, ...], str] = {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from access.models import GrantRequest
+from evidence.models import Fact
 from invocations.models import Invocation
 from tests.in_force import ceiling, forbid, permit, put_in_force
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from registry.models import Tool
+    from tests.calls import Bell
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
@@ -117,3 +120,21 @@ def test_a_tool_or_an_agent_that_is_not_there_is_said_beside_the_field(operator:
 
     assert [page.status_code for page in (unknown_tool, unknown_agent, bad_json)] == [422, 422, 422]
     assert "There is no tool no.such.tool here." in unknown_tool.content.decode()
+
+
+@pytest.mark.req("SPEC-10", "TOOLS-28")
+def test_a_callers_own_words_are_recorded_only_where_a_rule_says_the_same_word(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant()
+    put_in_force(permit(), forbid("no-old-models", model={"in": ["vendor:old", "vendor:older"]}))
+
+    for number, model in enumerate(["vendor:old", "my-secret-model"]):
+        caller.invoke(ECHO, {"text": "x"}, client={"app": "my-app", "model": model}, request_id=f"own-words-{number}")
+
+    began = [json.loads(bytes(fact.leaf)) for fact in Fact.objects.filter(kind="invocation.began").order_by("id")]
+    recorded = [leaf["data"]["decision_input"] for leaf in began]
+    assert [each.get("model") for each in recorded] == ["vendor:old", None]
+    assert [each.get("client_app") for each in recorded] == [None, None]
+    assert [leaf["data"]["decision"]["allowed"] for leaf in began] == [False, True]
