@@ -1,0 +1,138 @@
+"""Does a plan say what would change, and nothing else? Pure: two documents, no database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolhub.configuration.document import SECTIONS, read_document, written
+from toolhub.configuration.plan import Action, Plan, changes_between
+
+if TYPE_CHECKING:
+    from toolhub.configuration.document import Entries, Entry
+    from toolhub.configuration.plan import Change
+
+NAMES = st.sampled_from(["a", "b", "c"])
+CONDITIONS: st.SearchStrategy[Any] = st.sampled_from([(), (True,), (1,)]).map(
+    lambda values: [{"pointer": "/a", "op": "equals", "value": value} for value in values]
+)
+MOMENTS = [None, "2090-01-01T00:00:00Z", "2090-01-01T01:00:00+01:00", "2091-01-01T00:00:00.5Z"]
+SAID: dict[str, st.SearchStrategy[Any]] = {
+    "agent": NAMES | st.just("*"),
+    "tools": st.sampled_from(["a.*", "*", "tag:x | a.*"]),
+    "reason": st.just("why"),
+}
+MAY_SAY: dict[str, st.SearchStrategy[Any]] = {
+    "calls_limit": st.integers(0, 2),
+    "conditions": CONDITIONS,
+    "expires_at": st.sampled_from(MOMENTS),
+}
+GRANT = st.fixed_dictionaries(SAID, optional=MAY_SAY)
+BUDGET = st.fixed_dictionaries(
+    {
+        "scope": st.just("agent"),
+        "agent": NAMES,
+        "dimension": st.sampled_from(["calls", "concurrency"]),
+        "amount": st.integers(0, 3),
+    }
+)
+DOCUMENTS = st.fixed_dictionaries(
+    {
+        "format": st.just(1),
+        "agents": st.lists(
+            st.fixed_dictionaries({"name": NAMES, "disabled": st.booleans()}),
+            unique_by=lambda each: each["name"],
+            max_size=3,
+        ),
+        "grants": st.lists(GRANT, max_size=5),
+        "budgets": st.lists(BUDGET, unique_by=lambda each: (each["agent"], each["dimension"]), max_size=4),
+        "members": st.lists(
+            st.fixed_dictionaries(
+                {"user": NAMES, "roles": st.lists(st.sampled_from(["owner", "auditor"]), min_size=1, unique=True)}
+            ),
+            unique_by=lambda each: each["user"],
+            max_size=3,
+        ),
+    }
+).map(lambda document: read_document(document).entries)
+
+
+def after(current: Entries, changes: list[Change]) -> Entries:
+    """What there is once the changes were made."""
+    found: dict[str, list[Entry]] = {name: list(entries) for name, entries in current.items()}
+    for change in changes:
+        if change.action is not Action.SAME and change.current is not None:
+            found[change.section].remove(change.current)
+        if change.action in (Action.CREATE, Action.CHANGE) and change.wanted is not None:
+            fields = (change.current.fields if change.current else {}) | change.wanted.fields
+            found[change.section].append(replace(change.wanted, fields=fields))
+    return found
+
+
+def said(entries: Entries) -> dict[str, list[str]]:
+    document = written("x", entries)
+    return {name: sorted(map(repr, document.get(name, []))) for name in SECTIONS}
+
+
+@given(DOCUMENTS)
+def test_nothing_differs_from_itself(entries: Entries) -> None:
+    changes = changes_between(entries, entries, SECTIONS)
+
+    assert {change.action for change in changes} <= {Action.SAME}
+    assert Plan("ten_x", changes).is_empty
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_with_pruning_there_is_afterwards_what_the_file_says(current: Entries, wanted: Entries) -> None:
+    made = after(current, changes_between(current, wanted, SECTIONS))
+
+    assert said(made) == said(wanted)
+    assert Plan("ten_x", changes_between(made, wanted, SECTIONS)).is_empty
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_without_pruning_nothing_ends_and_a_second_time_nothing_changes(current: Entries, wanted: Entries) -> None:
+    changes = changes_between(current, wanted)
+    made = after(current, changes)
+
+    assert Action.END not in {change.action for change in changes}
+    assert Plan("ten_x", changes_between(made, wanted)).is_empty
+
+
+@given(DOCUMENTS, DOCUMENTS, st.randoms())
+def test_order_means_nothing(current: Entries, wanted: Entries, random: Any) -> None:
+    def shuffled(entries: Entries) -> Entries:
+        return {name: random.sample(rows, len(rows)) for name, rows in entries.items()}
+
+    one = Plan("ten_x", changes_between(current, wanted, SECTIONS))
+    other = Plan("ten_x", changes_between(shuffled(current), shuffled(wanted), SECTIONS))
+
+    assert one.digest == other.digest
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_before_and_after_have_the_fields_that_differ(current: Entries, wanted: Entries) -> None:
+    for change in changes_between(current, wanted, SECTIONS):
+        if change.action is Action.CHANGE:
+            assert change.before is not None
+            assert change.after is not None
+            assert set(change.before) == set(change.after) != set()
+            assert all(repr(change.before[name]) != repr(change.after[name]) for name in change.after)
+        assert change.sentence
+
+
+@given(DOCUMENTS)
+def test_what_is_written_is_read_as_the_same(entries: Entries) -> None:
+    again = read_document(written("x", entries)).entries
+
+    assert said(again) == said(entries)
+
+
+def test_a_plan_of_another_tenant_has_another_digest() -> None:
+    wanted = read_document({"format": 1, "agents": [{"name": "a"}]}).entries
+    changes = changes_between({}, wanted)
+
+    assert Plan("ten_a", changes).digest != Plan("ten_b", changes).digest
