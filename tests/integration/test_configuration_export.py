@@ -55,7 +55,7 @@ BUDGET: dict[str, st.SearchStrategy[Any]] = {
     "amount": st.integers(0, 99),
     "of": st.sampled_from(SCOPES),
 }
-BUDGETS = st.fixed_dictionaries(
+BUDGETS: st.SearchStrategy[Any] = st.fixed_dictionaries(
     BUDGET,
     optional={"reason": st.sampled_from(["", "null", "why"])},
 )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from toolhub.management.reference import catalogues, changes, configuration, interface, manifest
+from toolhub.configuration.document import SCHEMA as CONFIGURATION_SCHEMA
+from toolhub.management.reference import catalogues, changes, configuration, files, interface, manifest
 from unitools.manifest import SCHEMA_PATH
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": interface.api,
     "changes.md": changes.changes,
     "commands.md": catalogues.commands,
+    "configuration.md": files.configuration_file,
+    "configuration.schema.json": CONFIGURATION_SCHEMA.read_text,
     "evidence-kinds.md": catalogues.evidence_kinds,
     "manifest.md": manifest.manifest,
     "manifest.schema.json": SCHEMA_PATH.read_text,
