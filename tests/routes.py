@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,24 @@ class Route:
     @property
     def is_api(self) -> bool:
         return self.path.startswith(API_PREFIX)
+
+    @property
+    def area(self) -> str:
+        """The first part of the address: ``tools``, ``grants``, …"""
+        return self.path.removeprefix(API_PREFIX).partition("/")[0]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What the view answers; a function view says it with ``require_…``."""
+        if self.api_class is not None:
+            return tuple(method.upper() for method in METHODS if hasattr(self.api_class, method))
+        view: Any = self.view
+        while view is not None:
+            said = inspect.getclosurevars(view).nonlocals.get("request_method_list")
+            if said is not None:
+                return tuple(method for method in said if method != "HEAD")
+            view = getattr(view, "__wrapped__", None)
+        return ()
 
     @property
     def api_class(self) -> Any:

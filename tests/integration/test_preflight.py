@@ -253,7 +253,6 @@ def test_the_grant_of_another_agent_does_not_help(
         ({"safety_class": "High"}, True),
         ({"side_effect": "Write", "idempotency": "keyed"}, True),
         ({"consent": {"required": True}}, True),
-        ({"consent": {"required": False}, "safety_class": "High"}, True),
     ],
 )
 def test_what_is_dangerous_needs_a_consent_whatever_its_manifest_says(

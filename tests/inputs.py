@@ -1,0 +1,220 @@
+"""What is sent to each address that changes something, so that it does?
+
+By the name of the route; a test says so when one is missing. Sent with the things of its own tenant each of these is accepted:
+the table of access (``test_access_table.py``) holds that.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from access import services as access
+from access.models import PolicyVersion
+from registry import installations, lifecycle
+from tests.manifests import manifest
+from tests.policies import permits
+from tests.things import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
+from toolhub.configuration import services
+from toolhub.configuration.document import read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.things import Things
+    from toolhub.kernel.principal import Principal
+
+REASON = {"reason": "because of a test"}
+LATER = "2999-01-01"
+POLICY = permits({"id": "more", "effect": "permit", "when": {}})
+
+
+def forms(things: Things) -> dict[str, dict[str, Any]]:
+    """For the console."""
+    agent, named = things.caller.agent, things.named
+    grant = things.also["grant"]
+    return {
+        # People and agents.
+        "agent_new": {"name": "another"},
+        "agent_state": REASON,
+        "key_new": {"name": "for a test", "scopes": ["tools:read"], "days": "1"},
+        "key_rotate": {"overlap_days": "1"},
+        "key_revoke": REASON,
+        "person_new": {"username": "nora", "roles": ["auditor"]},
+        "person_roles": {"roles": ["auditor"], **REASON},
+        "person_permissions": {"permission": "evidence.view", "action": "give"},
+        "person_link": {"again": "yes"},
+        "tenant_new": {"name": "Another", "slug": "another"},
+        "issuer_new": {
+            "issuer": "https://new.example.org", "audience": "new", "jwks": json.dumps(JWKS),
+        },
+        "issuer_edit": {"audience": "changed", "jwks": json.dumps(JWKS)},
+        "issuer_distrust": REASON,
+        "issuer_subject_add": {"subject": "another", "agent": str(agent.pk), "scopes": ["tools:read"]},
+        "issuer_subject_remove": {"identity": str(things.also["identity"].pk)},
+        "notification_new": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
+        "notification_end": REASON,
+        "delivery_again": {"again": "yes"},
+        # What they were given.
+        "grant_new": {"agent": str(agent.pk), "tools": "other.*", **REASON},
+        "grants_revoke": {"grant": grant.wire_id, "confirm": "revoke 1", **REASON},
+        "grant_extend": {"expires_at": f"{LATER}T12:00", **REASON},
+        "grant_revoke": REASON,
+        "grant_request_new": {"agent": str(agent.pk), "tools": "more.*", "purpose": "to test"},
+        "grant_request_approve": {"tools": "other.*", **REASON},
+        "grant_request_decline": REASON,
+        "explain_request": {"agent": things.robot.agent.wire_id, "tool": ECHO},
+        "consent_decide": {"decision": "approve", "mode": "once", **REASON},
+        "consent_try": {},
+        "consents_revoke": {"consent": things.also["approved"], "confirm": "revoke 1", **REASON},
+        # Rules and limits.
+        "halts_throw": {"reach": "agent", "target": agent.wire_id, **REASON},
+        "halts_lift": REASON,
+        "policy_new": {"layer": "tenant", "text": json.dumps(POLICY)},
+        "policy_edit": {"text": json.dumps(POLICY)},
+        "policy_rule_new": {"tools": "other.*"},
+        "policy_rule_remove": {"rule": "noted"},
+        "policy_discard": REASON,
+        "policy_preview": {"calls": "10"},
+        "policy_publish": {},
+        "policy_roll_back": REASON,
+        "budget_new": {
+            "scope": "agent", "agent": str(agent.pk), "dimension": "calls", "amount": "5", "window_s": "3600", **REASON,
+        },
+        "budget_edit": {"amount": "5", **REASON},
+        "budget_raise": {"amount": "5", **REASON},
+        "budget_end": REASON,
+        # Tools.
+        "tool_submit": {"text": json.dumps(manifest("raises"))},
+        "tool_enable": {"version": "", **REASON},
+        "tool_pause": REASON,
+        "tool_deprecate": {"sunset_on": LATER, "confirm": ECHO, **REASON},
+        "tool_share": REASON,
+        "version_stage": {"tenants": things.tenant.slug, **REASON},
+        "version_yank": {"confirm": str(named["version"]), **REASON},
+        "version_trust": REASON,
+        "review_decide": {"decision": "approve", "note": "because of a test"},
+        "install": REASON,
+        "installation_configure": {"pin": "^1", **REASON},
+        "installation_change": REASON,
+        "secrets": {"name": "shop.other", "value": "not shown anywhere"},
+        "secret_remove": {},
+        # All of it at once.
+        "configuration": {"do": "plan", "text": json.dumps(configuration(things))},
+        # Evidence.
+        "invocation_values": REASON,
+    }  # fmt: skip
+
+
+def configuration(things: Things) -> dict[str, Any]:
+    """A file that changes nothing: what each section may change takes permissions and scopes of its own."""
+    return {"format": 1, "tenant": str(things.tenant.slug), "agents": [{"name": "spare"}]}
+
+
+def _planned(things: Things) -> Callable[[], dict[str, Any]]:
+    def body() -> dict[str, Any]:
+        plan = services.plan_configuration(read_document(configuration(things)), by=things.robot.by)
+        return {"document": configuration(things), "digest": plan.digest}
+
+    return body
+
+
+CALL = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}, "arguments": {"text": "x"}}
+
+
+def bodies(things: Things) -> dict[str, Any]:
+    """For the API, by route and method; a function where it takes work to know."""
+    agent = things.caller.agent.wire_id
+    return {
+        # Tools.
+        "POST api_tools": manifest("raises"),
+        "POST api_preflight": CALL,
+        "POST api_invoke": CALL,
+        "POST api_explain": {},
+        "POST api_tool_enable": REASON,
+        "POST api_tool_pause": REASON,
+        "POST api_tool_deprecate": {"sunset_on": LATER, **REASON},
+        "POST api_tool_share": REASON,
+        "POST api_tool_unshare": REASON,
+        "POST api_version_stage": {"tenants": [things.tenant.slug], **REASON},
+        "POST api_version_yank": REASON,
+        "POST api_installations": {"tool": OFFERED, "publisher": PUBLISHER, **REASON},
+        "PATCH api_installation": {"pin": "^1", **REASON},
+        "POST api_installation_pause": REASON,
+        "POST api_installation_resume": REASON,
+        "POST api_installation_remove": REASON,
+        "PUT api_secret": {"value": "not shown anywhere"},
+        "DELETE api_secret": None,
+        "DELETE api_invocation": None,
+        # What agents are given.
+        "POST api_consents": {"tool": WRITE, "purpose": "to test"},
+        "POST api_grants": {"agent": agent, "tools": "other.*", **REASON},
+        "POST api_grant_extend": {"expires_at": f"{LATER}T12:00:00Z", **REASON},
+        "POST api_grant_revoke": REASON,
+        "POST api_grant_requests": {"tools": "more.*", "purpose": "to test"},
+        # Rules and limits.
+        "POST api_halts": {"reach": "agent", "target": agent, **REASON},
+        "POST api_halt_lift": REASON,
+        "POST api_budgets": {
+            "scope": "agent", "agent": agent, "dimension": "calls", "amount": 5, "window_s": 3600, **REASON,
+        },
+        "POST api_budget_raise": {"by_amount": 5, **REASON},
+        "POST api_budget_end": REASON,
+        "POST api_policies": {"document": POLICY},
+        "POST api_policy_check": {"document": POLICY},
+        "PUT api_policy": {"document": POLICY},
+        "POST api_policy_simulate": {"calls": 10},
+        "POST api_policy_discard": REASON,
+        # All of it at once.
+        "POST api_configuration_plan": {"document": configuration(things)},
+        "POST api_configuration_apply": _planned(things),
+        # Agents.
+        "POST api_agents": {"name": "another"},
+        "POST api_agent_disable": REASON,
+        "POST api_agent_enable": REASON,
+        "POST api_keys": {"scopes": []},
+        "POST api_key_rotate": {"overlap_s": 60},
+        "POST api_key_revoke": REASON,
+    }  # fmt: skip
+
+
+# What has to be the case before one of these is accepted, where it is not.
+
+
+def _pause_tool(things: Things, by: Principal) -> None:
+    lifecycle.pause_tool(name=ECHO, reason="for a test", by=things.people["first"].by)
+
+
+def _share_tool(things: Things, by: Principal) -> None:
+    lifecycle.share_tool(name=ECHO, reason="for a test", by=things.people["first"].by)
+
+
+def _pause_installation(things: Things, by: Principal) -> None:
+    installations.pause_installation(name=ECHO, reason="for a test", by=things.people["first"].by)
+
+
+def _disable_agent(things: Things, by: Principal) -> None:
+    access.disable_agent(agent_id=things.caller.agent.pk, reason="for a test", by=things.people["first"].by)
+
+
+def _hand_over_draft(things: Things, by: Principal) -> None:
+    """Only who wrote a draft changes it."""
+    PolicyVersion.objects.filter(pk=things.named["policy_id"]).update(drafted_by=by.id)
+
+
+PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
+    "tool_enable": _pause_tool,
+    "api_tool_enable": _pause_tool,
+    "api_tool_unshare": _share_tool,
+    "api_installation_resume": _pause_installation,
+    "api_agent_enable": _disable_agent,
+    "policy_edit": _hand_over_draft,
+    "policy_rule_new": _hand_over_draft,
+    "policy_rule_remove": _hand_over_draft,
+    "api_policy": _hand_over_draft,
+}
+
+
+def prepare(route: str, things: Things, by: Principal) -> None:
+    if route in PREPARATIONS:
+        PREPARATIONS[route](things, by)

@@ -1,0 +1,284 @@
+"""What does a tenant look like that has one of everything that an address can name?
+
+:func:`make_things` makes it, with the tenant's own word in every text that somebody can read. Two tenants made so have the same
+things by the same names, and nothing else in common. What is sent to addresses that change something: ``tests/inputs.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.urls import reverse
+from joserfc.jwk import ECKey
+
+from access import channels, consents, halts, invitations, issuers
+from access import services as access
+from access.budgets.services import set_budget
+from access.grant_requests import request_grant
+from access.models import Delivery, Reach, Tenant
+from access.policies import services as policies
+from access.roles import Role
+from evidence.models import Fact
+from registry import lifecycle, reviews, secrets
+from registry import services as registry
+from registry.models import Decision, ToolVersion
+from tests.calls import row_of
+from tests.conftest import make_caller, make_person
+from tests.manifests import manifest
+from tests.policies import permits
+from toolhub.kernel.ids import encode
+from toolhub.kernel.principal import Principal
+from toolhub.walls import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from django.test import Client
+
+    from tests.conftest import Caller, Person
+    from tests.routes import Route
+
+ECHO, WRITE, OFFERED = "sample.tools.echo", "sample.tools.write", "sample.tools.plans"
+PUBLISHER = "publisher"
+JWKS = {"keys": [ECKey.generate_key("P-256").as_dict(private=False)]}
+GRANTED_UNTIL = datetime(2900, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Things:
+    """``named``: what an address names, by ``route.parameter``, ``area.parameter`` (its first part) or ``parameter``."""
+
+    tenant: Tenant
+    word: str
+    people: dict[str, Person]
+    caller: Caller
+    robot: Caller
+    named: dict[str, Any] = field(default_factory=dict)
+    also: dict[str, Any] = field(default_factory=dict)  # what only forms name
+
+    def one(self, route: Route, parameter: str) -> Any:
+        for key in (f"{route.name}.{parameter}", f"{route.area}.{parameter}", parameter):
+            if key in self.named:
+                return self.named[key]
+        raise LookupError(f"tests/things.py makes nothing for {parameter} in {route.path}.")
+
+    def url(self, route: Route) -> str:
+        return reverse(route.name, kwargs={name: self.one(route, name) for name in route.takes})
+
+    def with_(self, **named: Any) -> Things:
+        return Things(
+            self.tenant, self.word, self.people, self.caller, self.robot, self.named | {
+                key.replace("__", "."): value for key, value in named.items()
+            }, self.also,
+        )  # fmt: skip
+
+
+def make_things(slug: str) -> Things:
+    """Needs the fixture ``bell``: its calls run."""
+    tenant, word = access.create_tenant(slug=slug, name=f"Canary of {slug}"), f"canary-{slug}"
+    people = {
+        name: make_person(tenant, f"{name}-{word}", *roles)
+        for name, roles in {
+            "owner": [Role.OWNER],
+            "first": [Role.OPERATOR],
+            "second": [Role.OPERATOR],
+            "author": [Role.DEVELOPER],
+        }.items()
+    }
+    system = Principal.system("test", tenant_id=tenant.pk)
+    things = Things(tenant, word, people, make_caller(system), make_caller(system, "robot"))
+    for made in (_tools, _calls, _asked, _rules, _people):
+        things.named |= made(things)
+    return things
+
+
+def _submit(things: Things, name: str, **changes: Any) -> ToolVersion:
+    said = f"A sample tool of {things.word}."
+    document = manifest(name, display_name=things.word, description=said, **changes)
+    return registry.submit_version(document=document, by=things.people["author"].by)
+
+
+def _enable(things: Things, version: ToolVersion) -> ToolVersion:
+    by = things.people["first"].by
+    reviews.review_version(
+        version_id=version.pk,
+        decision=Decision.APPROVE,
+        note=things.word,
+        acknowledged=[change["id"] for change in version.changes],
+        by=by,
+    )
+    lifecycle.enable_tool(name=version.tool.name, version_id=version.pk, reason=things.word, by=by)
+    return version
+
+
+def _tools(things: Things) -> dict[str, Any]:
+    """Two in use, of one of which another version waits; a secret."""
+    used = _enable(things, _submit(things, "echo", requires_sandbox=False))
+    write = {"side_effect": "Write", "idempotency": "keyed", "dry_run": True, "consent": {"validity_seconds": 7200}}
+    _enable(things, _submit(things, "write", **write))
+    waiting = _submit(things, "echo", version="1.0.1", requires_sandbox=False)
+    for name in ("shop.token", f"of.{things.word}"):
+        secrets.set_secret(name=name, value="not shown anywhere", by=things.people["first"].by)
+    return {
+        "tool_id": ECHO,
+        "tools.name": ECHO,
+        "installations.name": ECHO,
+        "install.publisher": PUBLISHER,
+        "install.name": OFFERED,
+        "secrets.name": "shop.token",
+        "what": "pause",
+        "version": used.version,
+        "version_id": used.pk,
+        "reviews.version_id": waiting.pk,
+    }
+
+
+def _calls(things: Things) -> dict[str, Any]:
+    """One that has ended, and one that waits for a person."""
+    by, word = things.people["first"].by, things.word
+    given = access.give_grant(
+        agent_id=things.caller.agent.pk, tools="sample.*", reason=word, expires_at=GRANTED_UNTIL, by=by
+    )
+    done = row_of(things.caller.invoke(ECHO, {"text": word}))
+    held = row_of(
+        things.caller.invoke(WRITE, {"text": word}, on_consent="hold", purpose=word, idempotency_key=f"key-of-{word}")
+    )
+    assert held.consent is not None
+    things.also["grant"] = given
+    fact = Fact.objects.filter(invocation_id=done.pk).first()
+    assert fact is not None
+    return {
+        "grant_id": given.pk,
+        "invocation_id": done.pk,
+        "api_invocation.invocation_id": held.pk,
+        "consent_id": held.consent.pk,
+        "fact_id": fact.pk,
+        "reason": "AUTH.FORBIDDEN",
+    }
+
+
+def _asked(things: Things) -> dict[str, Any]:
+    """A request for a grant, and a consent in force."""
+    asked = request_grant(agent_id=things.caller.agent.pk, tools="other.*", purpose=things.word, by=things.caller.by)
+    consent = consents.request_consent(
+        tool="other.tools.write", versions="^1", purpose=things.word, validity_s=3600, by=things.caller.by
+    )
+    consents.approve_consent(consent_id=consent.pk, reason=things.word, by=things.people["first"].by)
+    things.also["approved"] = consent.wire_id
+    return {"request_id": asked.pk}
+
+
+def _rules(things: Things) -> dict[str, Any]:
+    """A policy before, one in force and two drafts, of which one was tried; a budget; a kill switch for a spare agent."""
+    first, second, word = things.people["first"].by, things.people["second"].by, things.word
+    document = permits({"id": "noted", "effect": "permit", "when": {"agent_name": {"equals": word}}, "note": word})
+    drafts = [policies.draft_policy(document=document, note=word, by=first) for _ in range(4)]
+    for index, draft in enumerate(drafts[:3]):
+        policies.simulate_policy(version_id=draft.pk, by=first)
+        if index < 2:
+            policies.publish_policy(version_id=draft.pk, by=second)
+    policies.simulate_policy(version_id=drafts[2].pk, by=first)
+    spare = access.create_agent(name="spare", by=first)
+    halt = halts.throw_halt(reach=Reach.AGENT, target=spare.wire_id, reason=word, by=first)
+    budget = set_budget(scope="tenant", dimension="money", amount=10**9, reason=word, by=first)
+    key, _ = access.create_key(agent=spare, scopes=["agents:manage"], by=first)
+    return {
+        "key_id": key.pk,
+        "policy_id": drafts[3].pk,
+        "policy_publish.policy_id": drafts[2].pk,
+        "policy_roll_back.policy_id": drafts[0].pk,
+        "kind": "deny",
+        "halt_id": halt.pk,
+        "budget_id": budget.pk,
+    }
+
+
+def _people(things: Things) -> dict[str, Any]:
+    """A key, somebody who was invited, an identity provider, a channel and a message to it."""
+    by, word = things.people["owner"].by, things.word
+    issuer = issuers.trust_issuer(issuer=f"https://{word}.example.org", audience=word, jwks=JWKS, by=by)
+    identity = issuers.map_identity(
+        issuer_id=issuer.pk, subject=word, agent_id=things.caller.agent.pk, scopes=["tools:read"], by=by
+    )
+    channel, _ = channels.set_notification(
+        channel="email", target=f"{word}@example.org", events=["consent.requested"], by=by
+    )
+    message = Delivery.objects.create(notification=channel, event="consent.requested", subject=word, body={})
+    invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
+    things.also["identity"] = identity
+    return {
+        "agent_id": things.caller.agent.pk,
+        "user_id": invited.pk,
+        "issuer_id": issuer.pk,
+        "notification_id": channel.pk,
+        "delivery_id": message.pk,
+    }
+
+
+def make_publisher() -> Person:
+    """A tenant that shares a tool with all others."""
+    tenant = access.create_tenant(slug=PUBLISHER, name="Publisher")
+    people = {
+        "first": make_person(tenant, "paula", Role.OPERATOR),
+        "author": make_person(tenant, "paul", Role.DEVELOPER),
+    }
+    system = Principal.system("test", tenant_id=tenant.pk)
+    there = Things(tenant, "for everybody", people, make_caller(system), make_caller(system, "robot"))
+    _enable(there, _submit(there, "plans"))
+    lifecycle.share_tool(name=OFFERED, reason="for everybody", by=people["first"].by)
+    return people["first"]
+
+
+# What there is, as the database has it.
+
+
+def way_to_tenant(model: type[models.Model]) -> str:
+    """The lookup that leads from a row to its tenant: ``tenant_id``, ``tool__tenant_id``, …"""
+    if model is Tenant:
+        return "pk"
+    columns = {each.attname: each for each in model._meta.concrete_fields}
+    if "tenant_id" in columns:
+        return "tenant_id"
+    for each in columns.values():
+        parent: Any = each.related_model
+        if isinstance(each, models.ForeignKey) and not each.null and parent in tables().values():
+            return f"{each.name}__{way_to_tenant(parent)}"
+    raise LookupError(f"{model} has no tenant and belongs to nothing that has one.")
+
+
+def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Every row of a tenant, or of all; without when a key was last used."""
+    found = {}
+    for name, model in sorted(tables().items()):
+        rows: Any = model._default_manager.order_by("pk")
+        if tenant is not None:
+            rows = rows.filter(**{way_to_tenant(model): tenant.pk})
+        found[name] = [
+            {column: value for column, value in row.items() if column != "last_used_at"} for row in rows.values()
+        ]
+    return found
+
+
+def ids_of(tenant: Tenant) -> Iterator[str]:
+    """How a page or an answer would name a row of the tenant."""
+    for rows in rows_of(tenant).values():
+        for row in rows:
+            key: UUID | int = row["id"] if "id" in row else row["fact_id"]
+            if not isinstance(key, int):
+                yield str(key)
+                yield encode("x", key).removeprefix("x_")
+
+
+def send(client: Client, method: str, url: str, data: Any = None, headers: dict[str, str] | None = None) -> Any:
+    """A form to the console; JSON to the API, which is who has headers."""
+    if headers is None:
+        return getattr(client, method.lower())(url, data or {})
+    data = data() if callable(data) else data
+    return client.generic(
+        method, url, "" if method == "GET" else json.dumps(data or {}), content_type="application/json", headers=headers
+    )
