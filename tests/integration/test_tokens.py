@@ -116,6 +116,23 @@ def test_scopes_are_what_was_mapped_and_what_the_token_says(provider: Provider, 
     assert ask(provider.token(scope=None, scp=["tools:read"])).status_code == 200
 
 
+def test_an_agent_with_a_token_calls_a_tool(
+    provider: Provider, issuer: TrustedIssuer, caller: Caller, owner: Person, enable: Any, grant: Any, bell: Any
+) -> None:
+    scopes = ["tools:read", "invocations:create"]
+    issuers.map_identity(issuer_id=issuer.pk, subject="svc-2", agent_id=caller.agent.pk, scopes=scopes, by=owner.by)
+    enable("echo")
+    grant("sample.*")
+    body = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "assistant"}, "arguments": {"text": "x"}}
+    headers = {"Authorization": f"Bearer {provider.token(sub='svc-2', scope=None)}"}
+
+    answer = Client().post(
+        "/api/v1/tools/sample.tools.echo/invoke", body, content_type="application/json", headers=headers
+    )
+
+    assert answer.status_code == 200, answer.content
+
+
 def encoded(header: dict[str, Any], claims: dict[str, Any], signature: str = "") -> str:
     parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (header, claims)]
     return ".".join([*parts, signature])
