@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolhub.configuration.document import SECTIONS, read_document, written
@@ -78,6 +78,7 @@ def said(entries: Entries) -> dict[str, list[str]]:
 
 
 @given(DOCUMENTS)
+@settings(deadline=None)
 def test_nothing_differs_from_itself(entries: Entries) -> None:
     changes = changes_between(entries, entries, SECTIONS)
 
@@ -86,6 +87,7 @@ def test_nothing_differs_from_itself(entries: Entries) -> None:
 
 
 @given(DOCUMENTS, DOCUMENTS)
+@settings(deadline=None)
 def test_with_pruning_there_is_afterwards_what_the_file_says(current: Entries, wanted: Entries) -> None:
     made = after(current, changes_between(current, wanted, SECTIONS))
 
@@ -94,6 +96,7 @@ def test_with_pruning_there_is_afterwards_what_the_file_says(current: Entries, w
 
 
 @given(DOCUMENTS, DOCUMENTS)
+@settings(deadline=None)
 def test_without_pruning_nothing_ends_and_a_second_time_nothing_changes(current: Entries, wanted: Entries) -> None:
     changes = changes_between(current, wanted)
     made = after(current, changes)
@@ -103,6 +106,7 @@ def test_without_pruning_nothing_ends_and_a_second_time_nothing_changes(current:
 
 
 @given(DOCUMENTS, DOCUMENTS, st.randoms())
+@settings(deadline=None)
 def test_order_means_nothing(current: Entries, wanted: Entries, random: Any) -> None:
     def shuffled(entries: Entries) -> Entries:
         return {name: random.sample(rows, len(rows)) for name, rows in entries.items()}
@@ -114,6 +118,7 @@ def test_order_means_nothing(current: Entries, wanted: Entries, random: Any) -> 
 
 
 @given(DOCUMENTS, DOCUMENTS)
+@settings(deadline=None)
 def test_before_and_after_have_the_fields_that_differ(current: Entries, wanted: Entries) -> None:
     for change in changes_between(current, wanted, SECTIONS):
         if change.action is Action.CHANGE:
@@ -125,6 +130,7 @@ def test_before_and_after_have_the_fields_that_differ(current: Entries, wanted: 
 
 
 @given(DOCUMENTS)
+@settings(deadline=None)
 def test_what_is_written_is_read_as_the_same(entries: Entries) -> None:
     again = read_document(written("x", entries)).entries
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolhub.configuration.document import document_schema, read_document
@@ -66,6 +66,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=5), st.sampled_from(["yaml", "json"]))
+@settings(deadline=None)
 def test_what_is_written_is_read_back(document: dict[str, Any], form: str) -> None:
     read = read_text(write_text(document, form))
 
