@@ -1,0 +1,52 @@
+"""Does code of a request leave its tenant only where that was thought about?"""
+
+from __future__ import annotations
+
+import ast
+
+from tests.guards.test_architecture import PRODUCT, name_of, parsed
+
+# Where the second wall is stepped over, and why. Each filters by itself.
+HUB_WIDE = {
+    "access/authentication.py:key_of": "whose key it is, is what is asked",
+    "access/authentication.py:note_use": "before the request acts for the key's tenant",
+    "access/tokens.py:_of_issuer": "which tenant a token is for, is what is asked",
+    "access/tokens.py:_of_hub": "which key a token was made for, is what is asked",
+    "access/issuers.py:_check": "a token must lead to one tenant",
+    "access/invitations.py:accept_invitation": "nobody is signed in yet",
+    "access/middleware.py:middleware": "which tenants a person may choose from",
+    "access/middleware.py:choose_tenant": "the tenant is about to change",
+    "access/people_views.py:tenants": "all tenants, for owners of the hub",
+    "access/people_views.py:tenant_new": "another tenant, by an owner of the hub",
+    "access/policies/services.py:_scope": "the hub's own policy, by an owner of the hub",
+    "registry/catalogue.py:publisher_slugs": "short names of who publishes what may be installed",
+    "registry/catalogue.py:shared_tools": "the id of a publisher by its short name",
+    "registry/installations.py:install_tool": "the publisher's tool is locked while it is installed",
+    "registry/lifecycle.py:is_staged_apart": "who has another version of the tenant's own tool",
+    "registry/lifecycle.py:stage_version": "moves who installed the tenant's own tool",
+    "registry/resolution.py:follow_current": "moves who installed the tenant's own tool",
+    "registry/resolution.py:settle_pins": "moves who installed the tenant's own tool",
+    "registry/resolution.py:leave_version": "moves who installed the tenant's own tool",
+    "registry/version_views.py:installed_in": "a publisher sees who installed what it shares",
+    "toolhub/configuration/state.py:_installations": "whom a tool that is installed here belongs to",
+}
+
+
+def test_every_step_over_the_second_wall_has_a_reason() -> None:
+    found = set()
+    for path in PRODUCT:
+        if name_of(path) == "toolhub/kernel/tenancy.py":
+            continue
+        functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
+        for call in ast.walk(parsed(path)):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "hub_wide":
+                around = [
+                    each
+                    for each in functions
+                    if min([each.lineno, *(mark.lineno for mark in each.decorator_list)]) <= call.lineno
+                    and call.lineno <= (each.end_lineno or 0)
+                ]
+                inner = max(around, key=lambda each: each.lineno)
+                found.add(f"{name_of(path)}:{inner.name}")
+
+    assert found == set(HUB_WIDE)
