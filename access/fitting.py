@@ -32,6 +32,13 @@ class ConsentValue:
     policy_hash: str = ""
     expires_at: datetime | None = None
     state: str = ConsentState.APPROVED
+    decided_at: datetime | None = None
+
+    def is_younger_than(self, validity_s: int | None, now: datetime) -> bool:
+        """Whether it was given within so many seconds; None bounds nothing."""
+        return validity_s is None or (
+            self.decided_at is not None and (now - self.decided_at).total_seconds() < validity_s
+        )
 
 
 # Why a consent does not fit → the sentence.

@@ -92,6 +92,7 @@ def write_begin(
         id=id,
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
+        key_id=by.key_id,
         tool=call.tool,
         version_id=installed.version_id if installed else None,
         installation_id=installed.id if installed else None,

@@ -20,7 +20,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, transacti
 from django.db.models import F
 
 from access.halts import check_not_halted
-from access.models import Consent
+from access.models import ApiKey, Consent
 from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
@@ -175,6 +175,12 @@ def check_still_allowed(invocation: Invocation) -> None:
         check_not_yanked(version)
     if not standing.agent_in_use:
         raise Forbidden("The agent was disabled while the call waited.", remedy="Ask an operator to enable it.")
+    if ApiKey.objects.filter(
+        pk=invocation.key_id, revoked_at__isnull=False
+    ).exists():  # one that ran out meanwhile may go on
+        raise Forbidden(
+            "The key of this call was revoked while the call waited.", remedy="Call again with another key."
+        )
     if invocation.grant_id not in {grant.id for grant in standing.grants}:
         raise NoGrant(
             "The grant of this call was revoked or ran out while the call waited.",

@@ -82,6 +82,7 @@ class Invocation(models.Model):
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="invocations")
     tool = models.CharField(max_length=128)
     version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, related_name="invocations")
+    key_id = models.UUIDField(null=True)  # of the API key that made the call; it may be gone
     installation = models.ForeignKey(Installation, models.PROTECT, null=True, related_name="invocations")
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
     state = models.CharField(max_length=16, choices=State)

@@ -14,6 +14,7 @@ from access.budgets.rates import check_rates
 from access.capabilities import lacking
 from access.coverage import Wanted, check_granted
 from access.fitting import matching, misfits
+from access.models import ConsentMode
 from access.policies.clauses import MODES
 from access.policies.verdict import NO_RULE, Verdict, decide, policy_hash, policy_label
 from access.problems import ConsentRequired, PolicyDenied, QuotaExceeded
@@ -199,12 +200,20 @@ class _Steps:
             "now": self.now,
         }
 
-    def _consent_within(self, widest: str) -> ConsentValue | None:
-        """The consent that the call goes ahead with, if it is no wider than may be."""
+    def _consent_within(self, widest: str, *, validity_s: int | None = None) -> ConsentValue | None:
+        """The consent that the call goes ahead with, if it is no wider than may be, nor older than a policy lets it become."""
         if not self.standing.consents:
             return None
-        narrow = [each for each in self.standing.consents if MODES.index(each.mode) >= MODES.index(widest)]
+        narrow = [
+            each
+            for each in self.standing.consents
+            if MODES.index(each.mode) >= MODES.index(widest) and each.is_younger_than(validity_s, self.now)
+        ]
         return matching(narrow, **self._binding())
+
+    def _is_harmless_dry(self) -> bool:
+        """Consent is for the effect. What only reads does the same in a dry run, so it is asked for there too."""
+        return self.version.manifest.side_effect not in ("None", "Read")
 
     def tool(self) -> str:
         self.result.version = check_callable(self.standing)
@@ -275,13 +284,20 @@ class _Steps:
     def consent(self) -> str:
         manifest, demanded = self.version.manifest, self.verdict.consent
         needed = self.version.needs_consent or demanded is not None
-        if not needed or self.dry_run:
-            return "dry run" if needed else "not needed"
+        if needed and self.dry_run and self._is_harmless_dry():
+            return "dry run"
+        if not needed:
+            # A rule may have let the call through because there is one: then it goes ahead with it, and one for once is spent.
+            if not any("consent" in layer.asked for layer in self.standing.layers):
+                return "not needed"
+            self.result.consent = None if self.dry_run else self._consent_within(manifest.consent_scope)
+            return encode("cns", self.result.consent.id) if self.result.consent else "not needed"
         self.result.needs_consent = True
         widest = manifest.consent_scope if self.version.needs_consent else MODES[0]
         if demanded is not None:
             widest = max(widest, demanded.mode, key=MODES.index)
-        found = self._consent_within(widest)
+        bounded = demanded is not None and demanded.mode != ConsentMode.STANDING
+        found = self._consent_within(widest, validity_s=demanded.validity_s if demanded and bounded else None)
         if found is None:
             self._refuse_for_want_of_consent(widest)
         self.result.consent = found

@@ -47,7 +47,8 @@ SELECT
      FROM access_grant g
     WHERE g.tenant_id = {tenant} AND (g.agent_id = {agent} OR g.agent_id IS NULL) AND g.revoked_at IS NULL
       AND (g.expires_at IS NULL OR g.expires_at > {now})),
-  (SELECT {many}({one}(c.id, c.mode, c.versions, c.user_fingerprint, c.arguments_fingerprint, c.policy_hash, c.expires_at))
+  (SELECT {many}({one}(c.id, c.mode, c.versions, c.user_fingerprint, c.arguments_fingerprint, c.policy_hash, c.expires_at,
+                        c.decided_at))
      FROM access_consent c
     WHERE c.agent_id = {agent} AND c.tool = {name} AND c.state = 'approved'
       AND (c.expires_at IS NULL OR c.expires_at > {now})),
@@ -250,8 +251,17 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
             for id, of, tools, capabilities, scopes, conditions, expires in grants or ()
         ),
         consents=tuple(
-            ConsentValue(_uuid(id), mode, versions, user, arguments, policy, _time(expires) if expires else None)
-            for id, mode, versions, user, arguments, policy, expires in consents or ()
+            ConsentValue(
+                _uuid(id),
+                mode,
+                versions,
+                user,
+                arguments,
+                policy,
+                _time(expires) if expires else None,
+                decided_at=_time(decided) if decided else None,
+            )
+            for id, mode, versions, user, arguments, policy, expires, decided in consents or ()
         ),
         lines=tuple(_lines(budgets, agent_name=agent_name, now=now)),
         layers=_layers(policies),

@@ -19,9 +19,7 @@ N = TypeVar("N")
 V = TypeVar("V", bound=Value)
 
 # What is left of a dry run's capabilities, whatever was granted: nothing that changes anything (ADR 0009).
-HARMLESS = Capabilities(
-    fs=Forest(PATHS, [(((), True), Actions({"read", "list"}))]), secrets=TOP.secrets, ceilings=TOP.ceilings
-)
+HARMLESS = Capabilities(fs=Forest(PATHS, [(((), True), Actions({"read", "list"}))]), ceilings=TOP.ceilings)
 DRY_RUN = "dry_run"
 _CEILINGS = tuple(f"{'tmp' if name == wire.TMP else name}:" for name in wire.CEILINGS)
 

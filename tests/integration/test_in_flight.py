@@ -80,8 +80,14 @@ def disable(operator: Person, caller: Caller, **_: Any) -> str:
     return "AUTH.FORBIDDEN"
 
 
+def revoke_key(operator: Person, row: Invocation, **_: Any) -> str:
+    assert row.key_id is not None
+    agents.revoke_key(key_id=row.key_id, by=operator.by)
+    return "AUTH.FORBIDDEN"
+
+
 @pytest.mark.req("TOOLS-15", "TOOLS-18")
-@pytest.mark.parametrize("change", [kill_switch, pause, yank, revoke, disable])
+@pytest.mark.parametrize("change", [kill_switch, pause, yank, revoke, disable, revoke_key])
 def test_what_was_taken_back_stops_a_call_that_has_not_begun(
     change: Callable[..., str], accepted: tuple[Invocation, Any], caller: Caller, operator: Person, bell: Bell
 ) -> None:
