@@ -7,6 +7,7 @@ since preflight reads the rows each time; :func:`halt_problem` is what it makes 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -19,9 +20,11 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
+from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from typing import Protocol
     from uuid import UUID
 
@@ -115,6 +118,21 @@ def check_can_halt(reach: Reach, *, by: Principal) -> None:
         )
 
 
+def check_can_lift(halt: Halt, *, by: Principal) -> None:
+    """People lift; an agent takes back only what it threw itself, unless that stops the agent itself."""
+    check_can_halt(Reach(halt.reach), by=by)
+    if by.agent_id is not None and (halt.thrown_by != by.id or halt.target == by.id):
+        raise Forbidden(
+            "People lift kill switches; an agent lifts only one that it threw itself, at something else.",
+            remedy="Ask an operator of the tenant to lift it.",
+        )
+
+
+def _scope(reach: str) -> AbstractContextManager[None]:
+    """The hub's own rows are written for the whole hub; PostgreSQL would refuse them to a tenant."""
+    return hub_wide() if reach == Reach.HUB else nullcontext()
+
+
 def _checked_target(reach: Reach, target: str, *, by: Principal) -> str:
     """What the reach needs as its target, in the one form that preflight compares with."""
     target = target.strip()
@@ -150,13 +168,14 @@ def throw_halt(*, reach: Reach, reason: str, by: Principal, target: str = "") ->
     reason, target = _checked_reason(reason), _checked_target(reach, target, by=by)
     try:
         with transaction.atomic():
-            halt = Halt.objects.create(
-                tenant_id=None if reach is Reach.HUB else by.tenant_id,
-                reach=reach,
-                target=target,
-                reason=reason,
-                thrown_by=by.id,
-            )
+            with _scope(reach):
+                halt = Halt.objects.create(
+                    tenant_id=None if reach is Reach.HUB else by.tenant_id,
+                    reach=reach,
+                    target=target,
+                    reason=reason,
+                    thrown_by=by.id,
+                )
             evidence.record(
                 kind=Kind.HALT_THROWN,
                 subject=halt.wire_id,
@@ -174,13 +193,15 @@ def throw_halt(*, reach: Reach, reason: str, by: Principal, target: str = "") ->
 @transaction.atomic
 def lift_halt(*, halt_id: UUID, reason: str, by: Principal) -> Halt:
     """Let calls through again."""
-    halt = Halt.objects.visible_to(by).select_for_update().get(pk=halt_id)
-    check_can_halt(Reach(halt.reach), by=by)
+    seen = Halt.objects.visible_to(by).get(pk=halt_id)
+    check_can_lift(seen, by=by)
     reason = _checked_reason(reason)
-    if halt.lifted_at is not None:
-        raise Conflict("This kill switch was lifted already.")
-    halt.lifted_at, halt.lifted_by = timezone.now(), by.id
-    halt.save(update_fields=["lifted_at", "lifted_by"])
+    with _scope(seen.reach):
+        halt = Halt.objects.visible_to(by).select_for_update().get(pk=halt_id)
+        if halt.lifted_at is not None:
+            raise Conflict("This kill switch was lifted already.")
+        halt.lifted_at, halt.lifted_by = timezone.now(), by.id
+        halt.save(update_fields=["lifted_at", "lifted_by"])
     evidence.record(
         kind=Kind.HALT_LIFTED,
         subject=halt.wire_id,

@@ -184,7 +184,7 @@ def _rules(things: Things) -> dict[str, Any]:
             policies.publish_policy(version_id=draft.pk, by=second)
     policies.simulate_policy(version_id=drafts[2].pk, by=first)
     spare = access.create_agent(name="spare", by=first)
-    halt = halts.throw_halt(reach=Reach.AGENT, target=spare.wire_id, reason=word, by=first)
+    halt = halts.throw_halt(reach=Reach.AGENT, target=spare.wire_id, reason=word, by=things.robot.by)
     budget = set_budget(scope="tenant", dimension="money", amount=10**9, reason=word, by=first)
     key, _ = access.create_key(agent=spare, scopes=["agents:manage"], by=first)
     return {

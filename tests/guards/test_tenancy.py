@@ -18,6 +18,7 @@ HUB_WIDE = {
     "access/middleware.py:choose_tenant": "the tenant is about to change",
     "access/people_views.py:tenants": "all tenants, for owners of the hub",
     "access/people_views.py:tenant_new": "another tenant, by an owner of the hub",
+    "access/halts.py:_scope": "the hub's own kill switch, by an owner of the hub",
     "access/policies/services.py:_scope": "the hub's own policy, by an owner of the hub",
     "registry/catalogue.py:publisher_slugs": "short names of who publishes what may be installed",
     "registry/catalogue.py:shared_tools": "the id of a publisher by its short name",

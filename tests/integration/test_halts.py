@@ -99,7 +99,12 @@ def test_a_publisher_stops_its_tool_for_everybody_who_installed_it(
     assert tool.current is not None
     lifecycle.share_tool(name=ECHO, reason="x", by=operator.by)
     installations.install_tool(name=ECHO, publisher="acme", reason="x", by=stranger.by)
-    there: dict[str, Any] = {"publisher_id": tool.tenant_id, "agent_id": None, "tool": ECHO, "version_id": tool.current.pk}
+    there: dict[str, Any] = {
+        "publisher_id": tool.tenant_id,
+        "agent_id": None,
+        "tool": ECHO,
+        "version_id": tool.current.pk,
+    }
     check_not_halted(tenant_id=stranger.by.tenant_id, **there)
 
     halts.throw_halt(reach=Reach.TOOL, target=ECHO, reason="it leaks", by=operator.by)
@@ -187,6 +192,21 @@ def test_a_switch_is_thrown_and_lifted_with_a_reason(reason: str, operator: Pers
     thrown = halts.throw_halt(reach=Reach.TENANT, reason="x", by=operator.by)
     with pytest.raises(SchemaInvalid):
         halts.lift_halt(halt_id=thrown.pk, reason=reason, by=operator.by)
+
+
+@pytest.mark.req("TOOLS-19")
+def test_an_agent_lifts_only_what_it_threw_itself_at_something_else(caller: Caller, operator: Person) -> None:
+    at_it = halts.throw_halt(reach=Reach.AGENT, target=caller.agent.wire_id, reason="it runs wild", by=operator.by)
+    own = halts.throw_halt(reach=Reach.TOOL, target=ECHO, reason="x", by=caller.by)
+
+    refused = caller.post(f"/halts/{at_it.wire_id}/lift", {"reason": "x"})
+
+    assert_problem(refused, 403, "AUTH.FORBIDDEN")
+    assert halts.lift_halt(halt_id=own.pk, reason="x", by=caller.by).lifted_by == caller.by.id
+    halts.lift_halt(halt_id=at_it.pk, reason="x", by=operator.by)
+    at_itself = halts.throw_halt(reach=Reach.AGENT, target=caller.agent.wire_id, reason="x", by=caller.by)
+    with pytest.raises(Forbidden):
+        halts.lift_halt(halt_id=at_itself.pk, reason="x", by=caller.by)
 
 
 # Over REST and in the console.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import ProgrammingError
 
-from access.models import Agent, Grant, Halt, Tenant
+from access import halts
+from access.models import Agent, Grant, Halt, Reach, Tenant
 from evidence.models import Fact
 from invocations.models import Invocation
 from registry import discovery
@@ -106,6 +108,20 @@ def test_a_query_without_any_filter_shows_one_tenant_only(
     assert theirs == (0, 0, 0, foreign_caller.agent)
     assert versions == 0
     assert facts == set(tenants) == {foreign_caller.by.tenant_id}
+
+
+@pytest.mark.req("TOOLS-31")
+@pytest.mark.django_db
+def test_the_switch_of_the_hub_is_thrown_and_lifted_from_within_a_tenant(operator: Person) -> None:
+    owner = replace(operator.by, allowed=operator.by.allowed | {"hub.manage"})
+    with acting_for(owner.tenant_id):
+        thrown = halts.throw_halt(reach=Reach.HUB, reason="x", by=owner)
+        halts.lift_halt(halt_id=thrown.pk, reason="x", by=owner)
+
+    assert Halt.objects.get().lifted_by == owner.id
+    facts = Fact.objects.filter(subject=thrown.wire_id)
+    assert set(facts.values_list("tenant_id", flat=True)) == {owner.tenant_id}
+    assert facts.count() == 2
 
 
 @pytest.mark.django_db
