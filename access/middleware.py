@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
 SESSION_TENANT = "tenant"
-ALWAYS_OPEN = ("/account/", "/sign-", "/theme", "/language", "/tenant")  # also for whom a second factor is missing
+ALWAYS_OPEN = ("/account/", "/sign-")  # also for whom a second factor is missing
+ALWAYS_OPEN_PAGES = ("/theme", "/language", "/tenant")
 
 
 def user_wire_id(user: Any) -> str:
@@ -67,7 +68,7 @@ def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callab
                 act_for(tenant.pk)
                 request.principal = principal_of_user(request.user, tenant)  # type: ignore[attr-defined]
             request.tenant, request.tenants = tenant, tenants  # type: ignore[attr-defined]
-            governed = not request.path.startswith(ALWAYS_OPEN)
+            governed = not request.path.startswith(ALWAYS_OPEN) and request.path not in ALWAYS_OPEN_PAGES
             if tenant is not None and governed and must_set_up_second_factor(request.user, tenant):
                 to = reverse("mfa_index")
                 return HttpResponseClientRedirect(to) if getattr(request, "htmx", False) else HttpResponseRedirect(to)

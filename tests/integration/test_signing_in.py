@@ -434,3 +434,4 @@ def test_people_of_a_role_that_nothing_is_asked_of_are_left_alone(tenant: Tenant
     assert person.client().get("/grants").status_code == 200
     Membership.objects.filter(user=person.user).update(role=Role.OWNER)
     assert person.client().get("/grants").status_code == 302
+    assert [person.client().get(path).status_code for path in ("/tenants", "/tenants/new")] == [302, 302]
