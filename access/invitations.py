@@ -10,13 +10,16 @@ import logging
 import re
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.mail import send_mail
 from django.db import transaction
 from django.urls import reverse
+from django.utils.crypto import get_random_string
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.utils.translation import gettext
@@ -31,18 +34,26 @@ from toolhub.kernel.tenancy import hub_wide
 
 log = logging.getLogger("toolhub.invitations")
 NAME = re.compile(r"[\w.@+-]{1,150}")
+RESET = f"{UNUSABLE_PASSWORD_PREFIX}reset-"  # begins the password, which nothing matches, of somebody whose sign-in was reset
 
 
 class _Tokens(PasswordResetTokenGenerator):
     key_salt = "access.invitations"
 
 
-tokens = _Tokens()
+class _MailedTokens(PasswordResetTokenGenerator):
+    """Of links that nobody but the reader of the mail saw: using one proves the address."""
+
+    key_salt = "access.invitations.mailed"
 
 
-def link_for(user: Any) -> str:
+tokens, mailed_tokens = _Tokens(), _MailedTokens()
+
+
+def link_for(user: Any, *, by_mail: bool = False) -> str:
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    return settings.TOOLHUB_PUBLIC_URL + reverse("invitation", args=[uid, tokens.make_token(user)])
+    token = (mailed_tokens if by_mail else tokens).make_token(user)
+    return settings.TOOLHUB_PUBLIC_URL + reverse("invitation", args=[uid, token])
 
 
 def invited(uid: str, token: str) -> Any:
@@ -51,7 +62,8 @@ def invited(uid: str, token: str) -> Any:
         user = get_user_model().objects.get(pk=int(urlsafe_base64_decode(uid).decode()))
     except (ValueError, OverflowError, UnicodeDecodeError, get_user_model().DoesNotExist):
         return None
-    return user if may_be_linked(user) and tokens.check_token(user, token) else None
+    right = tokens.check_token(user, token) or mailed_tokens.check_token(user, token)
+    return user if may_be_linked(user) and right else None
 
 
 def may_be_linked(user: Any) -> bool:
@@ -60,14 +72,19 @@ def may_be_linked(user: Any) -> bool:
 
 
 @transaction.atomic
-def invite_person(*, username: str, name: str, email: str, roles: set[str], by: Principal) -> tuple[Any, str]:
-    """A person with these roles in the tenant. The link is empty for somebody who signs in here already, and if it was mailed."""
+def invite_person(*, username: str, name: str, email: str, roles: set[str], by: Principal) -> tuple[Any, str | None]:
+    """A person with these roles in the tenant.
+
+    The link is empty if it was mailed; None for somebody whom the hub knows already, even if they have not come yet: a link
+    to them would be a way into what they are in other tenants.
+    """
     by.check("members.manage")
     tenant, username = Tenant.objects.get(pk=by.tenant_id), username.strip()
     email = email.strip().lower()  # as it is looked up when somebody signs in with it
     user = get_user_model().objects.filter(username=username).first()
     if user is not None and Membership.objects.filter(tenant=tenant, user=user).exists():
         raise Conflict("This person belongs to the tenant already.", remedy="Change their roles on their own page.")
+    known = user is not None
     if user is None:
         _check_new(username, email)
         first, _, last = name.strip().partition(" ")
@@ -75,7 +92,7 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
         user = get_user_model().objects.create_user(username, email, first_name=first, last_name=last)
     members.set_roles(tenant=tenant, user=user, roles=roles, by=by)
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data={"roles": sorted(roles)})
-    return user, _send_or_show(user) if may_be_linked(user) else ""
+    return user, None if known else _send_or_show(user)
 
 
 def _check_new(username: str, email: str) -> None:
@@ -94,16 +111,28 @@ def invite_again(*, user_id: int, by: Principal) -> str:
     membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
     if not may_be_linked(membership.user):
         raise Conflict("This person has a password and needs no link.")
+    _check_only_here(membership.user, by)
     evidence.record(
         kind=Kind.PERSON_INVITED, subject=members.wire_id_of(membership.user), actor=by, data={"again": True}
     )
     return _send_or_show(membership.user)
 
 
+def _check_only_here(user: Any, by: Principal) -> None:
+    """A link is a way into everything that somebody is, so one tenant makes none to a person of another."""
+    with hub_wide():
+        elsewhere = Membership.objects.filter(user=user).exclude(tenant_id=by.tenant_id).exists()
+    if elsewhere or user.password.startswith(RESET):
+        raise Conflict(
+            "A link to this person is not yours to make: they belong to another tenant too, or their sign-in was reset.",
+            remedy="Ask whoever runs the hub's host for a link: manage.py reset_sign_in makes one.",
+        )
+
+
 def _send_or_show(user: Any) -> str:
-    link = link_for(user)
     if not (settings.TOOLHUB_EMAIL_URL and user.email):
-        return link
+        return link_for(user)
+    link = link_for(user, by_mail=True)
     transaction.on_commit(lambda: _mail(user.email, link))
     return ""
 
@@ -121,11 +150,15 @@ def _mail(address: str, link: str) -> None:
 
 
 @transaction.atomic
-def accept_invitation(*, user: Any, password: str) -> None:
-    """The invited person chooses a password, which ends the link."""
+def accept_invitation(*, user: Any, password: str, token: str) -> None:
+    """The invited person chooses a password, which ends the link. A link that was mailed proves their address."""
     fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
     if not may_be_linked(fresh):
         raise Conflict("This link was used already.")
+    if fresh.email and mailed_tokens.check_token(fresh, token):
+        EmailAddress.objects.update_or_create(
+            user=fresh, email=fresh.email, defaults={"verified": True, "primary": True}
+        )
     fresh.set_password(password)
     fresh.save(update_fields=["password"])
     username = fresh.get_username()
@@ -143,7 +176,7 @@ def reset_sign_in(*, username: str) -> str:
     """
     user = get_user_model().objects.select_for_update().get(username=username, is_active=True)
     Authenticator.objects.filter(user=user).delete()
-    user.set_unusable_password()
+    user.password = RESET + get_random_string(40)
     user.last_login = None
     user.save(update_fields=["password", "last_login"])
     for tenant_id in set(Membership.objects.filter(user=user).values_list("tenant_id", flat=True)):

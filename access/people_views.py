@@ -80,9 +80,9 @@ def person_new(request: ConsoleRequest) -> HttpResponse:
     return render_page(request, "access/person_form.html", {"section": "people", "form": form}, status=status)
 
 
-def _link_page(request: ConsoleRequest, user: Any, link: str) -> HttpResponse:
+def _link_page(request: ConsoleRequest, user: Any, link: str | None) -> HttpResponse:
     if not link:
-        mailed = invitations.may_be_linked(user)
+        mailed = link is not None
         told = (
             gettext("The invitation is on its way by mail.") if mailed else gettext("They belong to this tenant now.")
         )
@@ -187,7 +187,7 @@ def invitation(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         )
     form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        invitations.accept_invitation(user=user, password=form.cleaned_data["new_password1"])
+        invitations.accept_invitation(user=user, password=form.cleaned_data["new_password1"], token=token)
         messages.success(request, gettext("Your password is set. Sign in with it."))
         return redirect("sign_in")
     context = {"form": form, "username": user.get_username()}

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import record_authentication
 from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
+from allauth.account.models import EmailAddress
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -59,6 +60,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return False
+
+    def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
+        """Not into an account with a password whose address was never proved: whoever invited may have chosen both."""
+        found: tuple[Any, str] | None = super().authenticate_by_email(sociallogin)
+        if found is None or not found[0].has_usable_password():
+            return found
+        proved = EmailAddress.objects.filter(user=found[0], email__iexact=found[1], verified=True).exists()
+        return found if proved else None
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib.auth import get_user_model
 from django.core import mail
@@ -153,6 +154,7 @@ def test_an_invited_person_chooses_a_password_with_a_link_that_works_once(owner:
 
     nina.refresh_from_db()
     assert nina.check_password("a long first password")
+    assert not EmailAddress.objects.exists()  # whoever invited saw the link too
     assert person.get(link).status_code == 404
     assert person.post(link, chosen).status_code == 404
     assert allowed(nina, tenant) >= {"tools.review"}
@@ -182,7 +184,10 @@ def test_the_link_goes_by_mail_where_the_hub_can_send_it_and_is_then_shown_to_no
 
     assert answer.status_code == 302
     assert mail.outbox[0].to == ["nina@example.org"]
-    assert Client().get(link_in(str(mail.outbox[0].body))).status_code == 200
+    link = link_in(str(mail.outbox[0].body))
+    assert Client().get(link).status_code == 200
+    Client().post(link, dict.fromkeys(("new_password1", "new_password2"), "a long first password"))
+    assert EmailAddress.objects.get(verified=True).email == "nina@example.org"
 
 
 def test_no_link_is_made_for_somebody_who_signs_in_here_already(owner: Person, stranger: Person) -> None:
@@ -191,6 +196,26 @@ def test_no_link_is_made_for_somebody_who_signs_in_here_already(owner: Person, s
     assert answer.status_code == 302
     assert Membership.objects.filter(user=stranger.user).count() == 2
     assert invitations.invited(*invitations.link_for(stranger.user).split("/")[-2:]) is None
+
+
+def test_another_tenant_gets_no_link_to_somebody_who_has_not_come_yet(owner: Person, stranger: Person) -> None:
+    invite(owner)
+    nina = get_user_model().objects.get(username="nina")
+    theirs = make_person(Tenant.objects.get(pk=stranger.by.tenant_id), "oda", Role.OWNER)
+
+    answer = invite(theirs, email="")
+
+    assert (answer.status_code, "/invitations/" in answer.content.decode()) == (302, False)
+    for by in (theirs.by, owner.by):
+        with pytest.raises(Conflict, match="not yours to make"):
+            invitations.invite_again(user_id=nina.pk, by=by)
+
+
+def test_only_the_command_line_makes_a_link_after_a_reset(owner: Person, operator: Person) -> None:
+    call_command("reset_sign_in", "olivia", stdout=StringIO())
+
+    with pytest.raises(Conflict, match="not yours to make"):
+        invitations.invite_again(user_id=operator.user.pk, by=owner.by)
 
 
 @pytest.mark.parametrize("wrong", [{"username": "two words"}, {"roles": []}, {"roles": ["king"]}, {"email": "x"}])

@@ -378,9 +378,24 @@ def single_sign_on(userinfo: dict[str, Any], settings: Any, monkeypatch: pytest.
     return client, client.get("/account/sso/oidc/callback", {"code": "c", "state": query["state"][0]}, follow=True)
 
 
+@pytest.mark.parametrize("proved", [True, False])
+def test_an_account_with_a_password_is_its_address_only_if_that_was_proved(
+    proved: bool, operator: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.user.email = "olivia@example.org"
+    operator.user.save()
+    EmailAddress.objects.create(user=operator.user, email="olivia@example.org", verified=proved)
+
+    userinfo = {"sub": "o-1", "email": "olivia@example.org", "email_verified": True}
+    client, _ = single_sign_on(userinfo, settings, monkeypatch)
+
+    assert ("_auth_user_id" in client.session) is proved
+
+
 def test_somebody_who_was_invited_signs_in_at_their_provider(
     operator: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    operator.user.set_unusable_password()
     operator.user.email = "olivia@example.org"
     operator.user.save()
 
