@@ -37,7 +37,8 @@ class _Fetched:
 
 
 _fetched: dict[str, _Fetched] = {}
-_lock = threading.Lock()
+_failed: dict[str, float] = {}  # when a provider that is not known yet was asked in vain
+_locks: dict[str, threading.Lock] = {}
 
 
 def read_keys(document: Any) -> list[Any]:
@@ -71,22 +72,36 @@ def keys_of(issuer: TrustedIssuer, *, unknown_kid: bool = False) -> list[Any]:
 
 
 def _ask(url: str, known: _Fetched | None, now: float) -> list[Any]:
+    """One caller asks; the others take what is known, or hear at once that there is nothing."""
     release_connection()
-    with _lock:
+    failed_at, lock = _failed.get(url), _locks.setdefault(url, threading.Lock())
+    if (failed_at is not None and now - failed_at < AGAIN_S) or not lock.acquire(blocking=False):
+        return _without_asking(known, now)
+    try:
         newer = _fetched.get(url)
         if newer is not None and newer is not known:
             return newer.keys
         try:
             keys = read_keys(json.loads(ask(url, headers={"Accept": "application/json"}).body))
         except (Refused, Failed, ValueError, RecursionError) as error:
-            if known is None or now - known.at >= STALE_S:
-                raise IssuerUnavailable(remedy="Try again; if it stays so, tell an owner of your tenant.") from error
-            known.asked_at = now
-            return known.keys
+            _failed[url] = time.monotonic()
+            if known is not None:
+                known.asked_at = now
+            return _without_asking(known, now, error)
+        _failed.pop(url, None)
         _fetched[url] = _Fetched(keys, now, now)
         return keys
+    finally:
+        lock.release()
+
+
+def _without_asking(known: _Fetched | None, now: float, error: Exception | None = None) -> list[Any]:
+    if known is None or now - known.at >= STALE_S:
+        raise IssuerUnavailable(remedy="Try again; if it stays so, tell an owner of your tenant.") from error
+    return known.keys
 
 
 def forget_fetched() -> None:
     """Ask every provider again."""
     _fetched.clear()
+    _failed.clear()

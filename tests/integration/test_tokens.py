@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -272,6 +273,9 @@ def test_a_provider_that_does_not_answer_is_said_and_what_it_said_before_is_used
     assert (answer.status_code, answer.json()["error"]["reason"]) == (503, "AUTH.ISSUER_UNAVAILABLE")
 
     provider.server.status = 200
+    assert ask(provider.token()).status_code == 503  # asked a moment ago
+    assert len(provider.server.heard) == 1
+    jwks.forget_fetched()
     assert ask(provider.token()).status_code == 200
     provider.server.status = 500
     monkeypatch.setattr(jwks, "FRESH_S", 0.0)
@@ -279,6 +283,14 @@ def test_a_provider_that_does_not_answer_is_said_and_what_it_said_before_is_used
     assert ask(provider.token()).status_code == 200
     monkeypatch.setattr(jwks, "STALE_S", 0.0)
     assert ask(provider.token()).status_code == 503
+
+
+def test_nobody_waits_for_a_provider_that_somebody_else_asks(provider: Provider, issuer: TrustedIssuer) -> None:
+    lock = jwks._locks.setdefault(issuer.jwks_url, threading.Lock())
+    with lock:
+        assert ask(provider.token()).status_code == 503
+    assert not provider.server.heard
+    assert ask(provider.token()).status_code == 200
 
 
 @pytest.mark.parametrize("document", [b"not json", b"[" * 5000, [], {"keys": "x"}, {"keys": [1]}, b"x" * 300_000])
