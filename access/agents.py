@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from access import keys
 from access.models import Agent, ApiKey
-from access.roles import AGENT_SCOPES, SCOPES
+from access.roles import AGENT_SCOPES, SCOPE_NEEDS, SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind
@@ -78,7 +78,7 @@ def enable_agent(*, agent_id: UUID, reason: str, by: Principal) -> Agent:
 
 
 def check_scopes(scopes: Iterable[str], *, by: Principal) -> list[str]:
-    """Scopes that exist; and an agent gives no other than it holds itself."""
+    """Scopes that exist; an agent gives no other than it holds itself, and a person none for what they may not do."""
     wanted = sorted(set(scopes))
     unknown = [scope for scope in wanted if scope not in SCOPES]
     if unknown:
@@ -89,6 +89,14 @@ def check_scopes(scopes: Iterable[str], *, by: Principal) -> list[str]:
             f"An agent gives only scopes that it holds, and {by.name} does not hold {beyond[0]}.",
             remedy="Ask a person who manages agents to make the key.",
             details={"missing": beyond[0]},
+        )
+    needed = [SCOPE_NEEDS[scope] for scope in wanted if by.kind is ActorKind.USER and scope in SCOPE_NEEDS]
+    lacking = [permission for permission in needed if not by.may(permission)]
+    if lacking:
+        raise Forbidden(
+            f"A person gives only scopes for what they may do, and {by.name} does not hold {lacking[0]}.",
+            remedy="Leave the scope out, or ask an owner of the tenant to do it.",
+            details={"missing": lacking[0]},
         )
     return [scope for scope in SCOPES if scope in wanted]
 

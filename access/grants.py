@@ -16,6 +16,7 @@ from access.budgets.services import set_budget
 from access.capabilities import Capabilities
 from access.conditions import findings_of_conditions
 from access.models import Agent, Grant
+from access.people import are_of_one_chain
 from access.problems import SelfApproval
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -113,9 +114,14 @@ def _check_expiry(expires_at: datetime | None) -> None:
 
 
 def check_can_grant_to(agent: Agent | None, *, by: Principal) -> None:
-    """Nobody gives to oneself, and nobody to an agent that is out of use."""
+    """Nobody gives to oneself, no agent to one that it made or that made it, and nobody to an agent that is out of use."""
     if by.agent_id is not None and (agent is None or by.agent_id == agent.pk):
         raise SelfApproval("An agent cannot give itself a grant.", remedy="Ask an operator to give it.")
+    if by.agent_id is not None and agent is not None and are_of_one_chain(by.agent_id, agent.pk):
+        raise SelfApproval(
+            "An agent cannot give a grant to an agent that it made or that made it.",
+            remedy="Ask an operator to give it.",
+        )
     if agent is not None and agent.disabled_at:
         raise Conflict(f"The agent {agent.name} is disabled.", remedy="Give the grant to an agent that is in use.")
 

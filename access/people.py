@@ -1,16 +1,16 @@
 """Which person stands behind an agent?
 
-Who made an agent, or holds a key of it that still works, could approve through it what they asked for themselves. Decisions
-ask here before they count somebody as another person. It makes no difference when the agent was made by another agent of theirs.
+Who made an agent, a key of it or a way in for tokens could approve through it what they asked for themselves. Decisions ask
+here before they count somebody as another person. It makes no difference when the agent was made by another agent of theirs,
+nor that the key or the mapping is gone by now.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
-from access.models import ApiKey
+from access.models import Agent, ApiKey
 from evidence.kinds import Kind
 from evidence.models import Fact
 from toolhub.kernel.ids import decode, encode
@@ -20,19 +20,42 @@ if TYPE_CHECKING:
 
 
 def _makers(agent_id: UUID) -> set[str]:
-    """Wire ids of who created this agent, and keys of it that still work."""
-    live = ApiKey.objects.filter(agent_id=agent_id, revoked_at=None, expires_at__gt=timezone.now())
-    made = Fact.objects.filter(kind=Kind.AGENT_CREATED, subject=encode("agt", agent_id))
-    return {*live.values_list("created_by", flat=True), *made.values_list("actor_id", flat=True)}
+    """Wire ids of who created this agent, ever made a key of it, or let an issuer's tokens speak for it."""
+    wire_id = encode("agt", agent_id)
+    tenants = Agent.objects.filter(pk=agent_id).values("tenant_id")
+    mapped = [
+        fact
+        for fact in Fact.objects.filter(kind=Kind.IDENTITY_MAPPED, tenant_id__in=tenants)
+        if json.loads(bytes(fact.leaf))["data"]["agent"] == wire_id
+    ]
+    trusted = Fact.objects.filter(
+        kind__in=[Kind.ISSUER_TRUSTED, Kind.ISSUER_CHANGED], subject__in={fact.subject for fact in mapped}
+    )
+    made = Fact.objects.filter(kind=Kind.AGENT_CREATED, subject=wire_id)
+    return {
+        *ApiKey.objects.filter(agent_id=agent_id).values_list("created_by", flat=True),
+        *made.values_list("actor_id", flat=True),
+        *(fact.actor_id for fact in mapped),
+        *trusted.values_list("actor_id", flat=True),
+    }
 
 
-def controls(user_wire_id: str, agent_id: UUID) -> bool:
-    """Whether the person ``usr_…`` created this agent, or a key of it that still works, or an agent that did."""
+def _behind(agent_id: UUID) -> set[str]:
+    """Wire ids of the people and agents behind this one, however many agents are between."""
     pending, seen = {agent_id}, set[str]()
     while pending:
         makers = set[str]().union(*(_makers(each) for each in pending)) - seen
-        if user_wire_id in makers:
-            return True
         seen |= makers
         pending = {decode("agt", maker) for maker in makers if maker.startswith("agt_")}
-    return False
+    return seen
+
+
+def controls(user_wire_id: str, agent_id: UUID) -> bool:
+    """Whether the person ``usr_…`` made this agent or a way into it, or an agent that did."""
+    return user_wire_id in _behind(agent_id)
+
+
+def are_of_one_chain(one: UUID, other: UUID) -> bool:
+    """Whether one of two agents made the other or a way into it, or the same agent did so for both."""
+    chains = [{encode("agt", each), *_behind(each)} for each in (one, other)]
+    return any(maker.startswith("agt_") for maker in chains[0] & chains[1])

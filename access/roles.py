@@ -88,4 +88,18 @@ SCOPES: dict[str, str] = {
     "agents:manage": "Create agents and keys",
     "configuration:apply": "Apply and export the tenant's configuration",
 }
+# What a person must hold to give a scope to a key or a token; whoever manages agents gives the others.
+SCOPE_NEEDS: dict[str, str] = {
+    "tools:register": "tools.submit",
+    "tools:operate": "tools.operate",
+    "grants:request": "grants.request",
+    "grants:manage": "grants.give",
+    "budgets:read": "budgets.view",
+    "budgets:manage": "budgets.manage",
+    "policies:read": "policies.view",
+    "policies:draft": "policies.draft",
+    "halts:throw": "halts.throw",
+    "agents:manage": "agents.manage",
+    "configuration:apply": "configuration.apply",
+}
 AGENT_SCOPES = ("tools:read", "invocations:create", "invocations:read", "consents:request", "grants:request")

@@ -120,7 +120,8 @@ def stranger(foreign_tenant: Tenant) -> Person:
 
 def make_caller(by: Principal, name: str = "assistant", scopes: tuple[str, ...] = tuple(SCOPES)) -> Caller:
     agent = access.create_agent(name=name, by=by)
-    key, text = access.create_key(agent=agent, scopes=scopes, by=by)
+    # By nobody: a person gives only scopes for what they may do.
+    key, text = access.create_key(agent=agent, scopes=scopes, by=Principal.system("test", tenant_id=by.tenant_id))
     principal = Principal(
         kind=ActorKind.AGENT,
         id=agent.wire_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +11,28 @@ from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 
-from access import agents, authentication
+from access import agents, authentication, grants, issuers
 from access.models import Agent, ApiKey
 from access.people import controls
+from access.problems import SelfApproval
+from access.roles import AGENT_SCOPES
 from evidence.models import Fact
 from tests.conftest import make_caller
+from tests.things import JWKS
+from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
+    from access.models import Tenant
     from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-15")]
+
+
+@pytest.fixture
+def caller(tenant: Tenant) -> Caller:
+    """With a key that an operator may rotate."""
+    return make_caller(Principal.system("test", tenant_id=tenant.pk), scopes=AGENT_SCOPES)
 
 
 def status(key: str, address: str = "127.0.0.1") -> int:
@@ -159,7 +171,7 @@ def test_agents_of_another_tenant_are_not_found(caller: Caller, stranger: Person
 
 
 @pytest.mark.req("TOOLS-19")
-def test_who_made_an_agent_or_holds_a_live_key_of_it_controls_it(
+def test_who_made_an_agent_or_ever_a_key_of_it_controls_it(
     operator: Person, second_operator: Person, auditor: Person
 ) -> None:
     agent = agents.create_agent(name="mine", by=operator.by)
@@ -169,8 +181,34 @@ def test_who_made_an_agent_or_holds_a_live_key_of_it_controls_it(
     assert controls(second_operator.by.id, agent.pk)
     assert not controls(auditor.by.id, agent.pk)
     agents.revoke_key(key_id=key.pk, by=operator.by)
-    assert not controls(second_operator.by.id, agent.pk)
-    assert controls(operator.by.id, agent.pk)
+    assert controls(second_operator.by.id, agent.pk)
+
+
+@pytest.mark.req("TOOLS-19")
+def test_who_let_tokens_speak_for_an_agent_controls_it_also_afterwards(
+    caller: Caller, operator: Person, second_operator: Person, auditor: Person
+) -> None:
+    issuer = issuers.trust_issuer(issuer="https://idp.example.org", audience="hub", jwks=JWKS, by=operator.by)
+    mapped = issuers.map_identity(
+        issuer_id=issuer.pk, subject="x", agent_id=caller.agent.pk, scopes=["tools:read"], by=second_operator.by
+    )
+    issuers.unmap_identity(identity_id=mapped.pk, by=second_operator.by)
+
+    assert controls(operator.by.id, caller.agent.pk)
+    assert controls(second_operator.by.id, caller.agent.pk)
+    assert not controls(auditor.by.id, caller.agent.pk)
+
+
+@pytest.mark.req("TOOLS-19")
+def test_an_agent_gives_no_grant_within_its_own_chain(caller: Caller, operator: Person) -> None:
+    made = agents.create_agent(name="made", by=caller.by)
+    sibling = make_caller(caller.by, "sibling")
+    other = make_caller(operator.by, "other")
+
+    for by, to in ((caller.by, made), (sibling.by, caller.agent), (sibling.by, made)):
+        with pytest.raises(SelfApproval):
+            grants.give_grant(agent_id=to.pk, tools="sample.*", reason="x", by=by)
+    grants.give_grant(agent_id=other.agent.pk, tools="sample.*", reason="x", by=caller.by)
 
 
 def test_control_goes_through_the_agents_that_make_agents(operator: Person, second_operator: Person) -> None:
@@ -217,6 +255,18 @@ def test_an_agent_gives_no_scope_that_it_does_not_hold(operator: Person) -> None
 
     assert answer.status_code == 403
     assert answer.json()["error"]["details"] == {"missing": "grants:manage"}
+
+
+def test_a_person_gives_no_scope_for_what_they_may_not_do(caller: Caller, operator: Person) -> None:
+    for scope in ("configuration:apply", "budgets:manage"):
+        without = replace(operator.by, allowed=frozenset({"agents.manage"}))
+        with pytest.raises(Forbidden, match="does not hold"):
+            agents.create_key(agent=caller.agent, by=without, scopes=[scope])
+    all_scopes = make_caller(operator.by, "ci").by.key_id
+    assert all_scopes is not None
+    with pytest.raises(Forbidden, match=r"configuration\.apply"):
+        agents.rotate_key(key_id=all_scopes, by=operator.by)
+    agents.create_key(agent=caller.agent, by=operator.by, scopes=["budgets:manage", "tools:read"])
 
 
 def test_an_agent_does_not_enable_itself(caller: Caller, operator: Person) -> None:
