@@ -25,6 +25,7 @@ ME = f"NULLIF(current_setting('{SETTING}', true), '')::uuid"
 
 # What more than one tenant may see. `{table}` is the table itself; the rest is read under the policies of its own tables.
 _INSTALLED = f"SELECT tool_id FROM registry_installation WHERE tenant_id = {ME}"  # noqa: S608  constants only
+_INSTALLED_VERSIONS = f"SELECT version_id FROM registry_installation WHERE tenant_id = {ME}"  # noqa: S608
 _PUBLISHERS = f"SELECT t.tenant_id FROM registry_tool t WHERE t.id IN ({_INSTALLED})"  # noqa: S608
 SEEN_BY_OTHERS = {
     # A tenant knows of itself; whom a person belongs to is asked before a tenant is chosen.
@@ -35,13 +36,27 @@ SEEN_BY_OTHERS = {
     "access_halt": f"tenant_id = {ME} OR tenant_id IS NULL OR reach IN ('tool', 'version') AND tenant_id IN ({_PUBLISHERS})",
     # A shared tool can be found by all, and one that was installed stays what it was.
     "registry_tool": f"tenant_id = {ME} OR shared OR id IN ({_INSTALLED})",
+    # Of a foreign tool: what was approved, and what is installed here whatever became of it.
+    "registry_toolversion": (
+        "EXISTS (SELECT FROM registry_tool o WHERE o.id = registry_toolversion.tool_id "
+        f"AND (o.tenant_id = {ME} OR registry_toolversion.review_state = 'approved')) "
+        f"OR id IN ({_INSTALLED_VERSIONS})"
+    ),
 }
 SOMEBODY = f"{ME} IS NOT NULL"  # nobody sees what everybody sees either
-# The hub's own rows are written by the hub only, and a foreign tool is only read.
+# The hub's own rows are written by the hub only, and a foreign tool is only read. What belongs to a row that others see
+# stands here as well: seeing the parent must not suffice for writing.
 WRITTEN_BY_OWNER = {
     "access_policyversion": f"tenant_id = {ME}",
     "access_halt": f"tenant_id = {ME}",
     "registry_tool": f"tenant_id = {ME}",
+    "registry_toolversion": (
+        f"EXISTS (SELECT FROM registry_tool o WHERE o.id = registry_toolversion.tool_id AND o.tenant_id = {ME})"
+    ),
+    "registry_review": (
+        "EXISTS (SELECT FROM registry_toolversion v JOIN registry_tool o ON o.id = v.tool_id "
+        f"WHERE v.id = registry_review.version_id AND o.tenant_id = {ME})"
+    ),
 }
 
 

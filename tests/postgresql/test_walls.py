@@ -14,11 +14,20 @@ from access.models import Agent, Grant, Halt, Reach, Tenant
 from evidence.models import Fact
 from invocations.models import Invocation
 from registry import discovery
-from registry.models import Installation, Tool, ToolVersion
+from registry.models import Installation, Review, Tool, ToolVersion, VersionState
 from toolhub.kernel.postgresql import base
 from toolhub.kernel.postgresql.base import ROLE
 from toolhub.kernel.tenancy import acting_for, acting_for_nobody, hub_wide
-from toolhub.walls import OURS, POLICY, condition_of, raise_walls, tables, what_is_missing
+from toolhub.walls import (
+    OURS,
+    POLICY,
+    SEEN_BY_OTHERS,
+    WRITTEN_BY_OWNER,
+    condition_of,
+    raise_walls,
+    tables,
+    what_is_missing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,6 +162,94 @@ def test_a_shared_tool_can_be_found_and_not_changed_by_others(
         installations = Installation.objects.count()
 
     assert (found, versions, changed, installations) == (True, 1, 0, 0)
+
+
+def another(version: ToolVersion, number: str, state: str) -> ToolVersion:
+    """A further version of the same tool, not saved."""
+    values = {field.attname: getattr(version, field.attname) for field in ToolVersion._meta.concrete_fields}
+    del values["id"]
+    return ToolVersion(**values | {"version": number, "review_state": state})
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_versions_and_reviews_of_a_shared_tool_are_written_by_its_tenant_only(
+    two_tenants: None, caller: Caller, foreign_caller: Caller
+) -> None:
+    Tool.objects.update(shared=True)
+    version = ToolVersion.objects.get()
+    review = Review.objects.create(version=version, decision="approve", decided_by="usr_wall")
+    theirs = foreign_caller.by.tenant_id
+
+    with acting_for(theirs):
+        assert Review.objects.filter(pk=review.pk).exists()  # seen, and not written
+        touched = (
+            ToolVersion.objects.update(review_state=VersionState.REFUSED),
+            Review.objects.update(note="taken over"),
+            Review.objects.filter(pk=review.pk)._raw_delete("default"),
+            ToolVersion.objects.filter(pk=version.pk)._raw_delete("default"),
+        )
+    planted = (
+        another(version, "9.9.9", VersionState.APPROVED),
+        Review(version=version, decision="approve", decided_by="usr_planted"),
+    )
+    for row in planted:
+        with (
+            pytest.raises(ProgrammingError, match="row-level security"),
+            acting_for(theirs),
+            transaction.atomic(),
+        ):
+            row.save(force_insert=True)
+
+    with acting_for(caller.by.tenant_id):
+        own = (
+            ToolVersion.objects.filter(pk=version.pk).update(yank_reason=""),
+            Review.objects.filter(pk=review.pk).update(note="mine"),
+        )
+        for row in planted:
+            row.save(force_insert=True)
+
+    assert touched == (0, 0, 0, 0)
+    assert own == (1, 1)
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_of_a_foreign_tool_only_approved_or_installed_versions_and_their_reviews_are_seen(
+    two_tenants: None, caller: Caller, foreign_caller: Caller
+) -> None:
+    Tool.objects.update(shared=True)
+    approved = ToolVersion.objects.get()
+    submitted = another(approved, "9.9.8", VersionState.SUBMITTED)
+    refused = another(approved, "9.9.9", VersionState.REFUSED)
+    for version in (submitted, refused):
+        version.save(force_insert=True)
+        Review.objects.create(version=version, decision="refuse", decided_by="usr_wall")
+
+    def seen_by(reader: Caller) -> tuple[set[ToolVersion], set[Any]]:
+        with acting_for(reader.by.tenant_id):
+            reviews = Review.objects.filter(decided_by="usr_wall").values_list("version_id", flat=True)
+            return set(ToolVersion.objects.all()), set(reviews)
+
+    assert seen_by(foreign_caller) == ({approved}, set())
+    assert seen_by(caller) == ({approved, submitted, refused}, {submitted.pk, refused.pk})
+
+    Installation.objects.create(
+        tenant_id=foreign_caller.by.tenant_id, tool=approved.tool, name=ECHO, version=refused, changed_by="usr_1"
+    )
+    assert seen_by(foreign_caller) == ({approved, refused}, {refused.pk})
+
+
+@pytest.mark.req("TOOLS-22")
+def test_what_belongs_to_a_row_that_others_see_says_who_writes_it() -> None:
+    by_parent = {name: condition_of(model) for name, model in tables().items() if name not in WRITTEN_BY_OWNER}
+
+    assert [
+        (name, parent)
+        for name, condition in by_parent.items()
+        for parent in SEEN_BY_OTHERS
+        if f"FROM {parent} " in condition
+    ] == []
 
 
 @pytest.mark.django_db(transaction=True)
