@@ -25,8 +25,8 @@ class Kind(TextChoices):
     VERSION_DISTRUSTED = "version.distrusted"
     INSTALLATION_CHANGED = "installation.changed"
     INSTALLATION_MOVED = "installation.moved"
-    SECRET_SET = "secret.set"
-    SECRET_REMOVED = "secret.removed"
+    SECRET_SET = "secret.set"  # noqa: S105  the name of a kind
+    SECRET_REMOVED = "secret.removed"  # noqa: S105
 
     HALT_THROWN = "halt.thrown"
     HALT_LIFTED = "halt.lifted"

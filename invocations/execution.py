@@ -175,9 +175,8 @@ def check_still_allowed(invocation: Invocation) -> None:
         check_not_yanked(version)
     if not standing.agent_in_use:
         raise Forbidden("The agent was disabled while the call waited.", remedy="Ask an operator to enable it.")
-    if ApiKey.objects.filter(
-        pk=invocation.key_id, revoked_at__isnull=False
-    ).exists():  # one that ran out meanwhile may go on
+    key_id = invocation.key_id  # one that ran out meanwhile may go on; one that was revoked may not
+    if key_id is not None and ApiKey.objects.filter(pk=key_id, revoked_at__isnull=False).exists():
         raise Forbidden(
             "The key of this call was revoked while the call waited.", remedy="Call again with another key."
         )

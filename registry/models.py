@@ -102,7 +102,9 @@ class ToolVersion(models.Model):
     manifest_digest = models.CharField(max_length=71)
     build_digest = models.CharField(max_length=71)
     warnings = models.JSONField(default=list)
-    base = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="+")  # what it was compared with
+    base = models.ForeignKey(
+        "self", models.PROTECT, null=True, blank=True, related_name="+"
+    )  # what it was compared with
     changes = models.JSONField(default=list)  # unitools.changes: what differs from the base, and what that means
     review_state = models.CharField(max_length=16, choices=VersionState, default=VersionState.SUBMITTED)
     submitted_by = models.CharField(max_length=64)
@@ -159,7 +161,9 @@ class Review(models.Model):
     version = models.ForeignKey(ToolVersion, models.PROTECT, related_name="reviews")
     decision = models.CharField(max_length=8, choices=Decision)
     note = models.CharField(max_length=1000, blank=True)
-    acknowledged = models.JSONField(default=list)  # ids of the risky changes that the reviewer has confirmed to have seen
+    acknowledged = models.JSONField(
+        default=list
+    )  # ids of the risky changes that the reviewer has confirmed to have seen
     decided_by = models.CharField(max_length=64)
     decided_at = models.DateTimeField(auto_now_add=True)
 
@@ -220,7 +224,9 @@ class Installation(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="installation_name_once_in_a_tenant")]
-        indexes = [models.Index(fields=["tenant", "-id"], name="installation_newest")]  # pages, however large the hub is
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="installation_newest")
+        ]  # pages, however large the hub is
 
     def __str__(self) -> str:
         return f"{self.name} in {self.tenant_id}"

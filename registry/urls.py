@@ -26,9 +26,7 @@ urlpatterns = [
     path("installations/shared", installation_views.shared, name="shared_tools"),
     path("installations/shared/<str:publisher>/<str:name>", installation_views.install, name="install"),
     path("installations/<str:name>", installation_views.installation, name="installation"),
-    path(
-        "installations/<str:name>/settings", installation_views.installation_configure, name="installation_configure"
-    ),
+    path("installations/<str:name>/settings", installation_views.installation_configure, name="installation_configure"),
     path("installations/<str:name>/<str:what>", installation_views.installation_change, name="installation_change"),
     path("secrets", secret_views.secret_list, name="secrets"),
     path("secrets/<str:name>/remove", secret_views.secret_remove, name="secret_remove"),

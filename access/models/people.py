@@ -121,7 +121,9 @@ class TrustedIssuer(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "issuer"], name="trusted_issuer_once"),
             models.UniqueConstraint(  # a token leads to one tenant
-                fields=["issuer", "audience"], condition=Q(disabled_at=None), name="trusted_issuer_audience_of_one_tenant"
+                fields=["issuer", "audience"],
+                condition=Q(disabled_at=None),
+                name="trusted_issuer_audience_of_one_tenant",
             ),
             models.CheckConstraint(
                 condition=~Q(jwks_url="", jwks=None), name="trusted_issuer_has_keys_or_says_where_they_are"
@@ -195,9 +197,7 @@ class Delivery(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(
-                fields=["next_attempt_at"], name="delivery_due", condition=Q(next_attempt_at__isnull=False)
-            )
+            models.Index(fields=["next_attempt_at"], name="delivery_due", condition=Q(next_attempt_at__isnull=False))
         ]
 
     def __str__(self) -> str:

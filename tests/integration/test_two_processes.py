@@ -46,7 +46,8 @@ class Second:
         assert self.process.stdout is not None
         self.process.stdin.write(f"{caller.key} {tool}\n")
         self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
+        said: str = self.process.stdout.readline()
+        return said.strip()
 
     def end(self) -> None:
         self.process.communicate(timeout=30)

@@ -63,7 +63,9 @@ def act_for(tenant_id: UUID) -> None:
     _scope.set(str(tenant_id))
 
 
-def scoped_request(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+def scoped_request(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
     """Request middleware: nobody's rows are seen until it is known for whom the request acts."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
