@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
 import threading
 import time
 from dataclasses import dataclass
@@ -17,11 +16,12 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from access import agents, issuers, jwks
-from access.models import Agent, ApiKey, TrustedIssuer
+from access.models import Agent, TrustedIssuer
 from access.roles import Role
 from evidence.models import Fact
-from tests.conftest import make_caller, make_person
+from tests.conftest import make_person
 from tests.servers import Server, local_server
+from tests.tokens import ask, encoded
 from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -93,10 +93,6 @@ def issuer(provider: Provider, caller: Caller, owner: Person) -> TrustedIssuer:
     return row
 
 
-def ask(token: str, path: str = "/api/v1/tools", **more: str) -> Any:
-    return Client().get(path, headers={"Authorization": f"Bearer {token}"} | more)
-
-
 @pytest.mark.parametrize("alg", ["RS256", "PS256", "ES256"])
 def test_a_token_of_a_trusted_issuer_speaks_for_its_agent(alg: str, provider: Provider, issuer: TrustedIssuer) -> None:
     key = provider.ec if alg == "ES256" else provider.rsa
@@ -132,11 +128,6 @@ def test_an_agent_with_a_token_calls_a_tool(
     )
 
     assert answer.status_code == 200, answer.content
-
-
-def encoded(header: dict[str, Any], claims: dict[str, Any], signature: str = "") -> str:
-    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (header, claims)]
-    return ".".join([*parts, signature])
 
 
 def _hs_with_public_key(p: Provider) -> str:
@@ -349,80 +340,3 @@ def test_keys_are_not_asked_of_the_hubs_neighbours(url: str, owner: Person, sett
 
     with pytest.raises(SchemaInvalid):
         issuers.trust_issuer(issuer=ISSUER, audience="hub", jwks_url=url, by=owner.by)
-
-
-# The hub's own tokens.
-
-
-def get_token(caller: Caller, **form: str) -> Any:
-    usual = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
-    return Client().post("/api/v1/oauth/token", usual | form)
-
-
-def test_a_key_is_exchanged_for_a_token_that_ends_with_the_key(caller: Caller, operator: Person) -> None:
-    answer = get_token(caller, scope="tools:read")
-    body = answer.json()
-
-    assert (answer.status_code, body["token_type"], body["expires_in"]) == (200, "Bearer", 600)
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert ask(body["access_token"]).status_code == 200
-    assert ask(body["access_token"], "/api/v1/grants").status_code == 403
-    agents.revoke_key(key_id=ApiKey.objects.get().pk, by=operator.by)
-    assert ask(body["access_token"]).status_code == 401
-    assert get_token(caller).json()["error"] == "invalid_client"
-
-
-def test_a_token_ends_with_its_agent(caller: Caller, operator: Person) -> None:
-    token = get_token(caller).json()["access_token"]
-
-    agents.disable_agent(agent_id=caller.agent.pk, reason="test", by=operator.by)
-
-    assert ask(token).status_code == 401
-
-
-def test_a_client_may_use_basic_authentication(caller: Caller) -> None:
-    basic = base64.b64encode(f"{caller.agent.wire_id}:{caller.key}".encode()).decode()
-
-    answer = Client().post(
-        "/api/v1/oauth/token", {"grant_type": "client_credentials"}, headers={"Authorization": f"Basic {basic}"}
-    )
-
-    assert answer.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("form", "error", "status"),
-    [
-        ({"grant_type": "password"}, "unsupported_grant_type", 400),
-        ({"client_secret": "hub_live_x"}, "invalid_client", 401),
-        ({"client_id": "agt_somebody"}, "invalid_client", 401),
-        ({"scope": "tools:read everything"}, "invalid_scope", 400),
-    ],
-)
-def test_the_token_endpoint_refuses_in_its_own_words(
-    form: dict[str, str], error: str, status: int, caller: Caller
-) -> None:
-    answer = get_token(caller, **form)
-
-    assert (answer.status_code, answer.json()["error"]) == (status, error)
-
-
-def test_a_scope_that_the_key_does_not_carry_is_not_given(operator: Person) -> None:
-    reader = make_caller(operator.by, "reader", scopes=("tools:read",))
-
-    assert get_token(reader, scope="invocations:create").json()["error"] == "invalid_scope"
-    assert get_token(reader).json()["scope"] == "tools:read"
-
-
-def test_a_token_that_the_hub_did_not_sign_is_not_its_own(caller: Caller) -> None:
-    real = get_token(caller).json()["access_token"]
-    header, claims, signature = real.split(".")
-    forged = jwt.encode(
-        {"alg": "HS256", "typ": "at+jwt", "kid": "k1"},
-        json.loads(base64.urlsafe_b64decode(claims + "==")),
-        OctKey.generate_key(256),
-        algorithms=["HS256"],
-    )
-
-    for text in (forged, f"{header}.{claims}.", f"{encoded({'alg': 'none'}, {})[:-1]}.{claims}.{signature}"):
-        assert ask(text).status_code == 401

@@ -6,6 +6,7 @@ Hashable, printable, JSON-able. Equal sets of words have equal forms: parts are 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,16 +46,16 @@ def subject_of(manifest: Manifest) -> Subject:
     )
 
 
-class Expression:
+class Expression(ABC):
     """A set of tools. Combine with ``&``, ``|`` and ``~``."""
 
     __slots__ = ()
 
-    def matches(self, subject: Subject) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def matches(self, subject: Subject) -> bool: ...
 
-    def to_json(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def to_json(self) -> Any: ...
 
     def __and__(self, other: Expression) -> Expression:
         return all_of((self, other))
