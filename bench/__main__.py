@@ -14,6 +14,8 @@ PREFLIGHT_P95_MS = {"SQLite": 0.5, "PostgreSQL": 1.0}  # TOOLS-27 asks for 5
 PREFLIGHT_P50_MS = {"PostgreSQL": 0.8}
 DISCOVERY_P95_MS = 30.0
 COLD_RATIO = 1.0
+PAST_CALLS = 100_000
+POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
 
 def verdict(what: str, measured: str, *, reached: bool) -> list[str]:
@@ -64,6 +66,17 @@ def discovery(url: str, rounds: int) -> list[str]:
     )
 
 
+def policy(url: str) -> list[list[str]]:
+    found = hubs.on_postgresql(url, "bench.policy", str(PAST_CALLS))
+    measured = [Times(name, ms) for name, ms in found.items()]
+    print_table("Policy: to decide, to compare, to try a draft on past calls", HEAD, [each.row() for each in measured])
+    return [
+        verdict(f"{each.name} ≤ {limit} ms (p50)", f"{each.p50:.3g} ms", reached=each.p50 <= limit)
+        for each in measured
+        if (limit := POLICY_MS.get(each.name.split()[0])) is not None
+    ]
+
+
 def governed(calls: int) -> None:
     seen, parts = hubs.calls(calls)
     total = seen[0].p50
@@ -84,10 +97,10 @@ def main() -> int:
     asked = parser.parse_args()
     print_table("Machine", ("", ""), machine())
     try:
-        verdicts = [cold(asked.rounds), *preflight("SQLite", hubs.preflights_on_sqlite(asked.preflights))]
+        verdicts = [cold(asked.rounds), *preflight("SQLite", hubs.on_sqlite("bench.preflight", str(asked.preflights)))]
         if url := os.environ.get("TOOLHUB_TEST_DATABASE_URL"):
-            verdicts += preflight("PostgreSQL", hubs.preflights_on_postgresql(url, asked.preflights))
-            verdicts.append(discovery(url, asked.pages))
+            verdicts += preflight("PostgreSQL", hubs.on_postgresql(url, "bench.preflight", str(asked.preflights)))
+            verdicts += [discovery(url, asked.pages), *policy(url)]
         else:
             print(
                 "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."

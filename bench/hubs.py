@@ -53,30 +53,23 @@ def _manage(env: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
-def _preflights(env: dict[str, str], count: int) -> dict[str, list[float]]:
+def _measured(env: dict[str, str], module: str, words: tuple[str, ...]) -> dict[str, list[float]]:
+    """What ``module`` prints on a migrated database: name -> milliseconds."""
     Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
     _manage(env, "manage.py", "migrate", "--no-input")
-    found: dict[str, list[float]] = json.loads(_manage(env, "-m", "bench.preflight", str(count)).splitlines()[-1])
+    found: dict[str, list[float]] = json.loads(_manage(env, "-m", module, *words).splitlines()[-1])
     return found
 
 
-def preflights_on_sqlite(count: int) -> dict[str, list[float]]:
+def on_sqlite(module: str, *words: str) -> dict[str, list[float]]:
     with fresh_data() as env:
-        return _preflights(env, count)
-
-
-def preflights_on_postgresql(url: str, count: int) -> dict[str, list[float]]:
-    with _own_database(url) as env:
-        return _preflights(env, count)
+        return _measured(env, module, words)
 
 
 def on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
-    """What a bench of its own prints, on a fresh database."""
+    """On a fresh database of the server that ``url`` names."""
     with _own_database(url) as env:
-        Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
-        _manage(env, "manage.py", "migrate", "--no-input")
-        found: dict[str, list[float]] = json.loads(_manage(env, "-m", module, *words).splitlines()[-1])
-        return found
+        return _measured(env, module, words)
 
 
 @contextmanager

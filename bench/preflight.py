@@ -33,12 +33,11 @@ from access.policies.verdict import decide  # noqa: E402
 from bench.scene import switch_everything_on  # noqa: E402
 from invocations import services  # noqa: E402
 from invocations.calls import Call  # noqa: E402
-from invocations.decision_input import attributes_of  # noqa: E402
 from registry.compiled import compiled_version  # noqa: E402
 from registry.models import Installation, Secret  # noqa: E402
-from registry.standing import load_standing  # noqa: E402
 from toolhub import demo  # noqa: E402
 from toolhub.kernel.envelopes import RequestEnvelope  # noqa: E402
+from toolhub.kernel.ids import encode  # noqa: E402
 from unitools.expressions import subject_of  # noqa: E402
 
 if TYPE_CHECKING:
@@ -75,8 +74,19 @@ def naive(call: Call, by: Principal) -> None:
     list(Consent.objects.valid(now).filter(agent_id=by.agent(), tool=call.tool))
     in_force = PolicyVersion.objects.filter(Q(tenant=None) | Q(tenant_id=by.tenant_id), state=PolicyState.IN_FORCE)
     layers = [_policy(pk) for pk in in_force.values_list("pk", flat=True)]
-    standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), tool=call.tool, now=now)
-    verdict = decide(layers, attributes_of(call, compiled_version(row.version.pk), standing, size=100, consent=True))
+    attributes = compiled_version(row.version.pk).attributes | {
+        "agent": encode("agt", key.agent_id),
+        "agent_name": key.agent.name,
+        "origin": str(call.origin),
+        "dry_run": False,
+        "user_present": False,
+        "consent": True,
+        "bytes_in": 100,
+        "hour": now.hour,
+        "weekday": now.isoweekday(),
+        "trusted": row.version.trusted_at is not None,
+    }
+    verdict = decide(layers, attributes)
     assert verdict.allowed
     lines = lines_for(tenant_id=by.tenant_id, agent_id=by.agent(), tool=call.tool, grant_id=grant.id, now=now)
     check_budgets(lines, Demand(bytes_in=100), now)
