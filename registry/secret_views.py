@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @require_http_methods(["GET", "POST"])
 @needs("secrets.manage")
 def secret_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Secret), shown (list of {secret, used_by}), form (SecretForm). POST sets one."""
+    """Context: page (Page of Secret), shown (list of {secret, used_by: tools}), form (SecretForm). POST sets one."""
     by = request.principal
     form = SecretForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -42,7 +42,8 @@ def secret_list(request: ConsoleRequest) -> HttpResponse:
             return redirect("secrets")
     rows = Secret.objects.filter(tenant_id=by.tenant_id)
     page = page_of(rows, prefix="sec", after=request.GET.get("after", ""))
-    shown = [{"secret": row, "used_by": secrets.users_of(row.name, tenant_id=by.tenant_id)} for row in page.rows]
+    users = secrets.users_by_secret(by.tenant_id)
+    shown = [{"secret": row, "used_by": users.get(row.name, [])} for row in page.rows]
     context = {"section": "secrets", "page": page, "shown": shown, "form": form}
     return render_page(request, "registry/secret_list.html", context, status=422 if form.errors else 200)
 

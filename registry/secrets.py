@@ -86,10 +86,14 @@ def set_secret(*, name: str, value: str, by: Principal) -> Secret:
     return secret
 
 
-def users_of(name: str, *, tenant_id: UUID) -> list[Installation]:
-    """The installations whose runs get this secret."""
+def users_by_secret(tenant_id: UUID) -> dict[str, list[str]]:
+    """The tools of the installations whose runs get each secret; nothing about secrets that no run gets."""
     rows = Installation.objects.filter(tenant_id=tenant_id).exclude(state=InstallationState.REMOVED).order_by("name")
-    return [row for row in rows.exclude(secrets={}) if name in row.secrets.values()]
+    found: dict[str, list[str]] = {}
+    for tool, mapped in rows.exclude(secrets={}).values_list("name", "secrets"):
+        for name in set(mapped.values()):
+            found.setdefault(name, []).append(tool)
+    return found
 
 
 @transaction.atomic
@@ -98,7 +102,7 @@ def remove_secret(*, name: str, by: Principal) -> None:
     secret = Secret.objects.select_for_update().filter(tenant_id=by.tenant_id, name=name).first()
     if secret is None:
         raise UnknownSecret(f"There is no secret {name[:80]} here.")
-    used = [row.name for row in users_of(name, tenant_id=by.tenant_id)]
+    used = users_by_secret(by.tenant_id).get(name, [])
     if used:
         raise SecretInUse(
             f"{name} is used by {', '.join(used[:10])}.",
