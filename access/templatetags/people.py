@@ -13,9 +13,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 
 from access.models import Agent, Membership
-from toolhub.kernel.ids import decode
+from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from django.template.context import Context
@@ -26,32 +27,31 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def actor(context: Context, id: str) -> SafeString:
-    """Looked up once a request and id."""
+    """A page has many actors: the first one that is met has the names of its kind read, all at once."""
     request = context.get("request")
     principal = getattr(request, "principal", None)
-    known: dict[str, str] = getattr(request, "_actor_names", {})
-    if request is not None and principal is not None and id not in known:
-        known[id] = name_of(id, tenant_id=principal.tenant_id)
-        request._actor_names = known
-    name = known.get(id, "")
+    name = ""
+    if id.startswith("system:"):
+        name = gettext("the hub (%(part)s)") % {"part": id.removeprefix("system:")}
+    elif request is not None and principal is not None:
+        known: dict[str, dict[str, str]] = request.__dict__.setdefault("_actor_names", {})
+        kind = id.partition("_")[0]
+        if kind in READ and kind not in known:
+            known[kind] = READ[kind](principal.tenant_id)
+        name = known.get(kind, {}).get(id, "")
     if not name:
         return format_html('<span class="mono">{}</span>', id)
     return format_html('<span title="{}">{}</span>', id, name)
 
 
-def name_of(id: str, *, tenant_id: UUID) -> str:
-    """Empty when nobody of this tenant has the id."""
-    prefix, _, rest = id.partition("_")
-    if id.startswith("system:"):
-        return gettext("the hub (%(part)s)") % {"part": id.removeprefix("system:")}
-    if prefix == "usr" and rest.isdecimal():
-        membership = Membership.objects.filter(tenant_id=tenant_id, user_id=int(rest)).select_related("user").first()
-        user: Any = membership.user if membership else None
-        return (user.get_full_name() or user.get_username()) if user else ""
-    if prefix == "agt":
-        try:
-            pk = decode("agt", id)
-        except ValueError:
-            return ""
-        return Agent.objects.filter(tenant_id=tenant_id, pk=pk).values_list("name", flat=True).first() or ""
-    return ""
+def _people(tenant_id: UUID) -> dict[str, str]:
+    members = Membership.objects.filter(tenant_id=tenant_id).select_related("user")
+    users: dict[int, Any] = {member.user_id: member.user for member in members}
+    return {f"usr_{pk}": user.get_full_name() or user.get_username() for pk, user in users.items()}
+
+
+def _agents(tenant_id: UUID) -> dict[str, str]:
+    return {encode("agt", pk): name for pk, name in Agent.objects.filter(tenant_id=tenant_id).values_list("pk", "name")}
+
+
+READ: dict[str, Callable[[UUID], dict[str, str]]] = {"usr": _people, "agt": _agents}
