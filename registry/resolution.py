@@ -8,6 +8,7 @@ version stays on it and is refused with what to do.
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from evidence import services as evidence
@@ -19,9 +20,7 @@ from toolhub.kernel.tenancy import hub_wide
 from unitools import semver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from registry.models import Tool, ToolVersion
+    from registry.models import InstallationQuerySet, Tool, ToolVersion
 
 
 def is_usable(version: ToolVersion) -> bool:
@@ -75,39 +74,38 @@ def move_installation(installation: Installation, version: ToolVersion, *, why: 
     return True
 
 
-def _installed(tool: Tool) -> Iterable[Installation]:
+def _installed(tool: Tool) -> InstallationQuerySet:
     """Removed ones are chosen for when they are installed again."""
     rows = Installation.objects.select_for_update(of=("self",)).select_related("version").filter(tool=tool)
     return rows.exclude(state=InstallationState.REMOVED).order_by("pk")
 
 
 @hub_wide()
-def follow_current(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
-    """The tool has another current version: whoever has no pin gets it. Gives those that moved."""
+def follow_current(tool: Tool, *, why: str, by: Principal) -> None:
+    """The tool has another current version: whoever has no pin gets it."""
     version = resolve_version(tool, "")
-    rows = [row for row in _installed(tool) if not row.pin]
-    return [row for row in rows if version and move_installation(row, version, why=why, by=by)]
+    if version is not None:
+        for row in _installed(tool).filter(pin=""):
+            move_installation(row, version, why=why, by=by)
 
 
 @hub_wide()
-def settle_pins(tool: Tool, *, why: str, by: Principal) -> list[Installation]:
+def settle_pins(tool: Tool, *, why: str, by: Principal) -> None:
     """Another version has become usable: whoever's pin it is within gets it."""
-    moved = []
-    for row in _installed(tool):
-        version = resolve_version(tool, row.pin) if row.pin else None
-        if version is not None and move_installation(row, version, why=why, by=by):
-            moved.append(row)
-    return moved
+    chosen = cache(partial(resolve_version, tool))
+    for row in _installed(tool).exclude(pin=""):
+        version = chosen(row.pin)
+        if version is not None:
+            move_installation(row, version, why=why, by=by)
 
 
 @hub_wide()
 def leave_version(version: ToolVersion, *, why: str, by: Principal) -> tuple[list[Installation], list[Installation]]:
     """This version is not usable any more: who moved away from it, and who cannot."""
+    chosen = cache(partial(resolve_version, version.tool))
     moved, stuck = [], []
-    for row in _installed(version.tool):
-        if row.version_id != version.pk:
-            continue
-        other = resolve_version(version.tool, row.pin)
+    for row in _installed(version.tool).filter(version=version):
+        other = chosen(row.pin)
         if other is not None and move_installation(row, other, why=why, by=by):
             moved.append(row)
         else:
