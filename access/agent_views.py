@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import agents as services
 from access.agents_api import state_of
+from access.exceptions import allowed_on, on
 from access.forms import ReasonForm
 from access.models import Agent, ApiKey
 from access.people_forms import AgentForm, KeyForm, RotationForm
@@ -28,6 +29,19 @@ if TYPE_CHECKING:
 
     from django import forms
     from django.http import HttpResponse
+
+    from toolhub.kernel.principal import Principal
+
+
+def _named(by: Principal, *, agent_id: UUID) -> Agent | None:
+    return Agent.objects.filter(pk=agent_id, tenant_id=by.tenant_id).first()
+
+
+def _of_key(by: Principal, *, key_id: UUID) -> Agent | None:
+    return Agent.objects.filter(keys__pk=key_id, tenant_id=by.tenant_id).first()
+
+
+on_agent, on_key, sees_agent = on(_named), on(_of_key), on(_named, "agents.manage")
 
 
 @require_GET
@@ -84,20 +98,20 @@ def _agent_page(
         "facts": Fact.objects.visible_to(request.principal)
         .filter(subject__in=[found.wire_id, *(each.wire_id for each in keys)])
         .order_by("id"),
-        "may_manage": request.principal.may("agents.manage"),
+        "may_manage": "agents.manage" in allowed_on(request.principal, found),
     }
     return render_page(request, "access/agent_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET
-@needs("agents.view")
+@needs("agents.view", held=sees_agent)
 def agent(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """Context: agent, keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key, facts, may_manage."""
     return _agent_page(request, _agent(request, agent_id))
 
 
 @require_POST
-@needs("agents.manage")
+@needs("agents.manage", held=on_agent)
 def agent_state(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """POST reason: disables an agent that is enabled, and the other way round."""
     found, form = _agent(request, agent_id), ReasonForm(request.POST)
@@ -115,7 +129,7 @@ def agent_state(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@needs("agents.manage")
+@needs("agents.manage", held=on_agent)
 def key_new(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     """Context: agent, form (KeyForm); after POST the page with the key."""
     found = _agent(request, agent_id)
@@ -144,7 +158,7 @@ def _key_page(request: ConsoleRequest, made: ApiKey, text: str) -> HttpResponse:
 
 
 @require_POST
-@needs("agents.manage")
+@needs("agents.manage", held=on_key)
 def key_rotate(request: ConsoleRequest, key_id: UUID) -> HttpResponse:
     """POST overlap_days; answers with the page that shows the new key."""
     key = ApiKey.objects.select_related("agent").get(pk=key_id, agent__tenant_id=request.principal.tenant_id)
@@ -160,7 +174,7 @@ def key_rotate(request: ConsoleRequest, key_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@needs("agents.manage")
+@needs("agents.manage", held=on_key)
 def key_revoke(request: ConsoleRequest, key_id: UUID) -> HttpResponse:
     """POST reason."""
     key = ApiKey.objects.select_related("agent").get(pk=key_id, agent__tenant_id=request.principal.tenant_id)

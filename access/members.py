@@ -1,6 +1,7 @@
 """Who belongs to a tenant, in which roles, and how does somebody come to belong?
 
-A role is a group that holds permissions on the tenant (django-guardian); one person may also hold a single permission.
+A role is a group that holds permissions on the tenant (django-guardian); one person may also hold a single permission, in the
+whole tenant or on one thing alone.
 Whoever gives a role never gives it to themselves, and a tenant is never left without an owner.
 """
 
@@ -12,9 +13,10 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from guardian.shortcuts import assign_perm, get_perms, get_user_perms, remove_perm
 
+from access.exceptions import exceptional, exceptions_of, said_of
 from access.models import Membership, Tenant
 from access.problems import LastOwner, SelfApproval
-from access.roles import HUB_OWNERS, PERMISSIONS, ROLE_PERMISSIONS, Role
+from access.roles import HUB_OWNERS, ROLE_PERMISSIONS, Role
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind, Principal
@@ -135,8 +137,9 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
     said = {"role": str(role)} | ({"reason": reason.strip()} if reason.strip() else {})
     evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=wire_id_of(user), actor=by, data=said)
     if not Membership.objects.filter(tenant=tenant, user=user).exists():
-        for permission in get_user_perms(user, tenant):
-            remove_perm(f"access.{permission}", user, tenant)
+        beside = [(permission, tenant) for permission in sorted(get_user_perms(user, tenant))]
+        for permission, thing in [*beside, *exceptions_of(user, tenant_id=tenant.pk)]:
+            _take(user, permission, thing, by=by)
 
 
 def set_roles(*, tenant: Tenant, user: Any, roles: set[str], by: Principal, reason: str = "") -> None:
@@ -149,37 +152,44 @@ def set_roles(*, tenant: Tenant, user: Any, roles: set[str], by: Principal, reas
             end_membership(user_id=user.pk, role=Role(role), reason=reason, by=by)
 
 
-@transaction.atomic
-def give_permission(*, user_id: int, permission: str, by: Principal) -> None:
-    """One permission on the tenant for one person, beside their roles."""
-    tenant = Tenant.objects.get(pk=by.tenant_id)
-    user = (
-        Membership.objects.filter(tenant=tenant)
-        .select_related("user")
-        .distinct()
-        .filter(user_id=user_id)[:1]
-        .get()
-        .user
-    )
-    check_can_change(user, by=by)
-    if permission not in PERMISSIONS:
-        message = f"There is no permission {permission[:60]}."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/permission", "message": message}]})
-    if permission in get_user_perms(user, tenant):
-        raise Conflict("This person holds the permission already.")
-    assign_perm(f"access.{permission}", user, tenant)
-    evidence.record(kind=Kind.PERMISSION_GIVEN, subject=wire_id_of(user), actor=by, data={"permission": permission})
-
-
-@transaction.atomic
-def take_permission(*, user_id: int, permission: str, by: Principal) -> None:
-    tenant = Tenant.objects.get(pk=by.tenant_id)
+def _member(user_id: int, on: Any, by: Principal) -> tuple[Any, Any]:
+    """Somebody of this tenant whose permissions ``by`` may change, and what they are held on; nobody leaves meanwhile."""
+    tenant = Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
     user = Membership.objects.filter(tenant=tenant, user_id=user_id).select_related("user")[:1].get().user
     check_can_change(user, by=by)
-    if permission not in get_user_perms(user, tenant):
+    if on is not None and on.tenant_id != by.tenant_id:
+        raise type(on).DoesNotExist
+    return user, on or tenant
+
+
+@transaction.atomic
+def give_permission(*, user_id: int, permission: str, by: Principal, on: Any = None) -> None:
+    """One permission for one person, beside their roles: in the whole tenant, or ``on`` a single tool or agent of it."""
+    user, thing = _member(user_id, on, by)
+    if permission not in exceptional(thing):
+        message = f"There is no permission {permission[:60]} on a {thing._meta.model_name}."
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/permission", "message": message}]})
+    if permission in get_user_perms(user, thing):
+        raise Conflict("This person holds the permission already.")
+    assign_perm(f"{thing._meta.app_label}.{permission}", user, thing)
+    _witness(Kind.PERMISSION_GIVEN, user, said_of(permission, thing), by=by)
+
+
+@transaction.atomic
+def take_permission(*, user_id: int, permission: str, by: Principal, on: Any = None) -> None:
+    user, thing = _member(user_id, on, by)
+    if permission not in get_user_perms(user, thing):
         raise Conflict("This person does not hold the permission beside their roles.")
-    remove_perm(f"access.{permission}", user, tenant)
-    evidence.record(kind=Kind.PERMISSION_TAKEN, subject=wire_id_of(user), actor=by, data={"permission": permission})
+    _take(user, permission, thing, by=by)
+
+
+def _take(user: Any, permission: str, thing: Any, *, by: Principal) -> None:
+    remove_perm(f"{thing._meta.app_label}.{permission}", user, thing)
+    _witness(Kind.PERMISSION_TAKEN, user, said_of(permission, thing), by=by)
+
+
+def _witness(kind: Kind, user: Any, said: dict[str, str], *, by: Principal) -> None:
+    evidence.record(kind=kind, subject=wire_id_of(user), actor=by, tool=said.get("tool", ""), data=said)
 
 
 @transaction.atomic

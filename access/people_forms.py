@@ -12,7 +12,7 @@ from django.utils.translation import gettext, gettext_lazy
 from access.agents import MAX_OVERLAP, OVERLAP
 from access.models import Agent, Notification
 from access.notifications import EVENTS
-from access.roles import AGENT_SCOPES, PERMISSIONS, SCOPES, Role
+from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, SCOPES, Role
 
 if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
@@ -92,6 +92,19 @@ class PermissionForm(forms.Form):
     action = forms.ChoiceField(
         choices=[("give", gettext_lazy("Give")), ("take", gettext_lazy("Take"))], widget=forms.HiddenInput
     )
+
+
+class ExceptionForm(PermissionForm):
+    permission = forms.ChoiceField(
+        choices=[(name, f"{name}: {PERMISSIONS[name]}") for name in (*ON_TOOL, *ON_AGENT)],
+        label=gettext_lazy("Permission"),
+    )
+    thing = forms.CharField(
+        max_length=128,
+        label=gettext_lazy("Tool or agent"),
+        help_text=gettext_lazy("The id of a tool that this tenant publishes, or the name of one of its agents."),
+    )
+    field_order = ("permission", "thing", "action")
 
 
 class JwksField(forms.CharField):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from guardian.shortcuts import get_user_perms
 
 from access import invitations, members
+from access.exceptions import exceptions_of, said_of
 from access.models import Membership, Tenant
-from access.people_forms import PermissionForm, PersonForm, RolesForm, TenantForm
+from access.people_forms import ExceptionForm, PermissionForm, PersonForm, RolesForm, TenantForm
 from access.roles import PERMISSIONS, Role
+from evidence.kinds import Kind
 from evidence.models import Fact
+from toolhub.kernel.canonical import canonical
 from toolhub.kernel.console import ConsoleRequest, needs, public, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.problems import NotFound, Problem
@@ -92,26 +96,44 @@ def _link_page(request: ConsoleRequest, user: Any, link: str | None) -> HttpResp
     return render_page(request, "access/person_link.html", context)
 
 
-def _user(request: ConsoleRequest, user_id: int) -> Any:
+def member_of(request: ConsoleRequest, user_id: int) -> Any:
     rows = Membership.objects.filter(tenant_id=request.principal.tenant_id, user_id=user_id).select_related("user")
     return rows[:1].get().user
 
 
-def _person_page(
-    request: ConsoleRequest, user: Any, *, form: forms.Form | None = None, wrong: str = ""
-) -> HttpResponse:
+def _held(held: list[tuple[str, Any]], facts: list[Fact]) -> list[dict[str, Any]]:
+    """What is held beside the roles, each with the newest fact that gave it."""
+    given = {
+        canonical(json.loads(bytes(fact.leaf))["data"]): fact for fact in facts if fact.kind == Kind.PERMISSION_GIVEN
+    }
+    return [
+        {
+            "name": permission,
+            "label": PERMISSIONS.get(permission, permission),
+            "thing": thing,
+            "kind": thing._meta.model_name,
+            "given": given.get(canonical(said_of(permission, thing))),
+        }
+        for permission, thing in held
+    ]
+
+
+def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None = None, wrong: str = "") -> HttpResponse:
     held = list(Membership.objects.filter(tenant=request.tenant, user=user).values_list("role", flat=True))
-    single = sorted(get_user_perms(user, request.tenant))
+    facts = list(Fact.objects.visible_to(request.principal).filter(subject=members.wire_id_of(user)).order_by("id"))
+    single = [(name, request.tenant) for name in sorted(get_user_perms(user, request.tenant))]
     context = {
         "section": "people",
         "person": user,
         "person_id": members.wire_id_of(user),
         "roles": role_words(held),
-        "single": [{"name": name, "label": PERMISSIONS.get(name, name)} for name in single],
+        "single": _held(single, facts),
+        "exceptions": _held(exceptions_of(user, tenant_id=request.principal.tenant_id), facts),
         "waits": invitations.may_be_linked(user),
         "roles_form": form if wrong == "roles" else RolesForm(initial={"roles": held}),
         "permission_form": form if wrong == "permission" else PermissionForm(),
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=members.wire_id_of(user)).order_by("id"),
+        "exception_form": form if wrong == "exception" else ExceptionForm(),
+        "facts": facts,
         "may_manage": request.principal.may("members.manage") and request.principal.id != members.wire_id_of(user),
         "is_self": request.principal.id == members.wire_id_of(user),
     }
@@ -121,17 +143,17 @@ def _person_page(
 @require_GET
 @needs("members.view")
 def person(request: ConsoleRequest, user_id: int) -> HttpResponse:
-    """Context: person, person_id, roles, single (list of {name, label}), waits, roles_form, permission_form, facts, may_manage,
-    is_self.
+    """Context: person, person_id, roles, single and exceptions (lists of {name, label, thing, kind, given}: kind is tenant, tool or
+    agent, given the Fact), waits, roles_form, permission_form, exception_form, facts, may_manage, is_self.
     """
-    return _person_page(request, _user(request, user_id))
+    return person_page(request, member_of(request, user_id))
 
 
 @require_POST
 @needs("members.manage")
 def person_roles(request: ConsoleRequest, user_id: int) -> HttpResponse:
     """POST roles (none: leaves the tenant) and reason."""
-    user, form = _user(request, user_id), RolesForm(request.POST)
+    user, form = member_of(request, user_id), RolesForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
         try:
@@ -143,14 +165,14 @@ def person_roles(request: ConsoleRequest, user_id: int) -> HttpResponse:
         else:
             messages.success(request, gettext("The roles are changed. They count from the next request on."))
             return redirect("person", user_id) if data["roles"] else redirect("people")
-    return _person_page(request, user, form=form, wrong="roles")
+    return person_page(request, user, form=form, wrong="roles")
 
 
 @require_POST
 @needs("members.manage")
 def person_permissions(request: ConsoleRequest, user_id: int) -> HttpResponse:
     """POST permission and action (give or take)."""
-    user, form = _user(request, user_id), PermissionForm(request.POST)
+    user, form = member_of(request, user_id), PermissionForm(request.POST)
     if form.is_valid():
         change = members.give_permission if form.cleaned_data["action"] == "give" else members.take_permission
         try:
@@ -160,16 +182,16 @@ def person_permissions(request: ConsoleRequest, user_id: int) -> HttpResponse:
         else:
             messages.success(request, gettext("The permission is changed. It counts from the next request on."))
             return redirect("person", user_id)
-    return _person_page(request, user, form=form, wrong="permission")
+    return person_page(request, user, form=form, wrong="permission")
 
 
 @require_POST
 @needs("members.manage")
 def person_link(request: ConsoleRequest, user_id: int) -> HttpResponse:
     """POST again: another invitation, for somebody who has not come yet."""
-    user = _user(request, user_id)
+    user = member_of(request, user_id)
     if "again" not in request.POST:
-        return _person_page(request, user, wrong="link")
+        return person_page(request, user, wrong="link")
     return _link_page(request, user, invitations.invite_again(user_id=user_id, by=request.principal))
 
 

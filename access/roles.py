@@ -39,6 +39,10 @@ PERMISSIONS: dict[str, str] = {
     "evidence.reveal": "Reveal stored values, with a reason",
 }
 
+# What a person may be given on a single tool or agent, and do with that one only (access/exceptions.py).
+ON_TOOL = ("tools.review", "tools.operate", "tools.install", "tools.trust")
+ON_AGENT = ("agents.manage",)
+
 # What concerns every tenant; held by members of the Django group HUB_OWNERS, whichever tenant they act in.
 HUB_PERMISSIONS: dict[str, str] = {"hub.manage": "Manage the whole hub: tenants, the hub's policy, its kill switch"}
 HUB_OWNERS = "hub owners"

@@ -9,9 +9,11 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from access.exceptions import allowed_on
 from evidence.models import Fact
 from registry import installations
 from registry.catalogue import publisher_slugs, shared_tools
+from registry.exceptions import on_installation
 from registry.forms import StateForm
 from registry.installations_api import lacking
 from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState
@@ -126,7 +128,7 @@ def _page(
         "is_own": row.tool.tenant_id == by.tenant_id,
         "lacking": lacking(row, present),
         "allowed": sorted(INSTALLATION_TRANSITIONS[row.state]),
-        "may_install": by.may("tools.install"),
+        "may_install": "tools.install" in allowed_on(by, row.tool),
         "may_secrets": by.may("secrets.manage"),
         "may_halt": by.may("halts.throw"),
         "form": form,
@@ -148,7 +150,7 @@ def installation(request: ConsoleRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.install")
+@needs("tools.install", held=on_installation)
 def installation_configure(request: ConsoleRequest, name: str) -> HttpResponse:
     """POST what SetupForm shows."""
     row = _installation(request, name)
@@ -172,7 +174,7 @@ def installation_configure(request: ConsoleRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.install")
+@needs("tools.install", held=on_installation)
 def installation_change(request: ConsoleRequest, name: str, what: str) -> HttpResponse:
     """POST reason. ``what``: pause, resume or remove."""
     row, form = _installation(request, name), StateForm(request.POST)

@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Tenant
+from access.roles import ON_TOOL, PERMISSIONS
 from toolhub.kernel.ids import encode, new_id
 from unitools.manifest import Manifest
 
@@ -59,6 +60,7 @@ class Tool(models.Model):
     objects = ToolQuerySet.as_manager()
 
     class Meta:
+        permissions = [(permission, PERMISSIONS[permission]) for permission in ON_TOOL]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "name"], name="tool_name_once_in_a_tenant"),
             models.CheckConstraint(

@@ -9,8 +9,10 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from access.exceptions import allowed_on
 from registry import gate, reviews, services
 from registry.checks import Finding
+from registry.exceptions import on_version
 from registry.forms import EnableForm, ReviewForm, SubmitForm
 from registry.models import Decision, ToolVersion, VersionState
 from registry.problems import ManifestInvalid, WrongBump
@@ -47,7 +49,7 @@ def submit(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("Submitted. Somebody else must review it."))
             return (
                 redirect("review", version.pk)
-                if request.principal.may("tools.review")
+                if "tools.review" in allowed_on(request.principal, version.tool)
                 else redirect("tool_versions", version.tool.name)
             )
         if form.cleaned_data.get("file") is not None:  # a browser does not send a file twice: keep what was in it
@@ -106,7 +108,7 @@ def _review_page(
         "why_not": why_not,
         "approvals_missing": services.approvals_missing(version),
         "reviews": version.reviews.order_by("pk"),
-        "may_enable": request.principal.may("tools.operate")
+        "may_enable": "tools.operate" in allowed_on(request.principal, version.tool)
         and version.review_state == VersionState.APPROVED
         and version.yanked_at is None
         and version.tool.current_id != version.pk,
@@ -134,7 +136,7 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 
 
 @require_GET
-@needs("tools.review")
+@needs("tools.review", held=on_version)
 def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes (from
     registry.showing), to_acknowledge (how many of them), wrong_bump (sentence or ""), diff (Diff for
@@ -145,7 +147,7 @@ def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.review")
+@needs("tools.review", held=on_version)
 def review_decide(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """POST decision (approve, refuse), note, and acknowledged: the id of each risky change that was seen."""
     version = _version(request, version_id)

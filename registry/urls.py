@@ -1,8 +1,8 @@
-"""Console addresses of tools, reviews, installations and secrets."""
+"""Console addresses of tools, reviews, installations, secrets and exceptions."""
 
 from django.urls import path
 
-from registry import installation_views, review_views, secret_views, version_views, views
+from registry import exception_views, installation_views, review_views, secret_views, version_views, views
 
 urlpatterns = [
     path("tools", views.tools, name="tools"),
@@ -28,6 +28,7 @@ urlpatterns = [
     path("installations/<str:name>", installation_views.installation, name="installation"),
     path("installations/<str:name>/settings", installation_views.installation_configure, name="installation_configure"),
     path("installations/<str:name>/<str:what>", installation_views.installation_change, name="installation_change"),
+    path("people/<usr:user_id>/exceptions", exception_views.person_exceptions, name="person_exceptions"),
     path("secrets", secret_views.secret_list, name="secrets"),
     path("secrets/<str:name>/remove", secret_views.secret_remove, name="secret_remove"),
 ]

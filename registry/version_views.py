@@ -9,8 +9,10 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
+from access.exceptions import allowed_on
 from evidence.models import Fact
 from registry import services
+from registry.exceptions import on_version
 from registry.forms import EnableForm, StageForm, StateForm, YankForm
 from registry.lifecycle import check_can_trust
 from registry.models import Installation, InstallationState, ToolState, ToolVersion
@@ -51,6 +53,8 @@ def _why_not_trusted(version: ToolVersion) -> str:
 def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
     by = request.principal
     usable = is_usable(version)
+    allowed = allowed_on(by, version.tool)
+    may_operate = "tools.operate" in allowed
     facts = Fact.objects.visible_to(by).filter(subject=version.tool.urn).order_by("-pk")[:200]
     context = {
         "section": "tools",
@@ -62,12 +66,12 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
         "usable": usable,
         "installed": installed_in(version),
         "facts": [fact for fact in facts if version.wire_id.encode() in bytes(fact.leaf)][:30],
-        "may_review": by.may("tools.review"),
-        "may_operate": by.may("tools.operate"),
-        "may_enable": by.may("tools.operate") and usable and version.tool.current_id != version.pk,
-        "may_stage": by.may("tools.operate") and usable and version.tool.state == ToolState.ENABLED,
-        "may_yank": by.may("tools.operate") and version.yanked_at is None,
-        "may_trust": by.may("tools.trust"),
+        "may_review": "tools.review" in allowed,
+        "may_operate": may_operate,
+        "may_enable": may_operate and usable and version.tool.current_id != version.pk,
+        "may_stage": may_operate and usable and version.tool.state == ToolState.ENABLED,
+        "may_yank": may_operate and version.yanked_at is None,
+        "may_trust": "tools.trust" in allowed,
         "may_halt": by.may("halts.throw"),
         "why_not_trusted": _why_not_trusted(version),
         "enable_form": EnableForm(),
@@ -104,7 +108,7 @@ def _change(request: ConsoleRequest, version: ToolVersion, form: Form, key: str,
 
 
 @require_POST
-@needs("tools.operate")
+@needs("tools.operate", held=on_version)
 def version_stage(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """POST tenants (short names) and reason."""
 
@@ -119,7 +123,7 @@ def version_stage(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.operate")
+@needs("tools.operate", held=on_version)
 def version_yank(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """POST reason and confirm (the version, typed)."""
     found = _version(request, version_id)
@@ -135,7 +139,7 @@ def version_yank(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.trust")
+@needs("tools.trust", held=on_version)
 def version_trust(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """POST reason; with `stop`, take the mark back."""
 

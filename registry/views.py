@@ -9,9 +9,11 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
+from access.exceptions import allowed_on
 from access.models import Grant
 from evidence.models import Fact
 from registry import discovery, selectors, services
+from registry.exceptions import on_tool
 from registry.forms import DeprecateForm, EnableForm, StateForm
 from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolState
 from registry.resolution import is_usable, usable_versions
@@ -69,7 +71,7 @@ def _tool_page(
         "version": version,
         "manifest": version.view if version else None,
         "allowed": sorted(TRANSITIONS[found.state]),
-        "may_operate": request.principal.may("tools.operate"),
+        "may_operate": "tools.operate" in allowed_on(request.principal, found),
         "may_halt": request.principal.may("halts.throw"),
         "latest_approved": approved if approved and approved != found.current else None,
         "yanked": found.current is not None and not is_usable(found.current),
@@ -145,7 +147,7 @@ def _change(request: ConsoleRequest, name: str, form: Form, key: str, do: Any) -
 
 
 @require_POST
-@needs("tools.operate")
+@needs("tools.operate", held=on_tool)
 def enable(request: ConsoleRequest, name: str) -> HttpResponse:
     """POST reason and, for a version other than the current one, version (tvn_…)."""
 
@@ -160,7 +162,7 @@ def enable(request: ConsoleRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.operate")
+@needs("tools.operate", held=on_tool)
 def pause(request: ConsoleRequest, name: str) -> HttpResponse:
     return _change(
         request,
@@ -172,7 +174,7 @@ def pause(request: ConsoleRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.operate")
+@needs("tools.operate", held=on_tool)
 def deprecate(request: ConsoleRequest, name: str) -> HttpResponse:
     return _change(
         request,
@@ -190,7 +192,7 @@ def deprecate(request: ConsoleRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@needs("tools.operate")
+@needs("tools.operate", held=on_tool)
 def share(request: ConsoleRequest, name: str) -> HttpResponse:
     """Let other tenants install the tool; with `stop`, let no other tenant install it any more."""
     form = StateForm(request.POST)

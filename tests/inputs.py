@@ -43,6 +43,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "person_new": {"username": "nora", "roles": ["auditor"]},
         "person_roles": {"roles": ["auditor"], **REASON},
         "person_permissions": {"permission": "evidence.view", "action": "give"},
+        "person_exceptions": {"permission": "tools.review", "thing": ECHO, "action": "give"},
         "person_link": {"again": "yes"},
         "tenant_new": {"name": "Another", "slug": "another"},
         "issuer_new": {

@@ -58,6 +58,12 @@ class Route:
         return found
 
 
+    @property
+    def held(self) -> Any:
+        """Who may do with one thing what they may not do in the tenant; None where that is not asked (access/exceptions.py)."""
+        return getattr(self.view, "held", None)
+
+
 def _walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:
     for entry in resolver.url_patterns:
         path = prefix + str(entry.pattern)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from access.roles import PERMISSIONS, Role
+from access.roles import ON_AGENT, PERMISSIONS, Role
 from toolhub.kernel.ids import encode, new_id
 
 
@@ -61,6 +61,7 @@ class Agent(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        permissions = [(permission, PERMISSIONS[permission]) for permission in ON_AGENT]
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="agent_name_once")]
 
     def __str__(self) -> str:

@@ -100,7 +100,7 @@ def test_a_role_that_is_taken_back_stops_counting_and_with_the_last_one_the_pers
     assert allowed(operator.user, tenant) == frozenset()
     assert client.get("/grants").status_code == 302
     kinds = set(Fact.objects.filter(subject=members.wire_id_of(operator.user)).values_list("kind", flat=True))
-    assert kinds == {"membership.given", "permission.given", "membership.ended"}
+    assert kinds == {"membership.given", "permission.given", "membership.ended", "permission.taken"}
 
 
 def test_a_single_permission_is_given_once_and_taken_back(owner: Person, auditor: Person, tenant: Tenant) -> None:

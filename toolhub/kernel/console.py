@@ -36,11 +36,15 @@ class ConsoleRequest(HttpRequest):
 
 
 def needs(
-    permission: str,
+    permission: str, *, held: Callable[..., bool] | None = None
 ) -> Callable[
     [Callable[Concatenate[ConsoleRequest, P], HttpResponse]], Callable[Concatenate[HttpRequest, P], HttpResponse]
 ]:
-    """The permission of a view. It is checked before the view runs, and read by the guard test."""
+    """The permission of a view. It is checked before the view runs, and read by the guard test.
+
+    ``held(principal, permission, **kwargs)`` is asked about who does not hold it in the whole tenant: whether they hold it on
+    what the address names.
+    """
 
     def decorate(
         view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
@@ -53,10 +57,12 @@ def needs(
                 if getattr(request, "htmx", False):
                     return HttpResponseClientRedirect(to_login.url)
                 return to_login
-            principal.check(permission)
+            if held is None or not (principal.may(permission) or held(principal, permission, **kwargs)):
+                principal.check(permission)
             return view(request, *args, **kwargs)  # type: ignore[arg-type]
 
         checked.needs = permission  # type: ignore[attr-defined]
+        checked.held = held  # type: ignore[attr-defined]
         return checked
 
     return decorate

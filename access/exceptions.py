@@ -1,0 +1,83 @@
+"""What may a person do with one thing, beyond what they may do in the whole tenant?
+
+An exception is a permission that a person holds on a single tool or agent (django-guardian). It is looked up when it is asked
+for, so that one that was taken back counts no more with the next request. Keys carry none: their scopes are bounded by what
+their giver may do in the whole tenant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.contenttypes.models import ContentType
+from guardian.models import UserObjectPermission
+
+from access.models import Tenant
+from toolhub.kernel.principal import ActorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from toolhub.kernel.principal import Principal
+
+
+def exceptional(thing: Any) -> dict[str, str]:
+    """The permissions that can be held on it alone, with their labels."""
+    return dict(thing._meta.permissions)
+
+
+def said_of(permission: str, thing: Any) -> dict[str, str]:
+    """As facts say it: ``{"permission": "tools.operate", "tool": "commerce.cart.add"}``; of the whole tenant without a thing."""
+    named = {} if isinstance(thing, Tenant) else {thing._meta.model_name: getattr(thing, "wire_id", str(thing))}
+    return {"permission": permission} | named
+
+
+def allowed_on(by: Principal, thing: Any) -> frozenset[str]:
+    """Everything that somebody may do in the tenant, and what they may do with this thing alone."""
+    if by.kind is not ActorKind.USER or thing.tenant_id != by.tenant_id or by.allowed >= exceptional(thing).keys():
+        return by.allowed
+    rows = UserObjectPermission.objects.filter(
+        user_id=by.id.removeprefix("usr_"),
+        permission__content_type=ContentType.objects.get_for_model(thing),
+        object_pk=str(thing.pk),
+    )
+    return by.allowed | frozenset(rows.values_list("permission__codename", flat=True))
+
+
+def on(find: Callable[..., Any], *also: str) -> Callable[..., bool]:
+    """For ``@needs(…, held=on(find))``: the permission of the view, or one of ``also``, on what its address names.
+
+    ``find(by, **kwargs)`` gives the thing, or None when this tenant has no such thing.
+    """
+
+    def held(by: Principal, permission: str, **kwargs: Any) -> bool:
+        thing = find(by, **kwargs)
+        return thing is not None and not allowed_on(by, thing).isdisjoint({permission, *also})
+
+    held.find = find  # type: ignore[attr-defined]
+    return held
+
+
+def exceptions_of(user: Any, *, tenant_id: UUID) -> list[tuple[str, Any]]:
+    """The permissions that a person holds on single things of this tenant, each with the thing."""
+    rows = UserObjectPermission.objects.filter(user=user).select_related("permission__content_type")
+    held: dict[Any, list[UserObjectPermission]] = defaultdict(list)
+    for row in rows.exclude(permission__content_type=ContentType.objects.get_for_model(Tenant)):
+        held[row.permission.content_type.model_class()].append(row)
+    found = []
+    for model, of_model in held.items():
+        things = model.objects.filter(tenant_id=tenant_id, pk__in={row.object_pk for row in of_model})
+        by_pk = {str(thing.pk): thing for thing in things}
+        found += [(row.permission.codename, by_pk[row.object_pk]) for row in of_model if row.object_pk in by_pk]
+    return sorted(found, key=lambda each: (each[1]._meta.model_name, str(each[1]), each[0]))
+
+
+def exceptions_on(thing: Any) -> list[tuple[Any, str]]:
+    """Who holds a permission on this thing alone, each with the permission."""
+    rows = UserObjectPermission.objects.filter(
+        permission__content_type=ContentType.objects.get_for_model(thing), object_pk=str(thing.pk)
+    )
+    rows = rows.select_related("user", "permission").order_by("user__username", "permission__codename")
+    return [(row.user, row.permission.codename) for row in rows]

@@ -1,0 +1,57 @@
+"""How do owners give somebody a permission on a single tool or agent, and take it back, in the console?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.views.decorators.http import require_POST
+
+from access import members
+from access.models import Agent
+from access.people_forms import ExceptionForm
+from access.people_views import member_of, person_page
+from access.roles import ON_AGENT
+from registry.models import Tool
+from toolhub.kernel.console import ConsoleRequest, needs
+from toolhub.kernel.forms import add_problem
+from toolhub.kernel.problems import Problem, SchemaInvalid
+
+if TYPE_CHECKING:
+    from django.http import HttpResponse
+
+    from toolhub.kernel.principal import Principal
+
+
+def thing_of(permission: str, name: str, *, by: Principal) -> Any:
+    """The tool that this tenant publishes, or its agent, of this name."""
+    if permission in ON_AGENT:
+        found: Any = Agent.objects.filter(tenant_id=by.tenant_id, name=name).first()
+        message = f"There is no agent {name[:80]} here."
+    else:
+        found = Tool.objects.visible_to(by).filter(name=name).first()
+        message = f"This tenant publishes no tool {name[:128]}."
+    if found is None:
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/thing", "message": message}]})
+    return found
+
+
+@require_POST
+@needs("members.manage")
+def person_exceptions(request: ConsoleRequest, user_id: int) -> HttpResponse:
+    """POST permission, thing (the id of a tool or the name of an agent) and action (give or take)."""
+    by, user, form = request.principal, member_of(request, user_id), ExceptionForm(request.POST)
+    if form.is_valid():
+        data = form.cleaned_data
+        change = members.give_permission if data["action"] == "give" else members.take_permission
+        try:
+            thing = thing_of(data["permission"], data["thing"], by=by)
+            change(user_id=user_id, permission=data["permission"], on=thing, by=by)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The permission is changed. It counts from the next request on."))
+            return redirect("person", user_id)
+    return person_page(request, user, form=form, wrong="exception")
