@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from access.models import Agent
 from invocations.calls import Call, fingerprints_of
 from invocations.preflight import PREFIX, Preflight, run_preflight
 from invocations.steps import StepLog
@@ -21,8 +20,7 @@ from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
+    from access.models import Agent
     from toolhub.kernel.problems import Problem
 
 GRANT_REQUESTS = "/api/v1/grants/requests"
@@ -175,7 +173,3 @@ def available_spec(preflight: Preflight) -> dict[str, Any]:
             "ttl_seconds": manifest.ttl_seconds,
         }
     return data | {"etag": digest(data)}
-
-
-def agent_of(agent_id: UUID, *, by: Principal) -> Agent:
-    return Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id)

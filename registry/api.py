@@ -45,14 +45,6 @@ class ToolSerializer(serializers.Serializer[Any]):
     needs_consent = serializers.BooleanField()
 
 
-class RestrictedToolSerializer(serializers.Serializer[Any]):
-    """A tool as a model sees it."""
-
-    name = serializers.CharField()
-    description = serializers.CharField()
-    input_schema = serializers.DictField()
-
-
 def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = False) -> dict[str, Any]:
     """The public view of what the tenant has installed; ``whole`` adds the schemas."""
     tool, version = row.tool, row.version

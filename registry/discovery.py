@@ -40,7 +40,7 @@ _lock = Lock()
 def manifests_of(version_ids: Iterable[UUID]) -> dict[UUID, Manifest]:
     """Manifests never change: what was decoded once is kept. The missing ones are read with one query."""
     wanted = set(version_ids)
-    found = {id: _manifests[id] for id in wanted if id in _manifests}
+    found = {id: manifest for id in wanted if (manifest := _manifests.get(id))}
     missing = wanted - found.keys()
     if missing:
         read = ToolVersion.objects.filter(pk__in=missing).values_list("pk", "manifest")

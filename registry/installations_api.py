@@ -244,7 +244,7 @@ def shared_tool_json(tool: Tool, publishers: dict[UUID, str]) -> dict[str, Any]:
         "tags": manifest.tags,
         "side_effect": manifest.side_effect,
         "safety_class": manifest.safety_class,
-        "takes_config": setup.config_schema_of(manifest) is not None,
+        "takes_config": manifest.config_schema is not None,
         "secrets": list(setup.declared_secrets(manifest)),
         "installed": bool(getattr(tool, "is_installed", False)),
     }

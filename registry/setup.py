@@ -32,19 +32,9 @@ def _step(name: str | int) -> str:
     return str(name).replace("~", "~0").replace("/", "~1")
 
 
-def config_schema_of(manifest: Manifest) -> dict[str, Any] | None:
-    """The JSON Schema of the tool's configuration; None for a tool that takes none."""
-    found: dict[str, Any] | None = manifest.document.get("config_schema")
-    return found
-
-
 def declared_secrets(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    """The secrets that the manifest names: ``{name: {description, required}}``."""
-    return {each["name"]: each for each in manifest.document.get("secrets", [])}
-
-
-def required_secrets(manifest: Manifest) -> list[str]:
-    return [name for name, said in declared_secrets(manifest).items() if said.get("required", True)]
+    """The secrets that the manifest names: ``{name: {description, required, …}}``."""
+    return {secret["name"]: secret for secret in manifest.secrets}
 
 
 def check_pin(pin: Any) -> Iterator[Finding]:
@@ -66,7 +56,7 @@ def check_config(config: Any, manifest: Manifest) -> Iterator[Finding]:
     if len(encoded(config)[1]) > MAX_CONFIG_BYTES:
         yield _finding("/config", f"The configuration has more than {MAX_CONFIG_BYTES:,} bytes.")
         return
-    schema = config_schema_of(manifest)
+    schema = manifest.config_schema
     if schema is None:
         if config:
             yield _finding("/config", "This version takes no configuration; leave it empty.")
@@ -120,7 +110,7 @@ def check_secrets(mapping: Any, manifest: Manifest, *, present: Collection[str])
 
 def config_digest_of(config: Any, manifest: Manifest) -> str:
     """The digest of a configuration that this version can run with; empty when it cannot, or takes none."""
-    if config_schema_of(manifest) is None or any(check_config(config, manifest)):
+    if manifest.config_schema is None or any(check_config(config, manifest)):
         return ""
     return digest(config)
 
@@ -130,12 +120,12 @@ def missing_setup(
 ) -> list[str]:
     """What an installation still lacks, as sentences; empty when it can run. Pure: preflight asks on every call."""
     lacking = []
-    if config_schema_of(manifest) is not None and not config_digest:
+    if manifest.config_schema is not None and not config_digest:
         lacking.append("Its configuration does not match the config_schema of this version.")
     lacking += [
-        f"The secret {name} is required and not set."
-        for name in required_secrets(manifest)
-        if secrets.get(name) not in present
+        f"The secret {secret['name']} is required and not set."
+        for secret in manifest.secrets
+        if secret["required"] and secrets.get(secret["name"]) not in present
     ]
     return lacking
 

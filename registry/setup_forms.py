@@ -115,7 +115,7 @@ class SetupForm(forms.Form):
     def __init__(self, *args: Any, version: ToolVersion, present: Collection[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         manifest = version.view
-        self.schema = setup.config_schema_of(manifest)
+        self.schema = manifest.config_schema
         self.declared = setup.declared_secrets(manifest)
         self.flat = self.schema is not None and is_flat(self.schema)
         for name, field in self._config_fields():
@@ -144,10 +144,7 @@ class SetupForm(forms.Form):
 
     def secret_fields(self) -> list[tuple[BoundField, str]]:
         """Each with the class ``needed`` when the tool cannot run without it: it can be left for later all the same."""
-        return [
-            (self[f"secret:{name}"], "needed" if said.get("required", True) else "")
-            for name, said in self.declared.items()
-        ]
+        return [(self[f"secret:{name}"], "needed" if said["required"] else "") for name, said in self.declared.items()]
 
     @staticmethod
     def initial_of(row: Installation) -> dict[str, Any]:
@@ -183,13 +180,3 @@ class SetupForm(forms.Form):
             candidates = [f"{kind}:{parts[1]}"] if kind and len(parts) > 1 else []
             field = next((each for each in [*candidates, *parts[:1]] if each in self.fields), None)
             self.add_error(field, finding["message"])
-
-
-class InstallForm(forms.Form):
-    publisher = forms.CharField(max_length=40, widget=forms.HiddenInput)
-    reason = forms.CharField(
-        max_length=500,
-        label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Kept as evidence."),
-        widget=forms.Textarea(attrs={"rows": 2}),
-    )

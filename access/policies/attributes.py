@@ -72,7 +72,6 @@ ATOMS: dict[Type, tuple[str, ...]] = {
     Type.FLAG: ("equals",),
     Type.SET: ("contains",),
 }
-EVERY_ATOM = ("equals", "in", "at_least", "at_most", "has", "matches", "contains", "not")
 
 
 def atoms_of(attribute: Attribute) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ ONE = frozenset({
 })  # fmt: skip
 LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 MAP = frozenset({"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"})
-DATA = frozenset({"enum", "const", "default", "examples"})
 # What holds the same value against another schema. Everything else goes on to a part of the value, which ends.
 IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
 MAX_EXPANSIONS = 20_000

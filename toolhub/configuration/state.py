@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 from django.utils import timezone
 
+from access.exceptions import exceptions_in
 from access.models import (
     Agent,
     AgentIdentity,
@@ -35,6 +36,7 @@ from toolhub.configuration.normal import (
     one_form_of,
     public_keys,
     settled_conditions,
+    settled_exceptions,
     settled_limits,
 )
 from toolhub.kernel.canonical import encoded
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """``drafts``: digest → label of the policy drafts that wait. ``users``: user name → id of the members."""
+    """``drafts``: digest → label of the policy drafts that wait."""
 
     slug: str
     entries: Entries
@@ -170,5 +172,14 @@ def _members(tenant_id: UUID) -> Iterator[Entry]:
     roles: dict[tuple[int, str], set[str]] = defaultdict(set)
     for row in Membership.objects.filter(tenant_id=tenant_id).select_related("user"):
         roles[row.user_id, row.user.get_username()].add(str(row.role))
+    beside = exceptions_in(tenant_id, users=[user_id for user_id, _ in roles])
     for (user_id, username), held in roles.items():
-        yield Entry("members", (username,), {"roles": in_order(held, Role.values)}, ref=user_id)
+        fields: dict[str, Any] = {"roles": in_order(held, Role.values)}
+        exceptions = [
+            {"permission": permission, thing._meta.model_name: thing.name}
+            for permission, thing in beside.get(user_id, [])
+            if thing.name != EVERY_AGENT
+        ]
+        if exceptions:
+            fields["exceptions"] = settled_exceptions(exceptions)
+        yield Entry("members", (username,), fields, ref=user_id)

@@ -11,7 +11,6 @@ ATTR_OPERATION = "gen_ai.operation.name"
 ATTR_TOOL_NAME = "gen_ai.tool.name"
 ATTR_CALL_ID = "gen_ai.tool.call.id"
 ATTR_TENANT = "toolhub.tenant"
-ATTR_INVOCATION = "toolhub.invocation"
 ATTR_OUTCOME = "toolhub.outcome"
 
 HEADER_REQUEST_ID = "X-Request-ID"
