@@ -8,7 +8,8 @@ the manifest asks for and its conditions are met.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from access.conditions import unmet
 from access.problems import ConditionUnmet, NoGrant, ScopeMissing
@@ -28,8 +29,7 @@ BOUNDARIES = "/:"
 ANY_ACTION = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class GrantValue:
+class GrantValue(NamedTuple):
     """A grant in force, as plain values. ``agent_id`` None: for every agent. None of scopes or capabilities: no bound."""
 
     id: UUID
@@ -64,12 +64,20 @@ class Shortfall:
         return len(self.scopes) + len(self.conditions)
 
 
+NOTHING = Shortfall()
+
+
 def covers(grant: GrantValue, tool: Subject) -> bool:
     """Whether the grant's expression names the tool; one that cannot be read names nothing."""
     try:
         return parsed(grant.tools).matches(tool)
     except ValueError:
         return False
+
+
+@lru_cache(maxsize=10_000)
+def _specificity(tools: str) -> int:
+    return specificity(parsed(tools))
 
 
 def covering(grants: Iterable[GrantValue], wanted: Wanted, *, now: datetime) -> list[GrantValue]:
@@ -81,7 +89,7 @@ def covering(grants: Iterable[GrantValue], wanted: Wanted, *, now: datetime) -> 
         and (grant.expires_at is None or grant.expires_at > now)
         and covers(grant, wanted.tool)
     ]
-    return sorted(found, key=lambda grant: (grant.agent_id is None, -specificity(parsed(grant.tools)), str(grant.id)))
+    return sorted(found, key=lambda grant: (grant.agent_id is None, -_specificity(grant.tools), grant.id))
 
 
 def holds_scope(held: Scope, asked: Scope) -> bool:
@@ -107,6 +115,8 @@ def missing_scopes(held: Sequence[Scope] | None, asked: Iterable[Scope]) -> list
 
 
 def shortfall_of(grant: GrantValue, wanted: Wanted) -> Shortfall:
+    if grant.scopes is None and not grant.conditions:
+        return NOTHING
     return Shortfall(missing_scopes(grant.scopes, wanted.scopes), unmet(list(grant.conditions), wanted.arguments))
 
 

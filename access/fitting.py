@@ -6,9 +6,8 @@ that they were approved under; one for a time or until it is revoked fits any ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from access.models import ConsentMode, ConsentState
 from toolhub.kernel.ids import encode
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
-class ConsentValue:
+class ConsentValue(NamedTuple):
     """A consent of the agent for the tool, as plain values. Empty texts bind to nothing."""
 
     id: UUID

@@ -78,7 +78,7 @@ class InMemoryKeyStore:
         # Always the first key: a fingerprint must stay comparable after a rotation.
         first = self.keys[self.first()]
         key = hmac.digest(first, b"fingerprint\0" + context, hashlib.sha256)
-        return "hmac-sha256:" + hmac.new(key, value, hashlib.sha256).hexdigest()
+        return "hmac-sha256:" + hmac.digest(key, value, hashlib.sha256).hex()
 
     def first(self) -> str:
         return min(self.keys)

@@ -6,6 +6,7 @@ A :class:`Call` is the wish, :class:`Answered` the row that it became, :class:`R
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evidence import services as evidence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from toolhub.kernel.problems import Problem
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """What the caller wants: a tool by name, arguments, and the SPEC-1 envelope around them.
 
@@ -35,6 +36,11 @@ class Call:
     @property
     def has_arguments(self) -> bool:
         return self.arguments is not None
+
+    @cached_property
+    def body(self) -> bytes:
+        """The arguments as the bytes that are counted and hashed."""
+        return encoded(self.arguments)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +61,14 @@ class Refused(Exception):
 
 def fingerprints_of(call: Call, by: Principal) -> dict[str, str]:
     envelope = call.envelope
-    said = {"tool": call.tool, "arguments": call.arguments, "dry_run": envelope.dry_run}
-    said |= {
-        "locale": envelope.locale,
+    rest = {
         "currency": envelope.currency,
+        "dry_run": envelope.dry_run,
+        "locale": envelope.locale,
         "timezone": envelope.timezone,
+        "tool": call.tool,
     }  # answers differ by them
-    body = encoded(said)[1]
+    body = b'{"arguments":' + call.body + b"," + encoded(rest)[1][1:]  # one document; "arguments" sorts before the rest
     user = envelope.user_id
     return {
         "arguments_fingerprint": evidence.fingerprint(body, tenant_id=by.tenant_id),

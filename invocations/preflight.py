@@ -6,7 +6,7 @@ read, from one :class:`registry.standing.Standing`. The first that fails decides
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from access.budgets.lines import Demand, Line, check_budgets, of_grant, snapshot
@@ -22,9 +22,8 @@ from invocations.decision_input import attributes_of, recorded
 from invocations.problems import CapabilityBlocked
 from invocations.profiles import Reach, reach_of
 from invocations.sandbox.current import current_sandbox
-from invocations.steps import SKIPPED, StepLog
+from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
 from registry.callability import check_callable
-from toolhub.kernel.canonical import encoded
 from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import Forbidden, Problem, SchemaInvalid, TooLarge
 
@@ -223,7 +222,7 @@ class _Steps:
     def input_schema(self) -> str | None:
         if not self.call.has_arguments:
             return "asked without arguments"
-        self.size = len(encoded(self.call.arguments)[1])
+        self.size = len(self.call.body)
         check_input(self.version, self.call.arguments, self.size)
         return None
 
@@ -237,7 +236,7 @@ class _Steps:
         wanted = wanted_of(self.version, self.standing, self.call.arguments)
         grants = self.standing.grants
         if not self.call.has_arguments:  # what they ask of arguments is told, not held against anything
-            grants = tuple(replace(grant, conditions=()) for grant in grants)
+            grants = tuple(grant._replace(conditions=()) for grant in grants)
         self.grants = check_granted(grants, wanted, now=self.now)
         self.result.grant = self.grants[0]
         return self.grants[0].tools
@@ -386,11 +385,12 @@ def run_preflight(
         if result.problem is not None and (not everything or NEEDS.get(name, set()) & result.problems.keys()):
             log.add(PREFIX + name, "control", log.now_ms(), log.now_ms(), status=SKIPPED)
             continue
+        begun, status, note = log.now_ms(), PASSED, ""
         try:
-            with log.step(PREFIX + name) as told:
-                told["note"] = getattr(steps, name)() or ""
+            note = getattr(steps, name)() or ""
         except Problem as problem:
-            result.problems[name] = problem
+            status, result.problems[name] = FAILED, problem
             if result.problem is None:
                 result.problem, result.refused_at = problem, name
+        log.add(PREFIX + name, "control", begun, log.now_ms(), status=status, note=note)
     return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Q
 
@@ -57,8 +57,7 @@ def window_number(window_s: int, now: datetime) -> int:
     return int(now.timestamp()) // window_s if window_s else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One budget in its current window. ``amount`` is what this window allows, with what was added to it once."""
 
     budget_id: UUID

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from access.capabilities import wire
@@ -41,7 +41,7 @@ def _ceilings_meet(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]
     return {name: min(each[name] for each in (a, b) if name in each) for name in {**a, **b}}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Capabilities:
     """``ceilings`` holds the bounded ones of :data:`wire.CEILINGS` only; one that is not named has no bound."""
 
@@ -52,7 +52,6 @@ class Capabilities:
     proc: NameSet = frozenset()
     secrets: NameSet = frozenset()
     ceilings: Mapping[str, int] = field(default_factory=dict)
-    _digest: list[str] = field(default_factory=list, repr=False)
 
     @classmethod
     def from_json(cls, data: Any) -> Capabilities:
@@ -86,9 +85,11 @@ class Capabilities:
 
     def digest(self) -> str:
         """``sha256:…`` of the canonical form."""
-        if not self._digest:
-            self._digest.append(digest(self.to_json()))
-        return self._digest[0]
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest(self.to_json())
 
     def __and__(self, other: Capabilities) -> Capabilities:
         return Capabilities(
@@ -116,6 +117,10 @@ class Capabilities:
         return isinstance(other, Capabilities) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((*self._parts()[:-1], frozenset(self.ceilings.items())))
 
     def _parts(self) -> tuple[object, ...]:
@@ -123,7 +128,7 @@ class Capabilities:
 
     def replaced(self, **parts: Any) -> Capabilities:
         """The same with other parts."""
-        mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "_digest"}
+        mine = {each.name: getattr(self, each.name) for each in fields(self)}
         return Capabilities(**(mine | parts))
 
     @property

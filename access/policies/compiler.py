@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from access.policies.findings import Finding
 
 MAX_TOOLS = 4096
-ABOUT_THE_TOOL = frozenset({"tool", "group"})
+ABOUT_THE_TOOL = ("tool", "group", "tool_major", "side_effect", "safety_class", "tags", "domains")
 Candidate = tuple["CompiledRule", "Asked"]
 
 
@@ -35,13 +35,12 @@ class PolicyUnreadable(ValueError):
         super().__init__(f"{findings[0].message} (at {findings[0].pointer or '/'})")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CompiledRule:
-    """``ref`` names it in verdicts, ``key`` in caches: with the digest of its document, which never changes."""
+    """``ref`` names it in verdicts. Two are equal when they are the same object, so rules may be keys of a cache."""
 
     id: str
     ref: str
-    key: str
     effect: Effect
     condition: atoms.All
     whole: Asked
@@ -69,20 +68,29 @@ class CompiledPolicy:
     broken: str = ""
     asked: frozenset[str] = frozenset()  # the attributes that any rule asks about
     _whole: tuple[Candidate, ...] = ()
-    _by_tool: dict[tuple[str, str], tuple[Candidate, ...]] = field(default_factory=dict)
+    _by_tool: dict[tuple[Any, ...], tuple[Candidate, ...]] = field(default_factory=dict)
 
     def candidates(self, attributes: dict[str, Any]) -> Sequence[Candidate]:
         """The rules that may match a call of this tool, each with what is left to ask."""
-        tool, group = attributes.get("tool"), attributes.get("group")
-        if not isinstance(tool, str) or not isinstance(group, str):
+        try:
+            key = _tool_key(attributes)
+            found = self._by_tool.get(key)
+            if found is None:
+                found = tuple((rule, rule.rest) for rule in self.rules if rule.about_tool(attributes))
+                if len(self._by_tool) >= MAX_TOOLS:
+                    self._by_tool.clear()
+                self._by_tool[key] = found
+        except (LookupError, TypeError, AttributeError):  # not what a tool is described with: each rule is asked whole
             return self._whole
-        found = self._by_tool.get((tool, group))
-        if found is None:
-            found = tuple((rule, rule.rest) for rule in self.rules if rule.about_tool(attributes))
-            if len(self._by_tool) >= MAX_TOOLS:
-                self._by_tool.clear()
-            self._by_tool[tool, group] = found
         return found
+
+
+def _tool_key(attributes: dict[str, Any]) -> tuple[Any, ...]:
+    """All that is said of the tool. ``LookupError`` or ``TypeError`` unless it is said in full."""
+    tool, group, major, effect, safety, tags, domains = map(attributes.__getitem__, ABOUT_THE_TOOL)
+    if None in (tool, group, major, effect, safety) or type(tags) is not list or type(domains) is not list:
+        raise TypeError
+    return tool, group, major, effect, safety, tuple(tags), tuple(domains)
 
 
 def compile_policy(document: Any, label: str, digest: str) -> CompiledPolicy:
@@ -90,7 +98,7 @@ def compile_policy(document: Any, label: str, digest: str) -> CompiledPolicy:
     errors = [finding for finding in findings_of_policy(document, doubts=False) if finding.severity == "error"]
     if errors:
         raise PolicyUnreadable(errors)
-    rules = tuple(_compiled(rule, label, digest) for rule in document["rules"])
+    rules = tuple(_compiled(rule, label) for rule in document["rules"])
     return CompiledPolicy(
         label=label,
         digest=digest,
@@ -100,14 +108,13 @@ def compile_policy(document: Any, label: str, digest: str) -> CompiledPolicy:
     )
 
 
-def _compiled(rule: dict[str, Any], label: str, digest: str) -> CompiledRule:
+def _compiled(rule: dict[str, Any], label: str) -> CompiledRule:
     condition = atoms.condition_of(rule.get("when", {}))
-    about_tool = [part for part in condition.parts if atoms.attributes_of(part) <= ABOUT_THE_TOOL]
+    about_tool = [part for part in condition.parts if atoms.attributes_of(part) <= set(ABOUT_THE_TOOL)]
     rest = [part for part in condition.parts if part not in about_tool]
     return CompiledRule(
         id=rule["id"],
         ref=f"{label}#{rule['id']}",
-        key=f"{digest}#{rule['id']}",
         effect=Effect(rule["effect"]),
         condition=condition,
         whole=atoms.compiled(condition),

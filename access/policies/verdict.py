@@ -8,6 +8,7 @@ asks about an attribute which the call lacks fails closed: it restricts, and it 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, Effect
@@ -31,11 +32,25 @@ class ConsentDemand:
     rules: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """What rules other than permit, forbid and price add up to. ``capabilities`` None, and a limit that is not named: no bound."""
+
+    capabilities: Capabilities | None = None
+    limits: dict[str, int] = field(default_factory=dict)
+    isolation: str = LEVELS[0]
+    obligations: list[dict[str, Any]] = field(default_factory=list)
+    consent: ConsentDemand | None = None
+
+
+UNRESTRICTED = Restrictions()
+
+
 @dataclass(slots=True)
 class Verdict:
     """``denied_by`` holds (layer, rule); the rule is "" where nothing in the layer permits the call. Rules that contributed
     are named ``tenant@7#no-writes`` in ``rules``; ``unknown`` says which rule asked for which absent attribute.
-    ``capabilities`` and the missing of a limit mean *no bound* when None.
+    ``restrictions`` are shared between verdicts.
     """
 
     layers: tuple[str, ...]
@@ -44,11 +59,7 @@ class Verdict:
     forbids: list[str] = field(default_factory=list)
     unknown: list[tuple[str, str]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
-    consent: ConsentDemand | None = None
-    ceilings: list[CompiledRule] = field(default_factory=list)
-    limits: dict[str, int] = field(default_factory=dict)
-    isolation: str = LEVELS[0]
-    obligations: list[dict[str, Any]] = field(default_factory=list)
+    restrictions: Restrictions = UNRESTRICTED
     price_micros: int = 0
     rules: list[str] = field(default_factory=list)
 
@@ -57,26 +68,24 @@ class Verdict:
         return not self.denied_by
 
     @property
-    def ceiling_key(self) -> tuple[str, ...]:
-        """Equal keys have equal ``capabilities``: rules are named with the digest of their document."""
-        return tuple(rule.key for rule in self.ceilings if rule.capabilities is not None)
+    def consent(self) -> ConsentDemand | None:
+        return self.restrictions.consent
 
     @property
     def capabilities(self) -> Capabilities | None:
-        """The meet of all ceilings; None when none speaks of capabilities."""
-        key = self.ceiling_key
-        if not key:
-            return None
-        if key not in _met:
-            if len(_met) >= MAX_MET:
-                _met.clear()
-            found = None
-            for rule in self.ceilings:
-                if rule.capabilities is not None:
-                    found = rule.capabilities if found is None else found & rule.capabilities
-            assert found is not None
-            _met[key] = found
-        return _met[key]
+        return self.restrictions.capabilities
+
+    @property
+    def limits(self) -> dict[str, int]:
+        return self.restrictions.limits
+
+    @property
+    def isolation(self) -> str:
+        return self.restrictions.isolation
+
+    @property
+    def obligations(self) -> list[dict[str, Any]]:
+        return self.restrictions.obligations
 
     def explain(self) -> list[str]:
         """What decided, in sentences that name the rules."""
@@ -95,10 +104,6 @@ class Verdict:
             kind = {"once": "for this one call", "period": "for a time", "standing": "until it is revoked"}
             said.append(f"A person must consent {kind[self.consent.mode]}, says {_names(self.consent.rules)}.")
         return said
-
-
-MAX_MET = 4096
-_met: dict[tuple[str, ...], Capabilities] = {}
 
 
 def _names(rules: Sequence[str]) -> str:
@@ -144,32 +149,40 @@ def decide(layers: Sequence[CompiledPolicy], attributes: dict[str, Any]) -> Verd
             verdict.denied_by.append((layer.label, NO_RULE))
         verdict.price_micros += price
     if matched:
-        _restrict(verdict, matched)
+        verdict.restrictions = restrictions_of(tuple(matched))
+        verdict.rules += [rule.ref for rule in matched]
     verdict.rules += verdict.permits if verdict.allowed else verdict.forbids
     return verdict
 
 
-def _restrict(verdict: Verdict, matched: list[CompiledRule]) -> None:
-    """What the matched rules other than permit, forbid and price add up to."""
-    demands: list[CompiledRule] = []
+@lru_cache(maxsize=4096)
+def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
+    """Most calls match the same rules as the one before, which never change: worked out once a process."""
+    reach: Capabilities | None = None
+    limits: dict[str, int] = {}
+    isolation = LEVELS[0]
     obligations: dict[bytes, dict[str, Any]] = {}
-    for rule in matched:
-        verdict.rules.append(rule.ref)
+    demands: list[CompiledRule] = []
+    for rule in rules:
         match rule.effect:
             case Effect.CEILING:
-                verdict.ceilings.append(rule)
+                if rule.capabilities is not None:
+                    reach = rule.capabilities if reach is None else reach & rule.capabilities
                 for name, amount in rule.limits.items():
-                    verdict.limits[name] = min(amount, verdict.limits.get(name, amount))
+                    limits[name] = min(amount, limits.get(name, amount))
             case Effect.ISOLATION:
-                if LEVELS.index(rule.level) > LEVELS.index(verdict.isolation):
-                    verdict.isolation = rule.level
+                isolation = max(isolation, rule.level, key=LEVELS.index)
             case Effect.OBLIGE:
                 obligations |= rule.obligations
             case _:
                 demands.append(rule)
-    verdict.obligations = [obligations[key] for key in sorted(obligations)]
-    if demands:
-        verdict.consent = strictest(demands)
+    return Restrictions(
+        capabilities=reach,
+        limits=limits,
+        isolation=isolation,
+        obligations=[obligations[key] for key in sorted(obligations)],
+        consent=strictest(demands) if demands else None,
+    )
 
 
 def strictest(demands: Sequence[CompiledRule]) -> ConsentDemand:

@@ -192,3 +192,16 @@ def test_only_so_many_tools_are_kept() -> None:
 
     assert len(policy._by_tool) <= MAX_TOOLS
     assert not decide([policy], CALL).allowed
+
+
+def test_what_is_kept_for_one_tool_is_not_used_for_a_call_that_describes_it_otherwise() -> None:
+    about = {"tags": {"contains": "new"}, "side_effect": {"equals": "Read"}}
+    policy = compiled(permits(rule("forbid", "no-new", about)))
+    says = CALL | {"tags": ["new"]}
+
+    assert decide([policy], says).forbids == ["tenant@1#no-new"]
+    assert decide([policy], CALL).allowed
+    assert decide([policy], says | {"side_effect": "Write"}).allowed
+    assert decide([policy], says | {"tags": "new"}).forbids == ["tenant@1#no-new"]  # not a list: asked whole
+    assert decide([policy], says | {"side_effect": None}).unknown == [("tenant@1#no-new", "side_effect")]
+    assert not decide([policy], {name: value for name, value in says.items() if name != "domains"}).allowed

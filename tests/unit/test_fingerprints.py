@@ -1,0 +1,31 @@
+"""What is the fingerprint of a call over?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evidence import services as evidence
+from invocations.calls import Call, fingerprints_of
+from toolhub.kernel.canonical import encoded
+from toolhub.kernel.envelopes import RequestEnvelope
+from toolhub.kernel.ids import new_id
+from toolhub.kernel.principal import Principal
+
+pytestmark = pytest.mark.req("TOOLS-19")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"b": 1.5, "a": ["ü", None]}, {"beyond": 2**60}, None])
+def test_it_is_over_one_document_of_all_that_changes_the_answer(arguments: Any) -> None:
+    by = Principal.system("test", tenant_id=new_id())
+    envelope = RequestEnvelope(request_id="r", actor={"type": "agent", "id": "x"}, locale="de-DE", currency="EUR")
+    said = {"tool": "a.b.c", "arguments": arguments, "dry_run": False, "locale": "de-DE", "currency": "EUR"}
+    whole = encoded(said | {"timezone": envelope.timezone})[1]
+
+    found = fingerprints_of(Call(tool="a.b.c", arguments=arguments, envelope=envelope), by)
+
+    assert found == {
+        "arguments_fingerprint": evidence.fingerprint(whole, tenant_id=by.tenant_id),
+        "user_fingerprint": "",
+    }
