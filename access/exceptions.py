@@ -62,16 +62,25 @@ def on(find: Callable[..., Any], *also: str) -> Callable[..., bool]:
 
 def exceptions_of(user: Any, *, tenant_id: UUID) -> list[tuple[str, Any]]:
     """The permissions that a person holds on single things of this tenant, each with the thing."""
-    rows = UserObjectPermission.objects.filter(user=user).select_related("permission__content_type")
+    return exceptions_in(tenant_id, users=[user.pk]).get(user.pk, [])
+
+
+def exceptions_in(tenant_id: UUID, *, users: Any) -> dict[int, list[tuple[str, Any]]]:
+    """The same for many people, by their ids."""
+    rows = UserObjectPermission.objects.filter(user__in=users).select_related("permission__content_type")
     held: dict[Any, list[UserObjectPermission]] = defaultdict(list)
     for row in rows.exclude(permission__content_type=ContentType.objects.get_for_model(Tenant)):
         held[row.permission.content_type.model_class()].append(row)
-    found = []
+    found: dict[int, list[tuple[str, Any]]] = defaultdict(list)
     for model, of_model in held.items():
         things = model.objects.filter(tenant_id=tenant_id, pk__in={row.object_pk for row in of_model})
         by_pk = {str(thing.pk): thing for thing in things}
-        found += [(row.permission.codename, by_pk[row.object_pk]) for row in of_model if row.object_pk in by_pk]
-    return sorted(found, key=lambda each: (each[1]._meta.model_name, str(each[1]), each[0]))
+        for row in of_model:
+            if row.object_pk in by_pk:
+                found[row.user_id].append((row.permission.codename, by_pk[row.object_pk]))
+    for each in found.values():
+        each.sort(key=lambda one: (one[1]._meta.model_name, str(one[1]), one[0]))
+    return found
 
 
 def exceptions_on(thing: Any) -> list[tuple[Any, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect
@@ -10,32 +10,16 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
 from access import members
-from access.models import Agent
 from access.people_forms import ExceptionForm
 from access.people_views import member_of, person_page
 from access.roles import ON_AGENT
-from registry.models import Tool
+from registry.exceptions import thing_named
 from toolhub.kernel.console import ConsoleRequest, needs
 from toolhub.kernel.forms import add_problem
-from toolhub.kernel.problems import Problem, SchemaInvalid
+from toolhub.kernel.problems import Problem
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
-
-    from toolhub.kernel.principal import Principal
-
-
-def thing_of(permission: str, name: str, *, by: Principal) -> Any:
-    """The tool that this tenant publishes, or its agent, of this name."""
-    if permission in ON_AGENT:
-        found: Any = Agent.objects.filter(tenant_id=by.tenant_id, name=name).first()
-        message = f"There is no agent {name[:80]} here."
-    else:
-        found = Tool.objects.visible_to(by).filter(name=name).first()
-        message = f"This tenant publishes no tool {name[:128]}."
-    if found is None:
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/thing", "message": message}]})
-    return found
 
 
 @require_POST
@@ -47,7 +31,7 @@ def person_exceptions(request: ConsoleRequest, user_id: int) -> HttpResponse:
         data = form.cleaned_data
         change = members.give_permission if data["action"] == "give" else members.take_permission
         try:
-            thing = thing_of(data["permission"], data["thing"], by=by)
+            thing = thing_named("agent" if data["permission"] in ON_AGENT else "tool", data["thing"], by=by)
             change(user_id=user_id, permission=data["permission"], on=thing, by=by)
         except Problem as problem:
             add_problem(form, problem)

@@ -1,4 +1,4 @@
-"""Which tool is acted on at an address, for those who may act on that one only?
+"""Which tool or agent is meant, for those who may act on that one only?
 
 Only a tool that the tenant publishes can be an exception: what another tenant shares is installed by the roles of the whole
 tenant, whatever tool of one's own has the same name.
@@ -9,12 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from access.exceptions import on
+from access.models import Agent
 from registry.models import Installation, InstallationState, Tool, ToolVersion
+from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from toolhub.kernel.principal import Principal
+
+
+def thing_named(kind: str, name: str, *, by: Principal) -> Any:
+    """The tool that this tenant publishes, or its agent, of this name."""
+    agents, tools = Agent.objects.filter(tenant_id=by.tenant_id), Tool.objects.visible_to(by)
+    found: Any = agents.filter(name=name).first() if kind == "agent" else tools.filter(name=name).first()
+    if found is None:
+        message = (
+            f"There is no agent {name[:80]} here." if kind == "agent" else f"No tool {name[:128]} is published here."
+        )
+        raise SchemaInvalid(message, details={"findings": [{"pointer": "/thing", "message": message}]})
+    return found
 
 
 def _named(by: Principal, *, name: str) -> Tool | None:

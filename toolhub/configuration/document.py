@@ -67,7 +67,7 @@ SECTIONS: dict[str, Section] = {
         Section("identities", ("issuer", "subject"), ("agent", "scopes")),
         Section("notifications", ("channel", "target"), ("events",), many=True),
         Section(POLICY, (), ("document",)),
-        Section("members", ("user",), ("roles",)),
+        Section("members", ("user",), ("roles", "exceptions"), {"exceptions": []}),
     )
 }
 PRUNABLE = tuple(name for name in SECTIONS if name != POLICY)

@@ -19,6 +19,7 @@ from access.models import Agent, Budget, BudgetScope, Tenant, TrustedIssuer
 from access.policies import services as policies
 from access.roles import Role
 from registry import installations
+from registry.exceptions import thing_named
 from toolhub.configuration.document import EVERY_AGENT, POLICY
 from toolhub.configuration.normal import moment_of
 from toolhub.configuration.plan import Action
@@ -294,6 +295,21 @@ def _give_roles(run: Run, change: Change) -> None:
             members.give_membership(tenant=tenant, user=user, role=Role(role), reason=run.reason, by=run.by)
 
 
+def _exceptions(run: Run, change: Change) -> None:
+    if change.wanted is None or "exceptions" not in change.wanted.fields:
+        return
+    held = change.current.get("exceptions") if change.current else []
+    wanted = change.wanted.get("exceptions")
+    with at("/exceptions", whole=True):
+        for said, do in [
+            *((each, members.take_permission) for each in held if each not in wanted),
+            *((each, members.give_permission) for each in wanted if each not in held),
+        ]:
+            (kind,) = said.keys() - {"permission"}
+            thing = thing_named(kind, said[kind], by=run.by)
+            do(user_id=change.wanted.ref, permission=said["permission"], on=thing, by=run.by)
+
+
 def _take_roles(run: Run, change: Change) -> None:
     if change.current is None:
         return
@@ -315,6 +331,7 @@ STEPS: list[tuple[str, Callable[[Run, Change], None]]] = [
     ("notifications", _set_notifications),
     (POLICY, _policy),
     ("members", _give_roles),
+    ("members", _exceptions),
     ("members", _take_roles),
     ("agents", _stop_agents),
     ("issuers", _stop_issuers),

@@ -48,6 +48,10 @@ def settled_limits(limits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(limits, key=lambda each: (each["dimension"], each["window_s"]))
 
 
+def settled_exceptions(exceptions: list[dict[str, str]]) -> list[dict[str, str]]:
+    return sorted(exceptions, key=lambda each: [each.get("agent", ""), each.get("tool", ""), each["permission"]])
+
+
 def moment_of(text: str) -> datetime | None:
     """None for a text that is no moment, or one without an offset."""
     try:
@@ -142,6 +146,8 @@ def _notification(said: dict[str, Any]) -> list[Finding]:
 
 def _member(said: dict[str, Any]) -> list[Finding]:
     said["user"], said["roles"] = said["user"].strip(), in_order(said["roles"], Role.values)
+    if "exceptions" in said:
+        said["exceptions"] = settled_exceptions(said["exceptions"])
     return []
 
 

@@ -56,6 +56,8 @@ def sentence_of(change: Change) -> str:
         return gettext("%(key)s stays as it is.") % {"key": change.key}
     if (change.section, change.action) == ("agents", "change"):
         return (_disable if after["disabled"] else _enable)(change.key)
+    if (change.section, change.action) == ("members", "change") and "roles" not in after:
+        return gettext("Change what %(key)s may do with single tools and agents.") % {"key": change.key}
     if (change.section, change.action) == ("grants", "change"):
         return _grant(change)
     said = {
