@@ -1,8 +1,9 @@
 """How does PostgreSQL keep tenants apart by itself?
 
 After each migration, every table that leads to a tenant gets a row level security policy, made from the models: a table with
-a tenant is held against it, a table without one against the row that it belongs to. The role that requests run as owns no
-table, so the policies bind it; the owner (migrations, background work) sees all.
+a tenant is held against it, a table without one against the row that it belongs to. What is written may refer only to rows
+that its tenant sees: foreign keys alone are checked past all policies. The role that requests run as owns no table, so the
+policies bind it; the owner (migrations, background work) sees all.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
-from django.db import models
+from django.db import connection, models
 
 from toolhub.kernel.postgresql.base import ROLE, SETTING
 
@@ -58,6 +59,37 @@ WRITTEN_BY_OWNER = {
         f"WHERE v.id = registry_review.version_id AND o.tenant_id = {ME})"
     ),
 }
+# Of what others may see too, a row refers to no more than fits its own tool. Columns of the row are in braces.
+_OF_THE_TOOL = "EXISTS (SELECT FROM registry_toolversion o WHERE o.id = {version} AND o.tool_id = {tool})"
+FITS_ITS_TOOL = {
+    ("registry_installation", "version_id"): _OF_THE_TOOL.format(version="{version_id}", tool="{tool_id}"),
+    ("registry_tool", "current_id"): _OF_THE_TOOL.format(version="{current_id}", tool="{id}"),
+    ("registry_toolversion", "base_id"): _OF_THE_TOOL.format(version="{base_id}", tool="{tool_id}"),
+    ("invocations_invocation", "version_id"): (
+        "EXISTS (SELECT FROM registry_installation i JOIN registry_toolversion o ON o.tool_id = i.tool_id "
+        "WHERE i.id = {installation_id} AND o.id = {version_id})"
+    ),
+}
+# Of a table that each call writes: what is asked at once before it is asked one by one, and for which columns.
+AT_ONCE = {
+    "invocations_invocation": (
+        ("version_id", "installation_id"),
+        "EXISTS (SELECT FROM registry_installation i WHERE i.id = {installation_id} AND i.version_id = {version_id})",
+    ),
+}
+# Written for each call, and not asked about: each question would cost it some 20 µs.
+NOT_ASKED = {
+    ("evidence_pending", "fact_id"): "evidence.services.record() names the fact that it has just written",
+    (
+        "access_reservation",
+        "window_id",
+    ): "access.budgets.ledger names the window that it has just updated, within its wall",
+    (
+        "invocations_invocation",
+        "agent_id",
+    ): "who calls is who was authenticated, and is looked up within the tenant only",
+    ("invocations_invocation", "grant_id"): "what a call rests on is looked up again within the tenant before it runs",
+}
 
 
 def tables() -> dict[str, type[models.Model]]:
@@ -70,28 +102,95 @@ def condition_of(model: type[models.Model]) -> str:
     table = model._meta.db_table
     if table in SEEN_BY_OTHERS:
         return f"{SOMEBODY} AND ({SEEN_BY_OTHERS[table]})"
-    columns = {field.column: field for field in model._meta.concrete_fields}
-    if "tenant_id" in columns:
+    if "tenant_id" in {field.column for field in model._meta.concrete_fields}:
         return f"tenant_id = {ME}"
-    for column, field in columns.items():
+    field = _owner(model)
+    if field is None:
+        raise LookupError(f"{table} has no tenant and belongs to nothing that has one.")
+    return _seen(field, f"{table}.{field.column}")
+
+
+def _owner(model: type[models.Model]) -> models.ForeignKey[Any] | None:
+    """What a row without a tenant of its own belongs to."""
+    if "tenant_id" in {field.column for field in model._meta.concrete_fields}:
+        return None
+    return next((each for each in _leading(model) if not each.null), None)
+
+
+def _leading(model: type[models.Model]) -> list[models.ForeignKey[Any]]:
+    """The columns that lead to rows of tenants."""
+    found = []
+    for field in model._meta.concrete_fields:
         parent: Any = field.related_model
-        if isinstance(field, models.ForeignKey) and not field.null and parent._meta.db_table in tables():
-            owner = parent._meta.db_table
-            return f"EXISTS (SELECT FROM {owner} o WHERE o.{parent._meta.pk.column} = {table}.{column})"
-    raise LookupError(f"{table} has no tenant and belongs to nothing that has one.")
+        if isinstance(field, models.ForeignKey) and parent._meta.db_table in tables().keys() - {"access_tenant"}:
+            found.append(field)
+    return found
+
+
+def _seen(field: models.ForeignKey[Any], column: str) -> str:
+    """The condition under which the tenant sees what the column refers to."""
+    parent: Any = field.related_model
+    return f"EXISTS (SELECT FROM {parent._meta.db_table} o WHERE o.{parent._meta.pk.column} = {column})"
+
+
+def references(model: type[models.Model]) -> dict[str, str]:
+    """By column: the condition under which a row may refer to that, beside the one that makes the row the tenant's."""
+    table = model._meta.db_table
+    return {
+        field.column: FITS_ITS_TOOL.get((table, field.column)) or _seen(field, f"{{{field.column}}}")
+        for field in _leading(model)
+        if field != _owner(model) and (table, field.column) not in NOT_ASKED
+    }
+
+
+def _function(model: type[models.Model]) -> tuple[str, str]:
+    """The function that holds a row's references against what its tenant sees, and how it is called. Empty without any.
+
+    A function, since its plans are made once a connection: within the policy they would be made with every statement. It runs
+    as the role that calls it, so what it reads is read under the policies of its tables. What a row refers to already, it may
+    go on to: a call stays one of a tool that is shared no more. Nothing is left to AND and OR, for which PostgreSQL would plan
+    anew with each value.
+    """
+    table, conditions = model._meta.db_table, references(model)
+    if not conditions:
+        return "", ""
+    asked = {
+        column: f"IF {{{column}}} IS NOT NULL THEN IF NOT {condition} THEN "
+        f"IF NOT EXISTS (SELECT FROM {table} o WHERE o.id = {{id}} AND o.{column} = {{{column}}}) THEN "
+        "RETURN false; END IF; END IF; END IF;"
+        for column, condition in conditions.items()
+    }
+    at_once, together = AT_ONCE.get(table, ((), ""))
+    body = " ".join(asked[column] for column in asked if column not in at_once)
+    if at_once:
+        body += f" IF {together} THEN RETURN true; END IF; {' '.join(asked[column] for column in at_once)}"
+    columns = {str(each.column): str(each.db_type(connection)) for each in model._meta.concrete_fields}
+    named = [column for column in columns if f"{{{column}}}" in body]
+    for at, column in enumerate(named, 1):
+        body = body.replace(f"{{{column}}}", f"${at}")
+    name, types = f"toolhub_refers_home_{table}", ", ".join(columns[each] for each in named)
+    return (
+        f"CREATE FUNCTION {name}({types}) RETURNS boolean LANGUAGE plpgsql STABLE "
+        f"AS $body$ BEGIN {body} RETURN true; END $body$",
+        f"{name}({', '.join(named)})",
+    )
 
 
 def statements(model: type[models.Model]) -> list[str]:
     """What puts up the wall around a table. The last one notes what was put up."""
     table = model._meta.db_table
     written, seen = _conditions(model)
+    function, call = _function(model)
+    checked = f"({written}) AND {call}" if call else written
     return [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"DROP POLICY IF EXISTS {POLICY} ON {table}",
         f"DROP POLICY IF EXISTS {POLICY}_read ON {table}",
-        f"CREATE POLICY {POLICY} ON {table} TO {ROLE} USING ({written}) WITH CHECK ({written})",
+        f"DROP FUNCTION IF EXISTS toolhub_refers_home_{table}",
+        *([function] if function else []),
+        f"CREATE POLICY {POLICY} ON {table} TO {ROLE} USING ({written}) WITH CHECK ({checked})",
         *([f"CREATE POLICY {POLICY}_read ON {table} FOR SELECT TO {ROLE} USING ({seen})"] if written != seen else []),
-        f"COMMENT ON POLICY {POLICY} ON {table} IS '{_note(written, seen)}'",
+        f"COMMENT ON POLICY {POLICY} ON {table} IS '{_note(model)}'",
     ]
 
 
@@ -101,8 +200,8 @@ def _conditions(model: type[models.Model]) -> tuple[str, str]:
     return WRITTEN_BY_OWNER.get(model._meta.db_table, seen), seen
 
 
-def _note(written: str, seen: str) -> str:
-    return hashlib.sha256(f"{written}\n{seen}".encode()).hexdigest()
+def _note(model: type[models.Model]) -> str:
+    return hashlib.sha256("\n".join([*_conditions(model), *_function(model)]).encode()).hexdigest()
 
 
 def tables_without(cursor: CursorWrapper) -> list[str]:
@@ -113,7 +212,7 @@ def tables_without(cursor: CursorWrapper) -> list[str]:
         [POLICY],
     )
     there = dict(cursor.fetchall())
-    return [name for name, model in sorted(tables().items()) if there.get(name) != _note(*_conditions(model))]
+    return [name for name, model in sorted(tables().items()) if there.get(name) != _note(model)]
 
 
 def _make_role() -> str:

@@ -1,0 +1,193 @@
+"""May a tenant's connection write a row that refers to what is not the tenant's?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.utils import ProgrammingError
+
+from access.models import (
+    Agent,
+    AgentIdentity,
+    ApiKey,
+    Budget,
+    Consent,
+    Grant,
+    GrantRequest,
+    Tenant,
+    TrustedIssuer,
+)
+from invocations.models import Invocation
+from registry.models import Installation, InstallationState, Tool, ToolVersion, VersionState
+from toolhub.kernel.tenancy import acting_for
+from toolhub.walls import NOT_ASKED, POLICY, raise_walls, references, tables, what_is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db import models
+
+    from tests.conftest import Caller
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+ECHO = "sample.tools.echo"
+
+
+def is_refused(write: Callable[[], Any], *, tenant: Tenant) -> bool:
+    try:
+        with acting_for(tenant.pk), transaction.atomic():
+            write()
+    except ProgrammingError as error:
+        assert "row-level security" in str(error)
+        return True
+    return False
+
+
+def saved(row: models.Model) -> Any:
+    row.save(force_insert=True)
+    return row
+
+
+def some_tool(tenant: Tenant, name: str, state: str = VersionState.APPROVED) -> tuple[Tool, ToolVersion]:
+    tool = saved(Tool(tenant=tenant, name=name, state_changed_by="usr_1"))
+    version = ToolVersion(tool=tool, version="1.0.0", manifest={}, review_state=state, submitted_by="usr_1")
+    return tool, saved(version)
+
+
+def installation(tenant: Tenant, tool: Tool, version: ToolVersion | None) -> Installation:
+    return Installation(tenant=tenant, tool=tool, name=tool.name, version=version, changed_by="usr_1")
+
+
+@pytest.mark.req("TOOLS-1", "TOOLS-22")
+@pytest.mark.django_db
+def test_an_installation_is_of_a_tool_that_is_the_tenants_own_or_shared_and_of_a_version_of_it(
+    tenant: Tenant, foreign_tenant: Tenant
+) -> None:
+    own, own_draft = some_tool(tenant, "mine.tools.a", VersionState.SUBMITTED)
+    private, private_version = some_tool(foreign_tenant, "theirs.tools.private")
+    shared, approved = some_tool(foreign_tenant, "theirs.tools.shared")
+    other, other_version = some_tool(foreign_tenant, "theirs.tools.other")
+    Tool.objects.filter(pk__in=[shared.pk, other.pk]).update(shared=True)
+    draft = saved(ToolVersion(tool=shared, version="2.0.0", manifest={}, submitted_by="usr_1"))
+
+    def refused(tool: Tool, version: ToolVersion | None) -> bool:
+        return is_refused(lambda: saved(installation(tenant, tool, version)), tenant=tenant)
+
+    assert refused(private, private_version)
+    assert refused(private, None)
+    assert refused(shared, draft)
+    assert refused(shared, other_version)
+    assert refused(own, approved)
+    assert not refused(own, own_draft)
+    assert not refused(shared, approved)
+    row = Installation.objects.get(tool=shared)
+    for changes in ({"tool": private}, {"version": draft}, {"version": other_version}, {"version": own_draft}):
+        change = Installation.objects.filter(pk=row.pk)
+        assert is_refused(lambda change=change, changes=changes: change.update(**changes), tenant=tenant)  # type: ignore[misc]
+
+
+@pytest.mark.req("TOOLS-1")
+@pytest.mark.django_db
+def test_what_a_row_refers_to_already_it_keeps_also_when_that_is_shared_no_more(
+    tenant: Tenant, foreign_tenant: Tenant, caller: Caller
+) -> None:
+    tool, version = some_tool(foreign_tenant, "theirs.tools.shared")
+    another, another_version = some_tool(tenant, "mine.tools.shared")
+    Tool.objects.filter(pk=tool.pk).update(shared=True)
+    with acting_for(tenant.pk):
+        row = saved(installation(tenant, tool, version))
+        call = saved(call_of(tenant, caller.agent, row, version))
+    Tool.objects.filter(pk=tool.pk).update(shared=False)
+    ToolVersion.objects.filter(pk=version.pk).update(review_state=VersionState.REFUSED)
+
+    with acting_for(tenant.pk):
+        paused = Installation.objects.filter(pk=row.pk).update(state=InstallationState.PAUSED)
+        moved = Installation.objects.filter(pk=row.pk).update(tool=another, version=another_version)
+        ended = Invocation.objects.filter(pk=call.pk).update(state="cancelled", finished_at=NOW)
+
+    assert (paused, moved, ended) == (1, 1, 1)
+    assert is_refused(lambda: Installation.objects.filter(pk=row.pk).update(tool=tool, version=version), tenant=tenant)
+
+
+def call_of(tenant: Tenant, agent: Agent, row: Installation | None, version: ToolVersion | None) -> Invocation:
+    return Invocation(
+        tenant=tenant, agent=agent, tool=ECHO, installation=row, version=version, state="held", created_at=NOW
+    )
+
+
+def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> dict[tuple[str, str], models.Model]:
+    """By table and column: a row of the tenant which there refers to what is another tenant's."""
+    tool, _ = some_tool(tenant, "mine.tools.a")
+    private, private_version = some_tool(theirs, "theirs.tools.private")
+    their_grant = saved(Grant(tenant=theirs, agent=their_agent, tools="*", reason="x", given_by="usr_1"))
+    their_installation = saved(installation(theirs, private, private_version))
+    issuer = saved(TrustedIssuer(tenant=tenant, issuer="https://a", audience="b", jwks={}, created_by="usr_1"))
+    consent = {"tool": ECHO, "purpose": "x", "validity_s": 60, "requested_by": "usr_1"}
+    their_consent = saved(Consent(tenant=theirs, agent=their_agent, versions="^2", **consent))
+    own_installation = saved(installation(tenant, tool, None))
+    decided = {"state": "granted", "decided_at": NOW, "decided_by": "usr_1"}
+    budget = {"dimension": "calls", "amount": 1, "window_s": 60, "set_by": "usr_1"}
+    key = ApiKey(agent=agent, lookup="aaaaaaaa", digest=b"", created_by="usr_1")
+    key.expires_at, key.replaces = datetime.now(UTC) + timedelta(days=1), ApiKey.objects.get(agent=their_agent)
+    held = call_of(tenant, agent, None, None)
+    held.consent = their_consent
+    version = {"version": "2.0.0", "manifest": {}, "submitted_by": "usr_1"}
+    return {
+        ("access_agentidentity", "agent_id"): AgentIdentity(issuer=issuer, subject="x", agent=their_agent),
+        ("access_apikey", "replaces_id"): key,
+        ("access_budget", "agent_id"): Budget(tenant=tenant, scope="agent", agent=their_agent, **budget),
+        ("access_budget", "grant_id"): Budget(tenant=tenant, scope="grant", grant=their_grant, **budget),
+        ("access_consent", "agent_id"): Consent(tenant=tenant, agent=their_agent, versions="^1", **consent),
+        ("access_grant", "agent_id"): Grant(tenant=tenant, agent=their_agent, tools="*", reason="x", given_by="usr_1"),
+        ("access_grantrequest", "agent_id"): GrantRequest(
+            tenant=tenant, agent=their_agent, tools="*", requested_by="usr_1"
+        ),
+        ("access_grantrequest", "grant_id"): GrantRequest(
+            tenant=tenant, agent=agent, tools="*", requested_by="usr_1", grant=their_grant, **decided
+        ),
+        ("invocations_invocation", "consent_id"): held,
+        ("invocations_invocation", "installation_id"): call_of(tenant, agent, their_installation, None),
+        ("invocations_invocation", "version_id"): call_of(tenant, agent, own_installation, private_version),
+        ("registry_installation", "tool_id"): installation(tenant, private, None),
+        ("registry_installation", "version_id"): Installation(
+            tenant=tenant, tool=tool, name="mine.tools.b", version=private_version, changed_by="usr_1"
+        ),
+        ("registry_tool", "current_id"): Tool(
+            tenant=tenant, name="mine.tools.b", current=private_version, state_changed_by="usr_1"
+        ),
+        ("registry_toolversion", "base_id"): ToolVersion(tool=tool, base=private_version, **version),
+    }
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_no_row_refers_to_what_is_another_tenants(caller: Caller, foreign_caller: Caller) -> None:
+    tenant, theirs = caller.agent.tenant, foreign_caller.agent.tenant
+    found = cases(tenant, caller.agent, theirs, foreign_caller.agent)
+
+    asked = {(name, column) for name, model in tables().items() for column in references(model)}
+    assert set(found) == asked  # whoever adds a foreign key adds a case
+    assert [at for at, row in found.items() if not is_refused(lambda row=row: saved(row), tenant=tenant)] == []  # type: ignore[misc]
+    assert not {at for at in NOT_ASKED if at[0] not in tables()}
+    for row in found.values():
+        saved(row)  # none of them is wrong in itself
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db
+def test_a_database_of_a_version_before_gets_the_new_checks(caller: Caller, foreign_caller: Caller) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP POLICY {POLICY} ON access_grant")
+        cursor.execute("DROP FUNCTION toolhub_refers_home_access_grant")
+        cursor.execute(f"CREATE POLICY {POLICY} ON access_grant TO toolhub_app USING (true) WITH CHECK (true)")
+        cursor.execute(f"COMMENT ON POLICY {POLICY} ON access_grant IS 'of a version before'")
+    tenant = caller.agent.tenant
+    planted = Grant(tenant=tenant, agent=foreign_caller.agent, tools="*", reason="x", given_by="usr_1")
+
+    assert "access_grant" in what_is_missing(connection)
+    assert raise_walls(connection)
+    assert what_is_missing(connection) == ""
+    assert is_refused(lambda: saved(planted), tenant=tenant)
