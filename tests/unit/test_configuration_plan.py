@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolhub.configuration import plan
 from toolhub.configuration.document import SECTIONS, read_document, written
 from toolhub.configuration.plan import Action, Plan, changes_between
+from toolhub.kernel.canonical import encoded
 
 if TYPE_CHECKING:
+    import pytest
+
     from toolhub.configuration.document import Entries, Entry
     from toolhub.configuration.plan import Change
 
@@ -142,3 +146,33 @@ def test_a_plan_of_another_tenant_has_another_digest() -> None:
     changes = changes_between({}, wanted)
 
     assert Plan("ten_a", changes).digest != Plan("ten_b", changes).digest
+
+
+def grants_for_everybody(paths: range) -> list[Entry]:
+    """Of one identity: all of them are about the same agent and tools."""
+    given = [
+        {"agent": "*", "tools": "*", "reason": "why", "capabilities": {"fs": [{"path": f"/p{n}", "actions": ["read"]}]}}
+        for n in paths
+    ]
+    return read_document({"format": 1, "grants": given}).entries["grants"]
+
+
+def test_pairing_what_has_one_identity_takes_as_long_as_there_are_many_and_not_their_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at = []
+
+    def counted(value: Any) -> tuple[str, bytes]:
+        looked_at.append(value)
+        return encoded(value)
+
+    monkeypatch.setattr(plan, "encoded", counted)
+    counts = []
+    for many in (20, 40):
+        looked_at.clear()
+        changes = changes_between(
+            {"grants": grants_for_everybody(range(many))}, {"grants": grants_for_everybody(range(many, 2 * many))}
+        )
+        assert [change.action for change in changes] == [Action.CHANGE] * many
+        counts.append(len(looked_at))
+    assert counts[1] <= 2 * counts[0]

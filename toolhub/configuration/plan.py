@@ -133,14 +133,24 @@ def _by_identity(entries: list[Entry]) -> dict[tuple[Any, ...], list[Entry]]:
 
 def _paired(current: list[Entry], wanted: list[Entry]) -> list[tuple[Entry | None, Entry | None]]:
     """Who is meant by whom, where several have one identity: first those that agree, then the others in order of content."""
-    left, pairs, others = sorted(current, key=_content), [], []
+    rows, pairs, others = sorted(current, key=_content), [], []
+    alike: dict[tuple[str, ...], dict[bytes, list[Entry]]] = {}  # by the fields that are said, and what they say
+    met_already: set[int] = set()
     for entry in sorted(wanted, key=_content):
-        same = next((each for each in left if not differing(each, entry)), None)
-        if same is None:
-            others.append(entry)
+        names = _compared(entry)
+        if names not in alike:
+            alike[names] = defaultdict(list)
+            for row in reversed(rows):
+                alike[names][_written(row, names)].append(row)
+        same = alike[names][_written(entry, names)]
+        while same and id(same[-1]) in met_already:
+            same.pop()
+        if same:
+            met_already.add(id(same[-1]))
+            pairs.append((same.pop(), entry))
         else:
-            left.remove(same)
-            pairs.append((same, entry))
+            others.append(entry)
+    left = [row for row in rows if id(row) not in met_already]
     met = list(zip(left, others, strict=False))
     rest: list[tuple[Entry | None, Entry | None]] = [(each, None) for each in left[len(met) :]]
     rest += [(None, each) for each in others[len(met) :]]
@@ -151,16 +161,19 @@ def _content(entry: Entry) -> bytes:
     return encoded(entry.fields)[1]
 
 
+def _compared(wanted: Entry) -> tuple[str, ...]:
+    """The fields that it says and that change something."""
+    section = SECTIONS[wanted.section]
+    return tuple(name for name in section.fields if name in wanted.fields and name not in section.silent)
+
+
+def _written(entry: Entry, names: tuple[str, ...]) -> bytes:
+    return encoded([entry.get(name) for name in names])[1]
+
+
 def differing(current: Entry, wanted: Entry) -> list[str]:
     """The fields that the wanted one says differently. Compared as JSON, in which true is not 1."""
-    section = SECTIONS[current.section]
-    return [
-        name
-        for name in section.fields
-        if name in wanted.fields
-        and name not in section.silent
-        and encoded(current.get(name))[1] != encoded(wanted.get(name))[1]
-    ]
+    return [name for name in _compared(wanted) if _written(current, (name,)) != _written(wanted, (name,))]
 
 
 def _change(name: str, key: str, current: Entry | None, wanted: Entry | None) -> Change:
