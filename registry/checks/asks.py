@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from access.capabilities import Capabilities
@@ -100,12 +102,22 @@ UNSCOPED = warning(
 )
 
 
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Capabilities:
+    return Capabilities.from_json(json.loads(text))
+
+
+def _one(kind: str, entry: Any) -> Capabilities:
+    """A single entry as a value. Read once, however many others it is held against; ``ValueError`` when it cannot be read."""
+    return _read(json.dumps({kind: [entry]}))
+
+
 def check_capabilities(manifest: Manifest) -> Iterator[Finding]:
     """Each list entry by itself, so that the one that is wrong is named."""
     for kind in LISTS:
         for place, entry in enumerate(manifest.capabilities.get(kind, [])):
             try:
-                Capabilities.from_json({kind: [entry]})
+                _one(kind, entry)
             except ValueError as error:
                 yield INVALID.at(("capabilities", kind, place), str(error))
 
@@ -120,8 +132,10 @@ def check_least(manifest: Manifest) -> Iterator[Finding]:
     for kind in LISTS:
         entries = manifest.capabilities.get(kind, [])
         for place, entry in enumerate(entries):
-            others = [each for each in entries if each != entry] + [entry] * (entry in entries[:place])
-            if others and Capabilities.from_json({kind: [entry]}) <= Capabilities.from_json({kind: others}):
+            asked = _one(kind, entry)
+            others = [each for each in entries if each != entry and (asked & _one(kind, each)).domains()]
+            others += [entry] * (entry in entries[:place])
+            if others and asked <= Capabilities.from_json({kind: others}):
                 yield REDUNDANT.at(("capabilities", kind, place), "Another entry holds this one already.")
             for sentence in _broad(kind, entry):
                 yield BROAD.at(("capabilities", kind, place), sentence)
@@ -191,7 +205,7 @@ def _within(kind: str, rest: str, action: str, entry: Any) -> bool:
             asked = entry | {"cidr": host} | ({"ports": [port]} if port else {})
         case _:
             return bool(entry == rest or kind == "browser")
-    return Capabilities.from_json({kind: [asked]}) <= Capabilities.from_json({kind: [entry]})
+    return Capabilities.from_json({kind: [asked]}) <= _one(kind, entry)
 
 
 def _host_and_port(rest: str) -> tuple[str, str]:
@@ -215,6 +229,7 @@ def _entries(manifest: Manifest, kind: str) -> list[Any]:
 def check_scopes(manifest: Manifest) -> Iterator[Finding]:
     """TOOLS-8: scopes and capabilities against each other, both ways."""
     seen: set[tuple[str, str]] = set()
+    can_be_read = readable(manifest)
     for place, scope in enumerate(manifest.scopes):
         _, kind, rest = scope["resource"].split(":", 2)
         key = (scope["resource"], scope["action"])
@@ -227,15 +242,15 @@ def check_scopes(manifest: Manifest) -> Iterator[Finding]:
                 f"The scope asks to {scope['action']}, but side_effect is {manifest.side_effect}.",
             )
         if kind in ("fs", "net", "browser", "proc"):
-            yield from _scope(manifest, place, kind, rest, scope["action"])
-    if manifest.scopes and readable(manifest):
+            yield from _scope(manifest, place, kind, rest, can_be_read=can_be_read)
+    if manifest.scopes and can_be_read:
         yield from _unscoped(manifest)
 
 
-def _scope(manifest: Manifest, place: int, kind: str, rest: str, action: str) -> Iterator[Finding]:
+def _scope(manifest: Manifest, place: int, kind: str, rest: str, *, can_be_read: bool) -> Iterator[Finding]:
     if kind == "net" and _is_address(rest):
         kind = "cidr"
-    resource = manifest.scopes[place]["resource"]
+    resource, action = manifest.scopes[place]["resource"], manifest.scopes[place]["action"]
     entries = _entries(manifest, kind)
     if not entries:
         yield SCOPE_WITHOUT.at(
@@ -243,7 +258,7 @@ def _scope(manifest: Manifest, place: int, kind: str, rest: str, action: str) ->
             f"The scope {resource} needs the capability {kind}.",
             f"Add capabilities.{kind}, or drop the scope.",
         )
-    elif readable(manifest):
+    elif can_be_read:
         try:
             held = [_within(kind, rest, action, entry) for entry in entries]
         except ValueError as error:
