@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -31,6 +31,9 @@ from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 from toolhub.kernel.tenancy import hub_wide
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 log = logging.getLogger("toolhub.invitations")
 NAME = re.compile(r"[\w.@+-]{1,150}")
@@ -118,11 +121,39 @@ def invite_again(*, user_id: int, by: Principal) -> str:
     return _send_or_show(membership.user)
 
 
-def _check_only_here(user: Any, by: Principal) -> None:
-    """A link is a way into everything that somebody is, so one tenant makes none to a person of another."""
+@transaction.atomic
+def withdraw_invitation(*, user_id: int, reason: str, by: Principal) -> None:
+    """Somebody who has not come yet belongs to the tenant no more, and every link to them ends."""
+    by.check("members.manage")
+    membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
+    user = get_user_model().objects.select_for_update().get(pk=membership.user_id)
+    if not may_be_linked(user):
+        raise Conflict("This person has come already.", remedy="Take their roles back instead.")
+    only_here = _is_only_here(user, by)
+    members.set_roles(tenant=Tenant.objects.get(pk=by.tenant_id), user=user, roles=set(), reason=reason, by=by)
+    if only_here:
+        user.set_unusable_password()  # a fresh one that nothing matches: links are bound to the one before
+        user.save(update_fields=["password"])
+    said = {"withdrawn": True, "reason": reason.strip()}
+    evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data=said)
+
+
+def waiting(tenant_id: UUID) -> Any:
+    """The people of a tenant who were invited and have not come yet: those of whom :func:`may_be_linked` is true."""
+    return members.people_of(tenant_id).filter(
+        is_active=True, last_login=None, password__startswith=UNUSABLE_PASSWORD_PREFIX
+    )
+
+
+def _is_only_here(user: Any, by: Principal) -> bool:
     with hub_wide():
         elsewhere = Membership.objects.filter(user=user).exclude(tenant_id=by.tenant_id).exists()
-    if elsewhere or user.password.startswith(RESET):
+    return not elsewhere and not user.password.startswith(RESET)
+
+
+def _check_only_here(user: Any, by: Principal) -> None:
+    """A link is a way into everything that somebody is, so one tenant makes none to a person of another."""
+    if not _is_only_here(user, by):
         raise Conflict(
             "A link to this person is not yours to make: they belong to another tenant too, or their sign-in was reset.",
             remedy="Ask whoever runs the hub's host for a link: manage.py reset_sign_in makes one.",

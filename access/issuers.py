@@ -11,6 +11,7 @@ from django.utils import timezone
 from access.agents import check_scopes
 from access.jwks import read_keys
 from access.models import Agent, AgentIdentity, TrustedIssuer
+from access.roles import SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.outbound import Refused, check_url
@@ -64,6 +65,12 @@ def _check(*, issuer: str, audience: str, jwks_url: str, jwks: Any, but: UUID | 
             )
 
 
+def _check_mapped(row: TrustedIssuer, *, by: Principal) -> None:
+    """Whoever says which keys count could sign tokens of every subject, so they give what is mapped as if they mapped it."""
+    mapped = AgentIdentity.objects.filter(issuer=row).values_list("scopes", flat=True)
+    check_scopes(set().union(*mapped) & set(SCOPES), by=by)
+
+
 @transaction.atomic
 def trust_issuer(
     *, issuer: str, audience: str, by: Principal, jwks_url: str = "", jwks: dict[str, Any] | None = None
@@ -74,6 +81,8 @@ def trust_issuer(
     if row is not None and row.disabled_at is None:
         raise Conflict("Tokens of this issuer are accepted already.", remedy="Change it, or end the trust first.")
     _check(issuer=issuer, audience=audience, jwks_url=jwks_url, jwks=jwks, but=None)
+    if row is not None:
+        _check_mapped(row, by=by)
     values = {
         "audience": audience,
         "jwks_url": jwks_url,
@@ -99,8 +108,11 @@ def change_issuer(
     *, issuer_id: UUID, audience: str, by: Principal, jwks_url: str = "", jwks: dict[str, Any] | None = None
 ) -> TrustedIssuer:
     """Another audience, or other keys."""
-    row = TrustedIssuer.objects.select_for_update().get(pk=issuer_id, tenant_id=by.tenant_id, disabled_at=None)
+    row = TrustedIssuer.objects.select_for_update().get(pk=issuer_id, tenant_id=by.tenant_id)
+    if row.disabled_at is not None:
+        raise Conflict("Tokens of this issuer are refused.", remedy="Trust it again, with the keys that it has now.")
     _check(issuer=row.issuer, audience=audience.strip(), jwks_url=jwks_url.strip(), jwks=jwks, but=row.pk)
+    _check_mapped(row, by=by)
     row.audience, row.jwks_url, row.jwks = audience.strip(), jwks_url.strip(), jwks or None
     row.save(update_fields=["audience", "jwks_url", "jwks"])
     evidence.record(kind=Kind.ISSUER_CHANGED, subject=row.wire_id, actor=by, data=_said(row))

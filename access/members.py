@@ -7,8 +7,9 @@ Whoever gives a role never gives it to themselves, and a tenant is never left wi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from guardian.shortcuts import assign_perm, get_perms, get_user_perms, remove_perm
@@ -21,6 +22,9 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 def group_name(tenant: Tenant, role: Role) -> str:
@@ -90,6 +94,11 @@ def sync_roles() -> int:
     return changed
 
 
+def people_of(tenant_id: UUID) -> Any:
+    """Everybody who belongs to a tenant, once each."""
+    return get_user_model().objects.filter(pk__in=Membership.objects.filter(tenant_id=tenant_id).values("user_id"))
+
+
 def is_owner(by: Principal) -> bool:
     """Of this tenant or of the whole hub; or the hub itself."""
     if by.kind is ActorKind.SYSTEM or by.may("hub.manage"):
@@ -100,7 +109,9 @@ def is_owner(by: Principal) -> bool:
 
 
 def check_can_change(user: Any, *, role: str = "", by: Principal) -> None:
-    """Nobody changes what they themselves may do; and only owners make owners, end them, or give single permissions."""
+    """Nobody changes what they themselves may do; only owners make owners, end them, or give single permissions; no agent does any."""
+    if by.kind is ActorKind.AGENT:
+        raise Forbidden("Only people change what people may do.", remedy="Ask an owner of the tenant.")
     if by.id == wire_id_of(user):
         raise SelfApproval("Nobody changes their own roles.", remedy="Ask another owner of the tenant.")
     if role in ("", Role.OWNER) and not is_owner(by):

@@ -55,15 +55,20 @@ def tenants_of(user: Any) -> list[Tenant]:
     return list(mine.annotate(joined_at=Min("memberships__created_at")).order_by("joined_at", "name"))
 
 
+def tenants_for(request: HttpRequest) -> tuple[Tenant | None, list[Tenant]]:
+    """The tenant in which a signed-in person acts, as this session chose it, and all that they may choose from."""
+    with hub_wide():
+        tenants = tenants_of(request.user)
+    chosen = request.session.get(SESSION_TENANT, "")
+    return next((each for each in tenants if each.wire_id == chosen), tenants[0] if tenants else None), tenants
+
+
 def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
         console = not request.path.startswith((API_PREFIX, "/static/", "/healthz", "/readyz"))
         if console and request.user.is_authenticated:
-            with hub_wide():
-                tenants = tenants_of(request.user)
-            chosen = request.session.get(SESSION_TENANT, "")
-            tenant = next((each for each in tenants if each.wire_id == chosen), tenants[0] if tenants else None)
+            tenant, tenants = tenants_for(request)
             if tenant is not None:
                 act_for(tenant.pk)
                 request.principal = principal_of_user(request.user, tenant)  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
-"""Does the key carry what this endpoint needs?
+"""Does the key carry what this endpoint needs; or the person, where people may ask?
 
-Every API view names its ``required_scope`` (a guard test refuses a view without one), or maps methods to scopes.
+Every API view names its ``required_scope`` (a guard test refuses a view without one), or maps methods to scopes. One that takes
+people's sessions names their ``required_permission`` as well; a method without a scope is for people only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 from rest_framework.permissions import BasePermission
 
 from toolhub.kernel.api import caller
+from toolhub.kernel.principal import ActorKind
+from toolhub.kernel.problems import Forbidden
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -18,9 +21,15 @@ if TYPE_CHECKING:
 
 class HoldsRequiredScope(BasePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
-        scope: str | dict[str, str] = view.required_scope  # type: ignore[attr-defined]
-        method = "GET" if request.method == "HEAD" else request.method or ""  # HEAD is answered by the view's get()
-        needed = scope if isinstance(scope, str) else scope.get(method, "")
+        by, person = caller(request), caller(request).kind is ActorKind.USER
+        needed = _of(request, view.required_permission if person else view.required_scope)  # type: ignore[attr-defined]
+        if needed is None:
+            raise Forbidden("Only people do this, never a key.", remedy="Do it in the console, or with your session.")
         if needed:
-            caller(request).check(needed)
+            by.check(needed)
         return True
+
+
+def _of(request: Request, said: str | dict[str, str | None]) -> str | None:
+    method = "GET" if request.method == "HEAD" else request.method or ""  # HEAD is answered by the view's get()
+    return said if isinstance(said, str) else said.get(method, "")

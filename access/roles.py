@@ -74,7 +74,8 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "grants.request", "invocations.view"}),
 }
 
-# What an agent's key may carry. `plural:verb`. Deciding (reviews, consents, publishing a policy) is for people only.
+# What an agent's key may carry. `plural:verb`. For people only: deciding (reviews, consents, publishing a policy), and changing
+# what people may do. An agent that could make somebody an operator could approve, as them, what it asked for itself.
 SCOPES: dict[str, str] = {
     "tools:read": "Discover tools",
     "tools:register": "Submit tool versions",
@@ -90,6 +91,9 @@ SCOPES: dict[str, str] = {
     "policies:draft": "Draft and simulate policies",
     "halts:throw": "Throw kill switches",
     "agents:manage": "Create agents and keys",
+    "members:read": "See people, their roles and who is invited",
+    "issuers:manage": "Trust identity providers and say for which agents their tokens speak",
+    "notifications:manage": "Say where notifications go",
     "configuration:apply": "Apply and export the tenant's configuration",
 }
 # What a person must hold to give a scope to a key or a token; whoever manages agents gives the others.
@@ -104,6 +108,9 @@ SCOPE_NEEDS: dict[str, str] = {
     "policies:draft": "policies.draft",
     "halts:throw": "halts.throw",
     "agents:manage": "agents.manage",
+    "members:read": "members.view",
+    "issuers:manage": "issuers.manage",
+    "notifications:manage": "notifications.manage",
     "configuration:apply": "configuration.apply",
 }
 AGENT_SCOPES = ("tools:read", "invocations:create", "invocations:read", "consents:request", "grants:request")

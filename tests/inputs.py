@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from access import members
 from access import services as access
-from access.models import PolicyVersion
+from access.models import AgentIdentity, PolicyVersion
 from registry import installations, lifecycle
 from tests.manifests import manifest
 from tests.policies import permits
@@ -176,6 +177,24 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_keys": {"scopes": []},
         "POST api_key_rotate": {"overlap_s": 60},
         "POST api_key_revoke": REASON,
+        # People.
+        "PUT api_member_roles": {"roles": ["auditor"], **REASON},
+        "POST api_member_permission": {"permission": "evidence.view"},
+        "POST api_member_permission_take": {"permission": "halts.throw"},
+        "POST api_member_remove": REASON,
+        "POST api_invitations": {"username": "nora", "roles": ["auditor"]},
+        "POST api_invitation_again": {},
+        "POST api_invitation_withdraw": REASON,
+        # Identity providers and channels.
+        "POST api_issuers": {"issuer": "https://new.example.org", "audience": "new", "jwks": JWKS},
+        "PUT api_issuer": {"audience": "changed", "jwks": JWKS},
+        "POST api_issuer_distrust": REASON,
+        "POST api_issuer_subjects": {"subject": "another", "agent": agent, "scopes": []},
+        "POST api_issuer_subject_remove": {},
+        "POST api_channels": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
+        "PATCH api_channel": {"events": ["halt.thrown"]},
+        "POST api_channel_end": REASON,
+        "POST api_delivery_again": {},
     }  # fmt: skip
 
 
@@ -203,6 +222,16 @@ def _hand_over_draft(things: Things, by: Principal) -> None:
     PolicyVersion.objects.filter(pk=things.named["policy_id"]).update(drafted_by=by.id)
 
 
+def _give_permission(things: Things, by: Principal) -> None:
+    owner = things.people["owner"].by
+    members.give_permission(user_id=things.named["user_id"], permission="halts.throw", by=owner)
+
+
+def _map_no_scopes(things: Things, by: Principal) -> None:
+    """Whoever changes the keys of an issuer must hold what its subjects have."""
+    AgentIdentity.objects.update(scopes=[])
+
+
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "tool_enable": _pause_tool,
     "api_tool_enable": _pause_tool,
@@ -213,6 +242,8 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "policy_rule_new": _hand_over_draft,
     "policy_rule_remove": _hand_over_draft,
     "api_policy": _hand_over_draft,
+    "api_member_permission_take": _give_permission,
+    "api_issuer": _map_no_scopes,
 }
 
 

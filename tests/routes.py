@@ -51,12 +51,21 @@ class Route:
         """DRF's view class; None for a function view."""
         return getattr(self.view, "cls", None)
 
+    def scope(self, method: str) -> str:
+        """What a key needs for it; "-" for what only people do."""
+        said = self.api_class.required_scope
+        return (said if isinstance(said, str) else said[method]) or "-"
+
+    def permission(self, method: str) -> str:
+        """What a person's session needs for it; empty for what takes keys only."""
+        said = getattr(self.api_class, "required_permission", "")
+        return str(said if isinstance(said, str) else said[method])
+
     @property
     def needs(self) -> str | None:
         """The permission of a function view; None when it is public."""
         found: str | None = self.view.needs  # type: ignore[attr-defined]
         return found
-
 
     @property
     def held(self) -> Any:

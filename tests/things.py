@@ -215,6 +215,7 @@ def _people(things: Things) -> dict[str, Any]:
         "agent_id": things.caller.agent.pk,
         "user_id": invited.pk,
         "issuer_id": issuer.pk,
+        "identity_id": identity.pk,
         "notification_id": channel.pk,
         "delivery_id": message.pk,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView
 
-from access import agents_api, grants_api, halts_api, oauth
+from access import agents_api, channels_api, grants_api, halts_api, issuers_api, members_api, oauth
 from access import api as access_api
 from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
@@ -106,6 +106,37 @@ api = [
     path("agents/<agt:agent_id>/keys", agents_api.KeyListView.as_view(), name="api_keys"),
     path("keys/<key:key_id>/rotate", agents_api.KeyRotateView.as_view(), name="api_key_rotate"),
     path("keys/<key:key_id>/revoke", agents_api.KeyRevokeView.as_view(), name="api_key_revoke"),
+    path("members", members_api.MemberListView.as_view(), name="api_members"),
+    path("members/<usr:user_id>", members_api.MemberView.as_view(), name="api_member"),
+    path("members/<usr:user_id>/roles", members_api.MemberRolesView.as_view(), name="api_member_roles"),
+    path("members/<usr:user_id>/permissions", members_api.MemberPermissionView.as_view(), name="api_member_permission"),
+    path(
+        "members/<usr:user_id>/permissions/take",
+        members_api.MemberPermissionTakeView.as_view(),
+        name="api_member_permission_take",
+    ),
+    path("members/<usr:user_id>/remove", members_api.MemberRemoveView.as_view(), name="api_member_remove"),
+    path("invitations", members_api.InvitationListView.as_view(), name="api_invitations"),
+    path("invitations/<usr:user_id>/again", members_api.InvitationAgainView.as_view(), name="api_invitation_again"),
+    path(
+        "invitations/<usr:user_id>/withdraw",
+        members_api.InvitationWithdrawView.as_view(),
+        name="api_invitation_withdraw",
+    ),
+    path("issuers", issuers_api.IssuerListView.as_view(), name="api_issuers"),
+    path("issuers/<iss:issuer_id>", issuers_api.IssuerView.as_view(), name="api_issuer"),
+    path("issuers/<iss:issuer_id>/distrust", issuers_api.IssuerDistrustView.as_view(), name="api_issuer_distrust"),
+    path("issuers/<iss:issuer_id>/subjects", issuers_api.IssuerSubjectListView.as_view(), name="api_issuer_subjects"),
+    path(
+        "issuers/<iss:issuer_id>/subjects/<idn:identity_id>/remove",
+        issuers_api.IssuerSubjectRemoveView.as_view(),
+        name="api_issuer_subject_remove",
+    ),
+    path("channels", channels_api.ChannelListView.as_view(), name="api_channels"),
+    path("channels/<ntf:notification_id>", channels_api.ChannelView.as_view(), name="api_channel"),
+    path("channels/<ntf:notification_id>/end", channels_api.ChannelEndView.as_view(), name="api_channel_end"),
+    path("channels/<ntf:notification_id>/deliveries", channels_api.DeliveryListView.as_view(), name="api_deliveries"),
+    path("deliveries/<dlv:delivery_id>/again", channels_api.DeliveryAgainView.as_view(), name="api_delivery_again"),
     path(
         "configuration/plan",
         configuration_api.ConfigurationPlanView.as_view(),

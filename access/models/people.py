@@ -155,6 +155,10 @@ class AgentIdentity(models.Model):
     def __str__(self) -> str:
         return f"{self.subject} is {self.agent}"
 
+    @property
+    def wire_id(self) -> str:
+        return encode("idn", self.id)
+
 
 class Notification(models.Model):
     """Where people of a tenant are told that something waits for them, off the console."""

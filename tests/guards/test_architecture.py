@@ -16,6 +16,7 @@ from access import consents, grant_requests, grants
 from access import services as access
 from access.models import CONSENT_TRANSITIONS, REQUEST_TRANSITIONS, ConsentState, RequestState
 from access.roles import HUB_PERMISSIONS, PERMISSIONS, ROLE_PERMISSIONS, SCOPES
+from access.sessions import PersonAuthentication
 from evidence.kinds import Kind
 from invocations import models as invocations
 from invocations import services as calls
@@ -163,7 +164,18 @@ def test_every_endpoint_names_its_scope() -> None:
         }
         assert (set(scope) == methods) if isinstance(scope, dict) else scope in SCOPES, route.path
         if isinstance(scope, dict):
-            assert set(scope.values()) <= set(SCOPES), route.path
+            assert set(scope.values()) - {None} <= set(SCOPES), route.path
+
+
+def test_an_endpoint_that_takes_sessions_names_its_permission_and_one_that_takes_no_key_takes_sessions() -> None:
+    for route in api_routes():
+        scope = getattr(route.api_class, "required_scope", "")
+        permission = getattr(route.api_class, "required_permission", {})
+        by_method = permission if isinstance(permission, dict) else dict.fromkeys(route.methods, permission)
+        takes_sessions = PersonAuthentication in getattr(route.api_class, "authentication_classes", [])
+        assert (set(by_method) == set(route.methods)) if takes_sessions else not by_method, route.path
+        assert set(by_method.values()) <= set(PERMISSIONS), route.path
+        assert takes_sessions or not isinstance(scope, dict) or None not in scope.values(), route.path
 
 
 def test_no_page_is_exempt_from_the_protection_against_forgery() -> None:

@@ -47,19 +47,19 @@ def sections() -> dict[str, list[list[str]]]:
 TABLE = sections()
 CONSOLE = {(method, name): (permission, cells) for method, name, permission, cells in TABLE["console"]}
 API = {(method, name): scope for method, name, scope in TABLE["api"]}
+PEOPLE = {(method, name): (permission, cells) for method, name, permission, cells in TABLE["people"]}
 GOVERNED = [route for route in console_routes() if route.needs]
 SCOPED = [route for route in api_routes() if hasattr(route.api_class, "required_scope")]
 # Kept by the agent that made them, or made for it; everything else an agent does for others, and not for itself.
 ITS_OWN = ("tools", "invocations", "evidence", "consents")
 
 
-def scope_of(route: Route, method: str) -> str:
-    scope: Any = route.api_class.required_scope
-    return str(scope if isinstance(scope, str) else scope[method])
-
-
 def actions(routes: list[Route]) -> Iterator[tuple[Route, str]]:
     return ((route, method) for route in routes for method in route.methods)
+
+
+def by_session() -> list[tuple[Route, str]]:
+    return [(route, method) for route, method in actions(SCOPED) if route.permission(method)]
 
 
 @pytest.fixture
@@ -72,13 +72,17 @@ def test_every_action_has_a_line_in_the_table() -> None:
     assert {(method, route.name): route.needs for route, method in actions(GOVERNED)} == {
         action: permission for action, (permission, _) in CONSOLE.items()
     }
-    assert {(method, route.name): scope_of(route, method) for route, method in actions(SCOPED)} == API
+    assert {(method, route.name): route.scope(method) for route, method in actions(SCOPED)} == API
+    assert {(method, route.name): route.permission(method) for route, method in by_session()} == {
+        action: permission for action, (permission, _) in PEOPLE.items()
+    }
     assert len(TABLE["console"]) == len(CONSOLE)
     assert len(TABLE["api"]) == len(API)
+    assert len(TABLE["people"]) == len(PEOPLE)
 
 
 def test_every_line_says_for_every_role_whether_it_may() -> None:
-    for permission, cells in CONSOLE.values():
+    for permission, cells in [*CONSOLE.values(), *PEOPLE.values()]:
         assert len(cells) == len(LETTERS), cells
         assert all(cell in (letter, "-") for cell, letter in zip(cells, LETTERS, strict=True)), cells
         assert set(cells) != {"-"}, permission  # what nobody may do is no action
@@ -86,7 +90,7 @@ def test_every_line_says_for_every_role_whether_it_may() -> None:
 
 def test_one_permission_says_the_same_in_every_line() -> None:
     said: dict[str, set[str]] = {}
-    for permission, cells in CONSOLE.values():
+    for permission, cells in [*CONSOLE.values(), *PEOPLE.values()]:
         said.setdefault(permission, set()).add(cells)
 
     assert {permission: cells for permission, cells in said.items() if len(cells) > 1} == {}
@@ -135,6 +139,24 @@ def test_a_role_does_what_the_table_says_and_nothing_else(letter: str, things: T
     assert rows_of() == before
 
 
+@pytest.mark.req("CARD-3", "TOOLS-22")
+@pytest.mark.parametrize("letter", LETTERS)
+def test_a_role_does_by_session_what_the_table_says_and_nothing_else(letter: str, things: Things) -> None:
+    person = person_as(letter, things)
+    client, sent, before = person.client(), bodies(things), rows_of()
+    wrong: dict[str, Any] = {}
+
+    for route, method in by_session():
+        data = sent.get(f"{method} {route.name}")
+        answer = answer_to(client, method, route, things, person.by, data=data, headers={})
+        may = letter in PEOPLE[method, route.name][1]
+        if (answer.status_code >= 300) if may else (answer.status_code != 403):
+            wrong[f"{method} {route.name}"] = (answer.status_code, answer.content[:500])
+
+    assert wrong == {}
+    assert rows_of() == before
+
+
 def errors_of(answer: Any) -> Any:
     """Why a form was not taken, for who reads the failure."""
     context: Any = answer.context
@@ -156,6 +178,8 @@ def test_a_key_does_what_its_scope_says_and_nothing_else(things: Things) -> None
 
     for route, method in actions(SCOPED):
         scope = API[method, route.name]
+        if scope == "-":
+            continue
         who = things.caller if route.area in ITS_OWN or route.name.startswith("api_grant_request") else things.robot
         for kind in ("only", "all but"):
             headers = {"Authorization": f"Bearer {keys[who.agent, scope, kind]}"}
@@ -170,6 +194,24 @@ def test_a_key_does_what_its_scope_says_and_nothing_else(things: Things) -> None
                 wrong[f"{kind} {scope}: {method} {route.name}"] = (answer.status_code, answer.content[:500])
 
     assert wrong == {}
+    assert rows_of() == before
+
+
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
+def test_no_key_does_what_is_for_people_whatever_it_carries_and_whoever_is_signed_in_beside_it(things: Things) -> None:
+    signed_in, sent, before = things.people["owner"].client(), bodies(things), rows_of()
+    only = [(route, method) for route, method in actions(SCOPED) if API[method, route.name] == "-"]
+
+    found = {
+        f"{method} {route.name}": send(
+            client, method, things.url(route), sent[f"{method} {route.name}"], things.robot.headers()
+        ).status_code
+        for route, method in only
+        for client in (Client(), signed_in)
+    }
+
+    assert only
+    assert set(found.values()) == {403}
     assert rows_of() == before
 
 

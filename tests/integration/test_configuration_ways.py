@@ -193,9 +193,13 @@ def test_a_key_needs_the_scope_of_what_would_change(tenant: Tenant, owner: Perso
     assert caller.post("/configuration/plan", {"document": give()}).status_code == 200
     refused = caller.post("/configuration/plan", {"text": FILE})
     issuers = {"format": 1, "issuers": [{"issuer": ISSUER, "audience": "hub", "jwks": KEYS}]}
+    told = {"channel": "email", "target": "ops@example.org", "events": ["halt.thrown"]}
+    channels = {"format": 1, "notifications": [told]}
 
     assert (refused.status_code, refused.json()["error"]["details"]["missing"]) == (403, "agents:manage")
-    assert caller.post("/configuration/plan", {"document": issuers}).status_code == 403
+    for section, missing in ((issuers, "issuers:manage"), (channels, "notifications:manage")):
+        answer = caller.post("/configuration/plan", {"document": section})
+        assert (answer.status_code, answer.json()["error"]["details"]["missing"]) == (403, missing)
     assert caller.post("/configuration/plan", {"document": {"format": 1}}).status_code == 200
     assert other.get("/configuration/export").status_code == 403
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 SCOPE = "configuration:apply"
-NO_PEOPLE = "The section members is left out: who belongs to a tenant is not for keys."
+NO_PEOPLE = "The section members is left out: only people say who belongs to a tenant."
 
 
 class FileSerializer(StrictSerializer):

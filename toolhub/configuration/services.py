@@ -35,9 +35,9 @@ NEEDED: dict[str, tuple[str, str | None]] = {
     "installations": ("tools.install", "tools:operate"),
     "grants": ("grants.give", "grants:manage"),
     "budgets": ("budgets.manage", "budgets:manage"),
-    "issuers": ("issuers.manage", "agents:manage"),
-    "identities": ("issuers.manage", "agents:manage"),
-    "notifications": ("notifications.manage", "configuration:apply"),
+    "issuers": ("issuers.manage", "issuers:manage"),
+    "identities": ("issuers.manage", "issuers:manage"),
+    "notifications": ("notifications.manage", "notifications:manage"),
     "policy": ("policies.draft", "policies:draft"),
     "members": ("members.manage", None),
 }
@@ -60,7 +60,7 @@ def check_can_apply(by: Principal) -> None:
 
 
 def sees_people(by: Principal) -> bool:
-    """Keys know nothing of who belongs to the tenant."""
+    """What a key could not change, a file for it does not hold."""
     return by.kind is not ActorKind.AGENT
 
 

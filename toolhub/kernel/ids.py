@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 LENGTH = 26
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 
 def new_id() -> UUID:
@@ -26,11 +27,7 @@ def new_id() -> UUID:
 
 def encode(prefix: str, id: UUID) -> str:
     number = id.int
-    letters = []
-    for _ in range(LENGTH):
-        letters.append(ALPHABET[number & 31])
-        number >>= 5
-    return f"{prefix}_{''.join(reversed(letters))}"
+    return f"{prefix}_" + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 
 
 def decode(prefix: str, text: str) -> UUID:
@@ -63,7 +60,7 @@ class PrefixedIdConverter:
 
 
 PREFIXES = (
-    *("ten", "agt", "key", "iss", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
+    *("ten", "agt", "key", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
     *("tol", "tvn", "rev", "ins", "sec", "inv", "fct", "snp"),
 )
 

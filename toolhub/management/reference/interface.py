@@ -28,14 +28,20 @@ def openapi() -> str:
     return json.dumps(_document(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _scopes() -> dict[tuple[str, str], str]:
-    """(method, path) to the scope that its view names."""
+def _credentials() -> dict[tuple[str, str], str]:
+    """(method, path) to the scope that its view names, and the permission where people ask by their session."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     generator._initialise_endpoints()  # type: ignore[no-untyped-call]
     found = {}
     for path, _, method, view in generator._get_paths_and_endpoints():  # type: ignore[no-untyped-call]
-        scope = getattr(view, "required_scope", "")
-        found[method, path] = scope if isinstance(scope, str) else scope.get(method, "")
+        scope, permission = (
+            said.get(method) if isinstance(said := getattr(view, name, ""), dict) else said
+            for name in ("required_scope", "required_permission")
+        )
+        words = [f"Scope: {code(scope) or 'none'}"] if scope is not None else ["For people only"]
+        found[method, path] = ". ".join(
+            [*words, *([f"Permission of people: {code(permission)}"] if permission else [])]
+        )
     return found
 
 
@@ -72,16 +78,16 @@ def _open_endpoints(documented: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def api() -> str:
-    document, scopes = _document(), _scopes()
+    document, credentials = _document(), _credentials()
     schemas = document["components"]["schemas"]
     parts = []
     for path, item in sorted(document["paths"].items()):
         for method, operation in item.items():
             asked = [each for each in operation.get("parameters", []) if each["in"] != "path"]
             parts.append(f"### {method.upper()} {path}")
-            scope = scopes.get((method.upper(), path), "")
+            credential = credentials.get((method.upper(), path), "Scope: none")
             parts.append(
-                f"{operation.get('description', '').strip()}\n\nScope: {code(scope) or 'none'}. "
+                f"{operation.get('description', '').strip()}\n\n{credential}. "
                 f"Answers: {', '.join(sorted(operation['responses']))}. Operation: {code(operation['operationId'])}."
             )
             if asked:
@@ -101,10 +107,11 @@ def api() -> str:
         "REST API",
         "the OpenAPI document and the views",
         "The document itself is [openapi.json](openapi.json); a running hub serves it at `/api/v1/openapi.json` and shows it at "
-        "`/docs/api`. Agents send `Authorization: Bearer hub_…`. Every answer is an envelope: `ok`, `data`, `warnings`, "
+        "`/docs/api`. Agents send `Authorization: Bearer hub_…`; where people may ask, they do with the session of the console, and "
+        "with `X-CSRFToken` for what changes something. Every answer is an envelope: `ok`, `data`, `warnings`, "
         "`error`, `ttl_seconds`, `evidence`, and `call` where a call was made. An answer with a problem has the problem's HTTP "
         "status, the media type `application/problem+json`, and is an RFC 9457 document at once (see [problems](problems.md)).",
-        "## With an API key",
+        "## With an API key, or as a person",
         *parts,
         "## Without a key",
         table(("endpoint", "answers"), endpoints),

@@ -1,0 +1,233 @@
+"""How are identity providers trusted, and their subjects mapped to agents, over REST?
+
+An agent says so within what it holds itself: it maps no subject to more scopes than its key carries, and changes no keys of an
+issuer whose subjects have more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access import issuers
+from access.jwks import read_keys
+from access.models import AgentIdentity, TrustedIssuer
+from access.roles import SCOPES
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.ids import decode, encode
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.problems import NotFound
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+SCOPE = "issuers:manage"
+AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
+
+
+class TrustedIssuerSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    issuer = serializers.CharField(help_text="The iss claim, compared exactly.")
+    audience = serializers.CharField(help_text="The aud claim.")
+    jwks_url = serializers.CharField(allow_null=True)
+    jwks = serializers.JSONField(allow_null=True, help_text="The public keys that count, where they were given.")
+    state = serializers.ChoiceField(["trusted", "distrusted"])
+    created_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    disabled_at = serializers.DateTimeField(allow_null=True)
+
+
+class SubjectSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    subject = serializers.CharField(help_text="The sub claim.")
+    agent = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.CharField())
+    created_at = serializers.DateTimeField()
+
+
+class IssuerKeysSerializer(StrictSerializer):
+    audience = serializers.CharField(
+        max_length=issuers.MAX_NAME, help_text="Whom the tokens must be for. It leads to this tenant and to no other."
+    )
+    jwks_url = serializers.CharField(
+        max_length=500, required=False, default="", allow_blank=True, help_text="Where its keys are: public and https."
+    )
+    jwks = serializers.DictField(
+        required=False, default=None, allow_null=True, help_text="Or the keys themselves: a JSON Web Key Set."
+    )
+
+
+class NewIssuerSerializer(IssuerKeysSerializer):
+    issuer = serializers.CharField(max_length=issuers.MAX_NAME, help_text="Exactly as its tokens name it.")
+
+
+class NewSubjectSerializer(StrictSerializer):
+    subject = serializers.CharField(max_length=issuers.MAX_NAME, help_text="Exactly as the tokens name it.")
+    agent = serializers.CharField(max_length=40, help_text="agt_…")
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(list(SCOPES)), max_length=len(SCOPES), help_text="At most these."
+    )
+
+
+class ReasonSerializer(StrictSerializer):
+    reason = serializers.CharField(max_length=500)
+
+
+ISSUER = enveloped("TrustedIssuerEnvelope", TrustedIssuerSerializer())
+ISSUERS = paged("TrustedIssuerPage", "issuers", TrustedIssuerSerializer)
+SUBJECT = enveloped("IssuerSubjectEnvelope", SubjectSerializer())
+SUBJECTS = paged("IssuerSubjectPage", "subjects", SubjectSerializer)
+TRUST = OpenApiExample(
+    "Keycloak",
+    value={
+        "issuer": "https://idp.example.org/realms/main",
+        "audience": "toolhub",
+        "jwks_url": "https://idp.example.org/realms/main/protocol/openid-connect/certs",
+    },
+    request_only=True,
+)
+MAP = OpenApiExample(
+    "A service account",
+    value={
+        "subject": "service-account-buyer",
+        "agent": "agt_01kc8q4m7tfxzv3r5m0b6g8h9j",
+        "scopes": ["tools:read", "invocations:create"],
+    },
+    request_only=True,
+)
+
+
+def issuer_json(row: TrustedIssuer) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "issuer": row.issuer,
+        "audience": row.audience,
+        "jwks_url": row.jwks_url or None,
+        "jwks": {"keys": [key.as_dict(private=False) for key in read_keys(row.jwks)]} if row.jwks else None,
+        "state": "distrusted" if row.disabled_at else "trusted",
+        "created_by": row.created_by,
+        "created_at": row.created_at.isoformat(),
+        "disabled_at": row.disabled_at.isoformat() if row.disabled_at else None,
+    }
+
+
+def subject_json(row: AgentIdentity) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "subject": row.subject,
+        "agent": encode("agt", row.agent_id),
+        "scopes": row.scopes,
+        "created_at": row.created_at.isoformat(),
+    }
+
+
+def _agent_id(text: str) -> UUID:
+    try:
+        return decode("agt", text)
+    except ValueError as error:
+        raise NotFound("There is no agent with this id.") from error
+
+
+def _issuer(request: Request, issuer_id: UUID) -> TrustedIssuer:
+    return TrustedIssuer.objects.get(pk=issuer_id, tenant_id=caller(request).tenant_id)
+
+
+def _answer(data: Any, *, status: int = 200) -> Response:
+    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+
+
+class IssuerListView(APIView):
+    """The identity providers whose tokens the tenant accepts, or did; trusting one, also again."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="list_issuers", parameters=[AFTER], responses={200: ISSUERS})
+    def get(self, request: Request) -> Response:
+        rows = TrustedIssuer.objects.filter(tenant_id=caller(request).tenant_id)
+        page = page_of(rows, prefix="iss", after=request.query_params.get("after", ""))
+        return _answer({"issuers": [issuer_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(operation_id="trust_issuer", request=NewIssuerSerializer, responses={201: ISSUER}, examples=[TRUST])
+    def post(self, request: Request) -> Response:
+        payload = NewIssuerSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        return _answer(issuer_json(issuers.trust_issuer(by=caller(request), **payload.validated_data)), status=201)
+
+
+class IssuerView(APIView):
+    """One identity provider; another audience or other keys for it."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_issuer", responses={200: ISSUER})
+    def get(self, request: Request, issuer_id: UUID) -> Response:
+        return _answer(issuer_json(_issuer(request, issuer_id)))
+
+    @extend_schema(operation_id="change_issuer", request=IssuerKeysSerializer, responses={200: ISSUER})
+    def put(self, request: Request, issuer_id: UUID) -> Response:
+        payload = IssuerKeysSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        row = issuers.change_issuer(issuer_id=issuer_id, by=caller(request), **payload.validated_data)
+        return _answer(issuer_json(row))
+
+
+class IssuerDistrustView(APIView):
+    """Refuse its tokens from the next request on."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="distrust_issuer", request=ReasonSerializer, responses={200: ISSUER})
+    def post(self, request: Request, issuer_id: UUID) -> Response:
+        payload = ReasonSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        reason = payload.validated_data["reason"]
+        return _answer(issuer_json(issuers.distrust_issuer(issuer_id=issuer_id, reason=reason, by=caller(request))))
+
+
+class IssuerSubjectListView(APIView):
+    """Which subjects of an issuer's tokens speak for which agents; mapping one."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="list_issuer_subjects", parameters=[AFTER], responses={200: SUBJECTS})
+    def get(self, request: Request, issuer_id: UUID) -> Response:
+        rows = AgentIdentity.objects.filter(issuer=_issuer(request, issuer_id))
+        page = page_of(rows, prefix="idn", after=request.query_params.get("after", ""))
+        return _answer({"subjects": [subject_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(
+        operation_id="map_issuer_subject", request=NewSubjectSerializer, responses={201: SUBJECT}, examples=[MAP]
+    )
+    def post(self, request: Request, issuer_id: UUID) -> Response:
+        found = _issuer(request, issuer_id)
+        payload = NewSubjectSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        data = payload.validated_data
+        row = issuers.map_identity(
+            issuer_id=found.pk,
+            subject=data["subject"],
+            agent_id=_agent_id(data["agent"]),
+            scopes=data["scopes"],
+            by=caller(request),
+        )
+        return _answer(subject_json(row), status=201)
+
+
+class IssuerSubjectRemoveView(APIView):
+    """Let a subject speak for nobody, from the next request on."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="unmap_issuer_subject", request=None, responses={204: None})
+    def post(self, request: Request, issuer_id: UUID, identity_id: UUID) -> Response:
+        found = AgentIdentity.objects.get(pk=identity_id, issuer=_issuer(request, issuer_id))
+        issuers.unmap_identity(identity_id=found.pk, by=caller(request))
+        return Response(status=204)

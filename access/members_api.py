@@ -1,0 +1,302 @@
+"""How are the people of a tenant, their roles and their invitations seen and changed over REST?
+
+Keys read. What changes what people may do is for people: an agent that could make somebody an operator could approve, as them,
+what it asked for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from guardian.shortcuts import get_user_perms
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access import invitations, members
+from access.authentication import ApiKeyAuthentication
+from access.models import Membership, Tenant
+from access.roles import PERMISSIONS, Role
+from access.sessions import PersonAuthentication
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import PAGE_SIZE
+from toolhub.kernel.problems import SchemaInvalid
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+READ, SEE, MANAGE = "members:read", "members.view", "members.manage"
+CURSOR = re.compile(r"usr_([0-9]{1,18})")
+ROLES = [str(role) for role in Role]
+AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
+
+
+class MemberSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    username = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    email = serializers.CharField(allow_blank=True)
+    roles = serializers.ListField(child=serializers.ChoiceField(ROLES))
+    permissions = serializers.ListField(
+        child=serializers.ChoiceField(list(PERMISSIONS)), help_text="Given to this person alone, beside the roles."
+    )
+    waits = serializers.BooleanField(help_text="Was invited and has not come yet.")
+    last_login_at = serializers.DateTimeField(allow_null=True)
+
+
+class InvitedSerializer(serializers.Serializer[Any]):
+    member = MemberSerializer()
+    delivery = serializers.ChoiceField(
+        ["mail", "link", "none"],
+        help_text="none: the hub knows this person already, so there is nothing to hand over.",
+    )
+    link = serializers.CharField(
+        allow_null=True, help_text="Where they choose a password: once, within three days. Answered this once."
+    )
+
+
+class RolesSerializer(StrictSerializer):
+    roles = serializers.ListField(
+        child=serializers.ChoiceField(ROLES), min_length=1, max_length=len(ROLES), help_text="All that they have then."
+    )
+    reason = serializers.CharField(max_length=500)
+
+
+class PermissionSerializer(StrictSerializer):
+    permission = serializers.ChoiceField(list(PERMISSIONS))
+
+
+class ReasonSerializer(StrictSerializer):
+    reason = serializers.CharField(max_length=500)
+
+
+class InvitationSerializer(StrictSerializer):
+    username = serializers.CharField(max_length=150, help_text="Or that of somebody who signs in here already.")
+    name = serializers.CharField(max_length=150, required=False, default="", allow_blank=True)
+    email = serializers.EmailField(max_length=254, required=False, default="", allow_blank=True)
+    roles = serializers.ListField(child=serializers.ChoiceField(ROLES), min_length=1, max_length=len(ROLES))
+
+
+NINA = {
+    "id": "usr_7",
+    "username": "nina",
+    "name": "Nina New",
+    "email": "nina@example.org",
+    "roles": ["reviewer"],
+    "permissions": [],
+    "waits": True,
+    "last_login_at": None,
+}
+MEMBER = enveloped("MemberEnvelope", MemberSerializer())
+MEMBERS = paged("MemberPage", "members", MemberSerializer)
+WAITING = paged("InvitationPage", "invitations", MemberSerializer)
+INVITED = enveloped("InvitedEnvelope", InvitedSerializer())
+SHOWN = OpenApiExample("A reviewer", value={"ok": True, "data": NINA}, response_only=True)
+INVITE = OpenApiExample(
+    "A reviewer",
+    value={"username": "nina", "name": "Nina New", "email": "nina@example.org", "roles": ["reviewer"]},
+    request_only=True,
+)
+INVITED_BY_MAIL = OpenApiExample(
+    "By mail", value={"ok": True, "data": {"member": NINA, "delivery": "mail", "link": None}}, response_only=True
+)
+NEW_ROLES = OpenApiExample(
+    "Review and audit", value={"roles": ["reviewer", "auditor"], "reason": "She audits now, too."}, request_only=True
+)
+
+
+def member_json(user: Any, tenant: Tenant) -> dict[str, Any]:
+    held = set(Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True))
+    return {
+        "id": members.wire_id_of(user),
+        "username": user.get_username(),
+        "name": user.get_full_name(),
+        "email": user.email,
+        "roles": [role for role in ROLES if role in held],
+        "permissions": sorted(get_user_perms(user, tenant)),
+        "waits": invitations.may_be_linked(user),
+        "last_login_at": user.last_login.isoformat() if user.last_login else None,
+    }
+
+
+def _tenant(request: Request) -> Tenant:
+    return Tenant.objects.get(pk=caller(request).tenant_id)
+
+
+def _page(request: Request, rows: Any, name: str) -> Response:
+    """Newest first. People have numbers for ids, so the cursor is read here."""
+    after, tenant = request.query_params.get("after", ""), _tenant(request)
+    if after:
+        found = CURSOR.fullmatch(after)
+        if found is None:
+            message = "The page cursor `after` is not one that this list gave out."
+            raise SchemaInvalid(message, details={"findings": [{"pointer": "/after", "message": message}]})
+        rows = rows.filter(pk__lt=int(found[1]))
+    users = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
+    following = members.wire_id_of(users[PAGE_SIZE - 1]) if len(users) > PAGE_SIZE else None
+    data = {name: [member_json(user, tenant) for user in users[:PAGE_SIZE]], "next": following}
+    return Response(ResponseEnvelope(data=data).to_json())
+
+
+def _answer(request: Request, user_id: int) -> Response:
+    user = members.people_of(caller(request).tenant_id).get(pk=user_id)
+    return Response(ResponseEnvelope(data=member_json(user, _tenant(request))).to_json())
+
+
+def _invited(user: Any, tenant: Tenant, link: str | None) -> Response:
+    delivery = "none" if link is None else "link" if link else "mail"
+    data = {"member": member_json(user, tenant), "delivery": delivery, "link": link or None}
+    return Response(ResponseEnvelope(data=data).to_json(), status=201, headers={"Cache-Control": "no-store"})
+
+
+class _PeopleView(APIView):
+    """For keys with a scope, where it is only about seeing; for people with their permission."""
+
+    authentication_classes = [PersonAuthentication, ApiKeyAuthentication]
+
+
+class MemberListView(_PeopleView):
+    """The people of the tenant, with their roles."""
+
+    required_scope = READ
+    required_permission = SEE
+
+    @extend_schema(operation_id="list_members", parameters=[AFTER], responses={200: MEMBERS})
+    def get(self, request: Request) -> Response:
+        return _page(request, members.people_of(caller(request).tenant_id), "members")
+
+
+class MemberView(_PeopleView):
+    """One person."""
+
+    required_scope = READ
+    required_permission = SEE
+
+    @extend_schema(operation_id="read_member", responses={200: MEMBER}, examples=[SHOWN])
+    def get(self, request: Request, user_id: int) -> Response:
+        return _answer(request, user_id)
+
+
+class MemberRolesView(_PeopleView):
+    """The roles that a person has from now on. Nobody changes their own, and only owners make owners or end them."""
+
+    required_scope = {"PUT": None}
+    required_permission = {"PUT": MANAGE}
+
+    @extend_schema(
+        operation_id="set_member_roles", request=RolesSerializer, responses={200: MEMBER}, examples=[NEW_ROLES]
+    )
+    def put(self, request: Request, user_id: int) -> Response:
+        user = members.people_of(caller(request).tenant_id).get(pk=user_id)
+        payload = RolesSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        roles, reason = set(payload.validated_data["roles"]), payload.validated_data["reason"]
+        members.set_roles(tenant=_tenant(request), user=user, roles=roles, reason=reason, by=caller(request))
+        return _answer(request, user_id)
+
+
+class MemberPermissionView(_PeopleView):
+    """Give one person a single permission beside their roles. Only owners do."""
+
+    required_scope = {"POST": None}
+    required_permission = {"POST": MANAGE}
+
+    @extend_schema(operation_id="give_member_permission", request=PermissionSerializer, responses={200: MEMBER})
+    def post(self, request: Request, user_id: int) -> Response:
+        payload = PermissionSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        permission = payload.validated_data["permission"]
+        members.give_permission(user_id=user_id, permission=permission, by=caller(request))
+        return _answer(request, user_id)
+
+
+class MemberPermissionTakeView(_PeopleView):
+    """Take a single permission back. Only owners do."""
+
+    required_scope = {"POST": None}
+    required_permission = {"POST": MANAGE}
+
+    @extend_schema(operation_id="take_member_permission", request=PermissionSerializer, responses={200: MEMBER})
+    def post(self, request: Request, user_id: int) -> Response:
+        payload = PermissionSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        permission = payload.validated_data["permission"]
+        members.take_permission(user_id=user_id, permission=permission, by=caller(request))
+        return _answer(request, user_id)
+
+
+class MemberRemoveView(_PeopleView):
+    """Let a person leave the tenant: every role and single permission ends with their next request."""
+
+    required_scope = {"POST": None}
+    required_permission = {"POST": MANAGE}
+
+    @extend_schema(operation_id="remove_member", request=ReasonSerializer, responses={204: None})
+    def post(self, request: Request, user_id: int) -> Response:
+        user = members.people_of(caller(request).tenant_id).get(pk=user_id)
+        payload = ReasonSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        reason = payload.validated_data["reason"]
+        members.set_roles(tenant=_tenant(request), user=user, roles=set(), reason=reason, by=caller(request))
+        return Response(status=204)
+
+
+class InvitationListView(_PeopleView):
+    """Who was invited and has not come yet; inviting somebody."""
+
+    required_scope = {"GET": READ, "POST": None}
+    required_permission = {"GET": SEE, "POST": MANAGE}
+
+    @extend_schema(operation_id="list_invitations", parameters=[AFTER], responses={200: WAITING})
+    def get(self, request: Request) -> Response:
+        return _page(request, invitations.waiting(caller(request).tenant_id), "invitations")
+
+    @extend_schema(
+        operation_id="invite_member",
+        request=InvitationSerializer,
+        responses={201: INVITED},
+        examples=[INVITE, INVITED_BY_MAIL],
+    )
+    def post(self, request: Request) -> Response:
+        payload = InvitationSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        data = payload.validated_data
+        user, link = invitations.invite_person(
+            username=data["username"],
+            name=data["name"],
+            email=data["email"],
+            roles=set(data["roles"]),
+            by=caller(request),
+        )
+        return _invited(user, _tenant(request), link)
+
+
+class InvitationAgainView(_PeopleView):
+    """Another link, for somebody who has not come yet."""
+
+    required_scope = {"POST": None}
+    required_permission = {"POST": MANAGE}
+
+    @extend_schema(operation_id="repeat_invitation", request=None, responses={201: INVITED})
+    def post(self, request: Request, user_id: int) -> Response:
+        link = invitations.invite_again(user_id=user_id, by=caller(request))
+        return _invited(members.people_of(caller(request).tenant_id).get(pk=user_id), _tenant(request), link)
+
+
+class InvitationWithdrawView(_PeopleView):
+    """Take an invitation back, from somebody who has not come yet: they leave the tenant, and their link ends."""
+
+    required_scope = {"POST": None}
+    required_permission = {"POST": MANAGE}
+
+    @extend_schema(operation_id="withdraw_invitation", request=ReasonSerializer, responses={204: None})
+    def post(self, request: Request, user_id: int) -> Response:
+        payload = ReasonSerializer(data=request.data)
+        payload.is_valid(raise_exception=True)
+        reason = payload.validated_data["reason"]
+        invitations.withdraw_invitation(user_id=user_id, reason=reason, by=caller(request))
+        return Response(status=204)
