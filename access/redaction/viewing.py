@@ -21,7 +21,7 @@ _SENSITIVE = re.compile(
     r"|credentials?|authori[sz]ation|cookies?|session_id|pin|otp|cvv2?|cvc2?|card_?(?:no|number)|pan|iban|bic|account_?(?:no|number)"
     r"|bank_account|routing_number|ssn|social_security(?:_number)?|tax_id|id_?(?:no|number|card)|national_id|identity_number"
     r"|phones?|phone_?(?:no|number)|mobiles?|telephone|tel|fax|e?_?mails?|email_address|address(?:es|_line_?[0-9])?|street"
-    r"|post_?code|zip(?:_?code)?|birth(?:day|_?date)|date_of_birth|dob|(?:first|last|full|given|family|middle|maiden)_?name"
+    r"|line_?[1-4]|house_?(?:no|number)|post(?:al)?_?code|zip(?:_?code)?|birth(?:day|_?date)|date_of_birth|dob|(?:first|last|full|given|family|middle|maiden)_?name"
     r"|surname|recipient(?:_name)?|salary|income|diagnosis|medical|religion|ethnicity|biometric|fingerprint)(?:_[0-9]+)?$"
     r"|密码|口令|姓名|身份证|证件|手机|电话|地址|住址|银行卡|卡号|邮箱|生日|出生|工资|病历",
 )

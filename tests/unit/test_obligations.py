@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from access.redaction import KINDS, apply_obligations, check_obligations, find, 
 from access.redaction.masks import masked_hit
 from access.redaction.pointers import parts_of
 
+MANIFESTS = Path(__file__).parents[2] / "tools" / "commerce" / "manifests"
 OUTPUT = {
     "customer": {"email": "john@example.com", "card": "4111 1111 1111 1111", "age": 44},
     "lines": [{"note": "call 13812345678"}, {"note": "nothing"}],
@@ -266,6 +269,28 @@ def test_an_approver_recognises_a_call_and_sees_nobodys_data() -> None:
         "door": "0***",
         "rows": [{"q": "***", "r": "abc"}],
     }
+
+
+@pytest.mark.req("SPEC-10")
+@pytest.mark.parametrize("tool", ["checkout.compute_total", "checkout.create_draft_order", "shipping.quote_options"])
+def test_an_approver_of_the_demonstration_sees_where_about_goods_go_and_to_nobody_in_particular(tool: str) -> None:
+    manifest = json.loads((MANIFESTS / f"commerce.{tool}.json").read_text())
+    destination = {
+        "country": "DE",
+        "state": "BE",
+        "city": "Berlin",
+        "postal_code": "10115",
+        "line1": "Invalidenstrasse 43",
+        "line2": "c/o Meyer",
+        "recipient": "Ada Lovelace",
+    }
+    assert destination.keys() == manifest["input_schema"]["properties"]["destination"]["properties"].keys()
+    assert "personal" in manifest["data_classes"]
+
+    seen = masked_view({"destination": destination}, manifest["input_schema"])["destination"]
+
+    assert {name for name in destination if seen[name] == destination[name]} == {"country", "state", "city"}
+    assert not any(part in str(seen) for part in ("10115", "Invaliden", "43", "Meyer", "Ada", "Lovelace"))
 
 
 def test_a_schema_that_refers_to_itself_is_no_trap() -> None:
