@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import agents as services
 from access.agents_api import state_of
-from access.exceptions import allowed_on, on
+from access.exceptions import allowed_on, exceptions_on, on
 from access.forms import ReasonForm
 from access.models import Agent, ApiKey
 from access.people_forms import AgentForm, KeyForm, RotationForm
@@ -99,6 +99,7 @@ def _agent_page(
         .filter(subject__in=[found.wire_id, *(each.wire_id for each in keys)])
         .order_by("id"),
         "may_manage": "agents.manage" in allowed_on(request.principal, found),
+        "exceptions": exceptions_on(found, by=request.principal),
     }
     return render_page(request, "access/agent_detail.html", context, status=422 if wrong else 200)
 
@@ -106,7 +107,9 @@ def _agent_page(
 @require_GET
 @needs("agents.view", held=sees_agent)
 def agent(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
-    """Context: agent, keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key, facts, may_manage."""
+    """Context: agent, keys (list of {key, state, id}), form, reason_form, rotation_form, wrong, wrong_key, facts, may_manage,
+    exceptions (list of {user, name, label}: who holds what on this agent alone, when the person may see people).
+    """
     return _agent_page(request, _agent(request, agent_id))
 
 

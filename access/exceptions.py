@@ -83,10 +83,16 @@ def exceptions_in(tenant_id: UUID, *, users: Any) -> dict[int, list[tuple[str, A
     return found
 
 
-def exceptions_on(thing: Any) -> list[tuple[Any, str]]:
-    """Who holds a permission on this thing alone, each with the permission."""
+def exceptions_on(thing: Any, *, by: Principal) -> list[dict[str, Any]]:
+    """Who holds what on this thing alone, for who may see people: a list of {user, name, label}."""
+    if not by.may("members.view"):
+        return []
     rows = UserObjectPermission.objects.filter(
         permission__content_type=ContentType.objects.get_for_model(thing), object_pk=str(thing.pk)
     )
     rows = rows.select_related("user", "permission").order_by("user__username", "permission__codename")
-    return [(row.user, row.permission.codename) for row in rows]
+    labels = exceptional(thing)
+    return [
+        {"user": row.user, "name": row.permission.codename, "label": labels.get(row.permission.codename, "")}
+        for row in rows
+    ]

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from access.exceptions import allowed_on
+from access.exceptions import allowed_on, exceptions_on
 from access.models import Grant
 from evidence.models import Fact
 from registry import discovery, selectors, services
@@ -87,20 +87,22 @@ def _tool_page(
 @require_GET
 @needs("tools.view")
 def tool(request: ConsoleRequest, name: str) -> HttpResponse:
-    """Tab overview. Context beside the frame's: grants (list of active Grant that cover the tool, when the person may see them)."""
+    """Tab overview. Context beside the frame's: grants (list of active Grant that cover the tool, when the person may see them),
+    exceptions (list of {user, name, label}: who holds what on this tool alone, when the person may see people).
+    """
     return _overview_tab(request, name, {})
 
 
 def _overview_tab(request: ConsoleRequest, name: str, extra: dict[str, Any], *, status: int = 200) -> HttpResponse:
-    grants = []
+    grants, tool = [], selectors.get_tool(name, tenant_id=request.principal.tenant_id)
     if request.principal.may("grants.view"):
         found = (
             Grant.objects.visible_to(request.principal).filter(revoked_at=None).select_related("agent").order_by("-pk")
         )
-        tool = selectors.get_tool(name, tenant_id=request.principal.tenant_id)
         subject = subject_of(tool.current.view) if tool.current else None
         grants = [grant for grant in found if subject is not None and parsed(grant.tools).matches(subject)]
-    return _tool_page(request, name, "overview", {"grants": grants} | extra, status=status)
+    own = {"grants": grants, "exceptions": exceptions_on(tool, by=request.principal)}
+    return _tool_page(request, name, "overview", own | extra, status=status)
 
 
 @require_GET

@@ -293,3 +293,58 @@ def test_exceptions_of_another_tenant_stay_when_somebody_leaves_this_one(
 
     assert exceptions_of(developer.user, tenant_id=owner.by.tenant_id) == []
     assert exceptions_of(developer.user, tenant_id=foreign_tenant.pk) == [("tools.operate", theirs)]
+
+
+# Pages.
+
+
+def test_an_owner_gives_and_takes_on_the_persons_page(
+    developer: Person, owner: Person, echo: Tool, caller: Caller
+) -> None:
+    client, page = owner.client(), f"/people/usr_{developer.user.pk}"
+    for permission, thing in {"tools.operate": ECHO, "agents.manage": "assistant"}.items():
+        form = {"permission": permission, "thing": thing, "action": "give"}
+        assert client.post(f"{page}/exceptions", form).status_code == 302
+
+    shown = client.get(page)
+    rows = [(row["name"], str(row["thing"]), row["given"].actor_id) for row in shown.context["exceptions"]]
+    assert rows == [("agents.manage", "assistant", owner.by.id), ("tools.operate", ECHO, owner.by.id)]
+    assert f'href="/tools/{ECHO}"' in shown.content.decode()
+    for of_thing in (f"/tools/{ECHO}", f"/agents/{caller.agent.wire_id}"):
+        assert page in client.get(of_thing).content.decode()
+    assert page not in developer.client().get(f"/tools/{ECHO}").content.decode()  # who sees no people
+
+    form = {"permission": "tools.operate", "thing": ECHO, "action": "take"}
+    assert client.post(f"{page}/exceptions", form).status_code == 302
+    assert [row["name"] for row in client.get(page).context["exceptions"]] == ["agents.manage"]
+    assert page not in client.get(f"/tools/{ECHO}").content.decode()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"thing": "no.such.tool"},
+        {"thing": "assistant"},
+        {"thing": ""},
+        {"permission": "members.manage"},
+        {"permission": "agents.manage"},
+        {"action": "take"},
+    ],
+)
+def test_what_cannot_be_given_comes_back_with_what_was_typed(
+    wrong: dict[str, str], developer: Person, owner: Person, echo: Tool, caller: Caller
+) -> None:
+    form = {"permission": "tools.operate", "thing": ECHO, "action": "give"} | wrong
+    answer = owner.client().post(f"/people/usr_{developer.user.pk}/exceptions", form)
+
+    assert answer.status_code == 422
+    assert answer.context["exception_form"].errors
+    assert answer.context["exception_form"]["thing"].value() == form["thing"]
+    assert exceptions_of(developer.user, tenant_id=owner.by.tenant_id) == []
+
+
+def test_a_single_permission_says_who_gave_it(developer: Person, owner: Person) -> None:
+    members.give_permission(user_id=developer.user.pk, permission="halts.throw", by=owner.by)
+
+    (row,) = owner.client().get(f"/people/usr_{developer.user.pk}").context["single"]
+    assert (row["name"], row["given"].actor_id) == ("halts.throw", owner.by.id)

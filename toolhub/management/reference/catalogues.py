@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from access.models import CONSENT_TRANSITIONS, POLICY_TRANSITIONS, ConsentState, PolicyState
-from access.roles import AGENT_SCOPES, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
+from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
 from evidence.kinds import PAIR, Kind
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
@@ -65,6 +65,7 @@ def problems() -> str:
 
 
 def roles() -> str:
+    on_tool, on_agent = (", ".join(code(name) for name in each) for each in (ON_TOOL, ON_AGENT))
     rows = [
         (code(name), text, *("yes" if name in ROLE_PERMISSIONS[role] else "" for role in Role))
         for name, text in PERMISSIONS.items()
@@ -77,6 +78,10 @@ def roles() -> str:
         "one permission can also be given to one person alone. Nobody reviews their own submission or decides on their own "
         "request, whatever the role.",
         table(("permission", "allows", *(role.label for role in Role)), rows),
+        "## People and single things",
+        f"An owner may give a person one of these on a single tool that the tenant publishes: {on_tool}; and on a single "
+        f"agent: {on_agent}. It allows the same with that one and nothing with another, counts from the next request on, "
+        "and ends when the person leaves the tenant. Keys that the person makes carry none of it.",
         "## Agents",
         "An API key carries scopes. They open an endpoint; which tools the agent may call is decided by its grants.",
         table(
