@@ -13,10 +13,10 @@ from rest_framework.views import APIView
 from access import agents
 from access.models import Agent, ApiKey
 from access.roles import SCOPES
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -67,10 +67,6 @@ NEW_KEY = _envelope("NewKeyEnvelope", NewKeySerializer())
 
 class NewAgentSerializer(StrictSerializer):
     name = serializers.CharField(max_length=80)
-
-
-class ReasonSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500)
 
 
 class KeyRequestSerializer(StrictSerializer):
@@ -146,9 +142,7 @@ class AgentListView(APIView):
 
     @extend_schema(operation_id="create_agent", request=NewAgentSerializer, responses={201: AGENT})
     def post(self, request: Request) -> Response:
-        payload = NewAgentSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        agent = agents.create_agent(name=payload.validated_data["name"], by=caller(request))
+        agent = agents.create_agent(by=caller(request), **body_of(request, NewAgentSerializer))
         return _answer(agent_json(agent), status=201)
 
 
@@ -167,10 +161,8 @@ class AgentDisableView(APIView):
 
     @extend_schema(operation_id="disable_agent", request=ReasonSerializer, responses={200: AGENT})
     def post(self, request: Request, agent_id: UUID) -> Response:
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        reason = payload.validated_data["reason"]
-        return _answer(agent_json(agents.disable_agent(agent_id=agent_id, reason=reason, by=caller(request))))
+        data = body_of(request, ReasonSerializer)
+        return _answer(agent_json(agents.disable_agent(agent_id=agent_id, by=caller(request), **data)))
 
 
 class AgentEnableView(APIView):
@@ -178,10 +170,8 @@ class AgentEnableView(APIView):
 
     @extend_schema(operation_id="enable_agent", request=ReasonSerializer, responses={200: AGENT})
     def post(self, request: Request, agent_id: UUID) -> Response:
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        reason = payload.validated_data["reason"]
-        return _answer(agent_json(agents.enable_agent(agent_id=agent_id, reason=reason, by=caller(request))))
+        data = body_of(request, ReasonSerializer)
+        return _answer(agent_json(agents.enable_agent(agent_id=agent_id, by=caller(request), **data)))
 
 
 class KeyListView(APIView):
@@ -199,9 +189,7 @@ class KeyListView(APIView):
     @extend_schema(operation_id="create_key", request=KeyRequestSerializer, responses={201: NEW_KEY})
     def post(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=caller(request).tenant_id)
-        payload = KeyRequestSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        row, text = agents.create_key(agent=agent, by=caller(request), **payload.validated_data)
+        row, text = agents.create_key(agent=agent, by=caller(request), **body_of(request, KeyRequestSerializer))
         return _answer(key_json(row, text), status=201)
 
 
@@ -212,9 +200,7 @@ class KeyRotateView(APIView):
 
     @extend_schema(operation_id="rotate_key", request=RotationSerializer, responses={201: NEW_KEY})
     def post(self, request: Request, key_id: UUID) -> Response:
-        payload = RotationSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        overlap = timedelta(seconds=payload.validated_data["overlap_s"])
+        overlap = timedelta(seconds=body_of(request, RotationSerializer)["overlap_s"])
         row, text = agents.rotate_key(key_id=key_id, overlap=overlap, by=caller(request))
         return _answer(key_json(row, text), status=201)
 

@@ -13,12 +13,12 @@ from rest_framework.views import APIView
 from access import grant_requests, grants
 from access.conditions import OPS
 from access.models import Grant, GrantRequest, RequestState
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -153,10 +153,6 @@ class NewRequestSerializer(_BoundsSerializer):
     )
 
 
-class ReasonSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500)
-
-
 class ExtensionSerializer(ReasonSerializer):
     expires_at = serializers.DateTimeField(allow_null=True, help_text="null: until it is revoked.")
 
@@ -205,9 +201,7 @@ class GrantListView(APIView):
 
     @extend_schema(operation_id="give_grant", request=NewGrantSerializer, responses={201: GRANT})
     def post(self, request: Request) -> Response:
-        payload = NewGrantSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data = dict(payload.validated_data)
+        data = body_of(request, NewGrantSerializer)
         agent = data.pop("agent")
         agent_id = None if agent == EVERY_AGENT else _agent_id(agent)
         grant = grants.give_grant(agent_id=agent_id, by=caller(request), source="api", **data)
@@ -236,9 +230,7 @@ class GrantExtendView(APIView):
 
     @extend_schema(operation_id="extend_grant", request=ExtensionSerializer, responses={200: GRANT})
     def post(self, request: Request, grant_id: UUID) -> Response:
-        payload = ExtensionSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        grant = grants.extend_grant(grant_id=grant_id, by=caller(request), **payload.validated_data)
+        grant = grants.extend_grant(grant_id=grant_id, by=caller(request), **body_of(request, ExtensionSerializer))
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 
@@ -249,9 +241,7 @@ class GrantRevokeView(APIView):
 
     @extend_schema(operation_id="revoke_grant", request=ReasonSerializer, responses={200: GRANT})
     def post(self, request: Request, grant_id: UUID) -> Response:
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        grant = grants.revoke_grant(grant_id=grant_id, reason=payload.validated_data["reason"], by=caller(request))
+        grant = grants.revoke_grant(grant_id=grant_id, by=caller(request), **body_of(request, ReasonSerializer))
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 
@@ -269,9 +259,7 @@ class GrantRequestListView(APIView):
 
     @extend_schema(operation_id="request_grant", request=NewRequestSerializer, responses={201: ASKED})
     def post(self, request: Request) -> Response:
-        payload = NewRequestSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data, by = dict(payload.validated_data), caller(request)
+        data, by = body_of(request, NewRequestSerializer), caller(request)
         agent_id = _agent_id(data.pop("agent")) if "agent" in data else by.agent()
         purpose = data.pop("purpose") or data.pop("reason")
         data.pop("reason", None)

@@ -11,10 +11,10 @@ from rest_framework.views import APIView
 
 from access import halts
 from access.models import Halt, Reach
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,10 +47,6 @@ class ThrowSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=halts.MAX_REASON, help_text="Kept as evidence; callers are told it.")
 
 
-class LiftSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=halts.MAX_REASON)
-
-
 ONE, MANY = enveloped("HaltEnvelope", HaltSerializer()), paged("HaltPage", "halts", HaltSerializer)
 
 
@@ -81,9 +77,7 @@ class HaltListView(APIView):
 
     @extend_schema(operation_id="throw_halt", request=ThrowSerializer, responses={201: ONE})
     def post(self, request: Request) -> Response:
-        payload = ThrowSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data = dict(payload.validated_data)
+        data = body_of(request, ThrowSerializer)
         halt = halts.throw_halt(reach=Reach(data.pop("reach")), by=caller(request), **data)
         return Response(ResponseEnvelope(data=halt_json(halt)).to_json(), status=201)
 
@@ -93,9 +87,7 @@ class HaltLiftView(APIView):
 
     required_scope = SCOPE
 
-    @extend_schema(operation_id="lift_halt", request=LiftSerializer, responses={200: ONE})
+    @extend_schema(operation_id="lift_halt", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, halt_id: UUID) -> Response:
-        payload = LiftSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        halt = halts.lift_halt(halt_id=halt_id, reason=payload.validated_data["reason"], by=caller(request))
+        halt = halts.lift_halt(halt_id=halt_id, by=caller(request), **body_of(request, ReasonSerializer))
         return Response(ResponseEnvelope(data=halt_json(halt)).to_json())

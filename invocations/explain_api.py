@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.views import APIView
 
 from invocations.explaining import available_spec, explain_call, explanation_json
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.serializers import StrictSerializer, enveloped
 
@@ -83,9 +83,7 @@ class ToolExplainView(APIView):
         responses={200: enveloped("ExplanationEnvelope", ExplanationSerializer())},
     )
     def post(self, request: Request, tool_id: str) -> HttpResponse:
-        payload = ExplainRequestSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        arguments = payload.validated_data.get("arguments")
+        arguments = body_of(request, ExplainRequestSerializer).get("arguments")
         preflight, log = explain_call(tool=tool_id, arguments=arguments, by=caller(request))
         return JsonResponse(ResponseEnvelope(data=explanation_json(preflight, log)).to_json())
 

@@ -21,7 +21,7 @@ from access.problems import ConsentNotNeeded
 from evidence.services import fingerprint
 from registry.callability import check_callable, check_known
 from registry.standing import load_standing
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.serializers import StrictSerializer
@@ -88,9 +88,7 @@ class ConsentListView(APIView):
 
     @extend_schema(operation_id="request_consent", request=ConsentRequestSerializer, responses={201: CONSENT})
     def post(self, request: Request) -> Response:
-        payload = ConsentRequestSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        said, by = payload.validated_data, caller(request)
+        said, by = body_of(request, ConsentRequestSerializer), caller(request)
         standing = load_standing(tenant_id=by.tenant_id, agent_id=by.agent(), tool=said["tool"], now=timezone.now())
         check_known(standing)
         version = check_callable(standing)

@@ -69,17 +69,25 @@ def _in_state(state: str) -> Q:
             raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(ToolState.values)}.")
 
 
-def find_installed(
-    *,
-    by: Principal,
-    q: str = "",
-    group: str = "",
-    tag: str = "",
-    safety_class: str = "",
-    side_effect: str = "",
-    capability: str = "",
-    state: str = "",
-) -> InstallationQuerySet:
+def words_of(q: str) -> list[str]:
+    return q.lower().split()[:MAX_WORDS]
+
+
+def narrowed(
+    version: str, *, group: str = "", tag: str = "", safety_class: str = "", side_effect: str = "", capability: str = ""
+) -> Q:
+    """The filters that lists of tools and of installations share. ``version``: how the version is called there."""
+    found = Q(name__startswith=f"{group}.") if group else Q()
+    asked = {
+        "tags__contains": f" {tag} " if tag else "",
+        "safety_class": safety_class,
+        "side_effect": side_effect,
+        "domains__contains": f" {capability} " if capability else "",
+    }
+    return found & Q(**{f"{version}__{field}": value for field, value in asked.items() if value})
+
+
+def find_installed(*, by: Principal, q: str = "", state: str = "", **filters: str) -> InstallationQuerySet:
     """The tenant's instances under all given filters. ``q``: every word of it is in id, display name, description or tags."""
     rows = (
         Installation.objects.visible_to(by)
@@ -87,18 +95,9 @@ def find_installed(
         .select_related("tool", "version")
         .defer("version__manifest", "version__search", "version__changes", "version__warnings", "config")
     )
-    for word in q.lower().split()[:MAX_WORDS]:
+    for word in words_of(q):
         rows = rows.filter(version__search__contains=word)
-    if group:
-        rows = rows.filter(name__startswith=f"{group}.")
-    if tag:
-        rows = rows.filter(version__tags__contains=f" {tag} ")
-    if safety_class:
-        rows = rows.filter(version__safety_class=safety_class)
-    if side_effect:
-        rows = rows.filter(version__side_effect=side_effect)
-    if capability:
-        rows = rows.filter(version__domains__contains=f" {capability} ")
+    rows = rows.filter(narrowed("version", **filters))
     if state:
         rows = rows.filter(_in_state(state))
     return rows

@@ -13,10 +13,10 @@ from registry import installations, setup
 from registry.catalogue import publisher_slugs, shared_tools
 from registry.models import Installation, InstallationState, Tool
 from registry.problems import NotInstalled
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -67,8 +67,6 @@ SHARED = paged("CataloguePage", "tools", SharedToolSerializer)
 
 
 class SetupSerializer(StrictSerializer):
-    """What is left out stays as it is; null hosts or paths leave it to the manifest."""
-
     pin = serializers.CharField(max_length=setup.MAX_PIN, required=False, allow_blank=True)
     config = serializers.DictField(required=False)
     hosts = serializers.ListField(
@@ -86,8 +84,8 @@ class SetupSerializer(StrictSerializer):
     secrets = serializers.DictField(child=serializers.CharField(max_length=80), required=False)
 
 
-class ConfigureSerializer(SetupSerializer):
-    reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")
+class ConfigureSerializer(ReasonSerializer, SetupSerializer):
+    """What is left out stays as it is; null hosts or paths leave it to the manifest."""
 
 
 class InstallSerializer(ConfigureSerializer):
@@ -95,10 +93,6 @@ class InstallSerializer(ConfigureSerializer):
     publisher = serializers.CharField(
         max_length=40, required=False, default="", help_text="Needed when more than one shares a tool of this name."
     )
-
-
-class BecauseSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")
 
 
 def lacking(row: Installation, present: Collection[str]) -> list[str]:
@@ -152,9 +146,7 @@ class InstallationListView(APIView):
 
     @extend_schema(operation_id="install_tool", request=InstallSerializer, responses={201: ONE})
     def post(self, request: Request) -> Response:
-        payload = InstallSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data, by = dict(payload.validated_data), caller(request)
+        data, by = body_of(request, InstallSerializer), caller(request)
         row = installations.install_tool(
             name=data.pop("tool"),
             publisher=data.pop("publisher"),
@@ -181,9 +173,7 @@ class InstallationView(APIView):
 
     @extend_schema(operation_id="configure_installation", request=ConfigureSerializer, responses={200: ONE})
     def patch(self, request: Request, tool_id: str) -> Response:
-        payload = ConfigureSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data, by = dict(payload.validated_data), caller(request)
+        data, by = body_of(request, ConfigureSerializer), caller(request)
         row = installations.configure_installation(
             name=tool_id,
             reason=data.pop("reason"),
@@ -193,21 +183,15 @@ class InstallationView(APIView):
         return _answer(row, by=by)
 
 
-def _reason(request: Request) -> str:
-    payload = BecauseSerializer(data=request.data)
-    payload.is_valid(raise_exception=True)
-    return str(payload.validated_data["reason"])
-
-
 class InstallationPauseView(APIView):
     """Stop this tenant's calls of the tool at once."""
 
     required_scope = "tools:operate"
 
-    @extend_schema(operation_id="pause_installation", request=BecauseSerializer, responses={200: ONE})
+    @extend_schema(operation_id="pause_installation", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, tool_id: str) -> Response:
-        by = caller(request)
-        return _answer(installations.pause_installation(name=tool_id, reason=_reason(request), by=by), by=by)
+        by, data = caller(request), body_of(request, ReasonSerializer)
+        return _answer(installations.pause_installation(name=tool_id, by=by, **data), by=by)
 
 
 class InstallationResumeView(APIView):
@@ -215,10 +199,10 @@ class InstallationResumeView(APIView):
 
     required_scope = "tools:operate"
 
-    @extend_schema(operation_id="resume_installation", request=BecauseSerializer, responses={200: ONE})
+    @extend_schema(operation_id="resume_installation", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, tool_id: str) -> Response:
-        by = caller(request)
-        return _answer(installations.resume_installation(name=tool_id, reason=_reason(request), by=by), by=by)
+        by, data = caller(request), body_of(request, ReasonSerializer)
+        return _answer(installations.resume_installation(name=tool_id, by=by, **data), by=by)
 
 
 class InstallationRemoveView(APIView):
@@ -226,10 +210,10 @@ class InstallationRemoveView(APIView):
 
     required_scope = "tools:operate"
 
-    @extend_schema(operation_id="remove_installation", request=BecauseSerializer, responses={200: ONE})
+    @extend_schema(operation_id="remove_installation", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, tool_id: str) -> Response:
-        by = caller(request)
-        return _answer(installations.remove_installation(name=tool_id, reason=_reason(request), by=by), by=by)
+        by, data = caller(request), body_of(request, ReasonSerializer)
+        return _answer(installations.remove_installation(name=tool_id, by=by, **data), by=by)
 
 
 def shared_tool_json(tool: Tool, publishers: dict[UUID, str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from registry.resolution import (
     resolve_version,
     settle_pins,
 )
+from registry.selectors import get_tool
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 from toolhub.kernel.tenancy import hub_wide
 from unitools import semver
@@ -62,10 +63,6 @@ def check_is_usable(version: ToolVersion) -> None:
             details={"version": version.version, "since": version.yanked_at.isoformat()},
             remedy="Enable another version.",
         )
-
-
-def _locked(name: str, by: Principal) -> Tool:
-    return Tool.objects.select_for_update(of=("self",)).select_related("current").get(tenant_id=by.tenant_id, name=name)
 
 
 def locked_version(version_id: UUID, by: Principal) -> ToolVersion:
@@ -109,7 +106,7 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
 
     Everybody who has it installed without a pin gets the version that is named. The publisher's tenant gets it installed.
     """
-    tool = _locked(name, by)
+    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
     version = tool.versions.select_related("tool").get(pk=version_id) if version_id else tool.current
     if version is None:
         raise NotReviewed(f"{tool.name} has never been enabled; say which version to enable.")
@@ -130,7 +127,7 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
 @transaction.atomic
 def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
     """Stop a tool at once, for every tenant: the next call is refused."""
-    tool = _locked(name, by)
+    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
     check_can_move(tool, ToolState.PAUSED)
     return _move(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, reason=reason, by=by, data={})
 
@@ -138,7 +135,7 @@ def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
 @transaction.atomic
 def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal, successor: str = "") -> Tool:
     """Hide a tool from discovery; it answers with a warning until ``sunset_on``, then not at all."""
-    tool = _locked(name, by)
+    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
     check_can_move(tool, ToolState.DEPRECATED)
     if sunset_on < timezone.now().date():
         raise _finding("/sunset_on", "The sunset date is in the past.")
@@ -297,7 +294,7 @@ def unshare_tool(*, name: str, reason: str, by: Principal) -> Tool:
 
 
 def _share(name: str, shared: bool, kind: Kind, *, reason: str, by: Principal) -> Tool:
-    reason, tool = checked_reason(reason), _locked(name, by)
+    reason, tool = checked_reason(reason), get_tool(name, tenant_id=by.tenant_id, locked=True)
     if tool.shared == shared:
         raise Conflict(f"{tool.name} is {'shared already' if shared else 'not shared'}.")
     tool.shared = shared

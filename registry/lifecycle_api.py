@@ -14,11 +14,11 @@ from rest_framework.views import APIView
 
 from registry import lifecycle
 from registry.models import Tool, ToolState, ToolVersion, VersionState
-from registry.problems import UnknownTool
-from toolhub.kernel.api import caller
+from registry.selectors import get_tool
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import StrictSerializer, enveloped
+from toolhub.kernel.serializers import ReasonSerializer, enveloped
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -80,24 +80,20 @@ VERSIONS = enveloped("VersionListEnvelope", VersionSerializer(many=True))
 MOVED = enveloped("MovedEnvelope", MovedSerializer())
 
 
-class WhySerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")
-
-
-class EnableSerializer(WhySerializer):
+class EnableSerializer(ReasonSerializer):
     version = serializers.CharField(
         max_length=64, required=False, default="", help_text="An approved version; left out: the one that it had."
     )
 
 
-class DeprecateSerializer(WhySerializer):
+class DeprecateSerializer(ReasonSerializer):
     sunset_on = serializers.DateField(help_text="The last day on which it answers.")
     successor = serializers.CharField(
         max_length=128, required=False, default="", allow_blank=True, help_text="The tool to use instead."
     )
 
 
-class StageSerializer(WhySerializer):
+class StageSerializer(ReasonSerializer):
     tenants = serializers.ListField(
         child=serializers.CharField(max_length=40),
         min_length=1,
@@ -136,27 +132,18 @@ def version_json(version: ToolVersion, tool: Tool) -> dict[str, Any]:
 
 
 def own_tool(name: str, *, by: Principal) -> Tool:
-    """A tool that the tenant publishes itself."""
-    tool = Tool.objects.visible_to(by).filter(name=name).first()
-    if tool is None:
-        raise UnknownTool(
-            f"This tenant publishes no tool {name[:128]}.",
-            remedy="Only its publisher operates a tool; an installation is changed under /api/v1/installations.",
-        )
-    return tool
+    return get_tool(name, tenant_id=by.tenant_id)
 
 
 def own_version(name: str, number: str, *, by: Principal) -> ToolVersion:
-    version = own_tool(name, by=by).versions.filter(version=number).first()
+    version = get_tool(name, tenant_id=by.tenant_id).versions.filter(version=number).first()
     if version is None:
         raise NotFound(f"{name} has no version {number[:64]}.")
     return version
 
 
-def _read(serializer: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    payload = serializer(data=request.data)
-    payload.is_valid(raise_exception=True)
-    return dict(payload.validated_data)
+def _answer(tool: Tool) -> Response:
+    return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
 
 
 class VersionListView(APIView):
@@ -166,7 +153,7 @@ class VersionListView(APIView):
 
     @extend_schema(operation_id="list_tool_versions", responses={200: VERSIONS})
     def get(self, request: Request, tool_id: str) -> Response:
-        tool = own_tool(tool_id, by=caller(request))
+        tool = get_tool(tool_id, tenant_id=caller(request).tenant_id)
         rows = tool.versions.select_related("base").order_by("-pk")[:MAX_VERSIONS]
         return Response(ResponseEnvelope(data=[version_json(row, tool) for row in rows]).to_json())
 
@@ -178,15 +165,10 @@ class ToolEnableView(APIView):
 
     @extend_schema(operation_id="enable_tool", request=EnableSerializer, responses={200: TOOL})
     def post(self, request: Request, tool_id: str) -> Response:
-        data, by = _read(EnableSerializer, request), caller(request)
+        data, by = body_of(request, EnableSerializer), caller(request)
         version = own_version(tool_id, data["version"], by=by) if data["version"] else None
-        tool = lifecycle.enable_tool(
-            name=own_tool(tool_id, by=by).name,
-            version_id=version.pk if version else None,
-            reason=data["reason"],
-            by=by,
-        )
-        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+        version_id = version.pk if version else None
+        return _answer(lifecycle.enable_tool(name=tool_id, version_id=version_id, reason=data["reason"], by=by))
 
 
 class ToolPauseView(APIView):
@@ -194,11 +176,10 @@ class ToolPauseView(APIView):
 
     required_scope = OPERATE
 
-    @extend_schema(operation_id="pause_tool", request=WhySerializer, responses={200: TOOL})
+    @extend_schema(operation_id="pause_tool", request=ReasonSerializer, responses={200: TOOL})
     def post(self, request: Request, tool_id: str) -> Response:
-        data, by = _read(WhySerializer, request), caller(request)
-        tool = lifecycle.pause_tool(name=own_tool(tool_id, by=by).name, reason=data["reason"], by=by)
-        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+        data, by = body_of(request, ReasonSerializer), caller(request)
+        return _answer(lifecycle.pause_tool(name=tool_id, by=by, **data))
 
 
 class ToolDeprecateView(APIView):
@@ -208,9 +189,8 @@ class ToolDeprecateView(APIView):
 
     @extend_schema(operation_id="deprecate_tool", request=DeprecateSerializer, responses={200: TOOL})
     def post(self, request: Request, tool_id: str) -> Response:
-        data, by = _read(DeprecateSerializer, request), caller(request)
-        tool = lifecycle.deprecate_tool(name=own_tool(tool_id, by=by).name, by=by, **data)
-        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+        data, by = body_of(request, DeprecateSerializer), caller(request)
+        return _answer(lifecycle.deprecate_tool(name=tool_id, by=by, **data))
 
 
 class ToolShareView(APIView):
@@ -218,11 +198,10 @@ class ToolShareView(APIView):
 
     required_scope = OPERATE
 
-    @extend_schema(operation_id="share_tool", request=WhySerializer, responses={200: TOOL})
+    @extend_schema(operation_id="share_tool", request=ReasonSerializer, responses={200: TOOL})
     def post(self, request: Request, tool_id: str) -> Response:
-        data, by = _read(WhySerializer, request), caller(request)
-        tool = lifecycle.share_tool(name=own_tool(tool_id, by=by).name, reason=data["reason"], by=by)
-        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+        data, by = body_of(request, ReasonSerializer), caller(request)
+        return _answer(lifecycle.share_tool(name=tool_id, by=by, **data))
 
 
 class ToolUnshareView(APIView):
@@ -230,11 +209,10 @@ class ToolUnshareView(APIView):
 
     required_scope = OPERATE
 
-    @extend_schema(operation_id="unshare_tool", request=WhySerializer, responses={200: TOOL})
+    @extend_schema(operation_id="unshare_tool", request=ReasonSerializer, responses={200: TOOL})
     def post(self, request: Request, tool_id: str) -> Response:
-        data, by = _read(WhySerializer, request), caller(request)
-        tool = lifecycle.unshare_tool(name=own_tool(tool_id, by=by).name, reason=data["reason"], by=by)
-        return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
+        data, by = body_of(request, ReasonSerializer), caller(request)
+        return _answer(lifecycle.unshare_tool(name=tool_id, by=by, **data))
 
 
 class VersionStageView(APIView):
@@ -244,7 +222,7 @@ class VersionStageView(APIView):
 
     @extend_schema(operation_id="stage_tool_version", request=StageSerializer, responses={200: MOVED})
     def post(self, request: Request, tool_id: str, version: str) -> Response:
-        data, by = _read(StageSerializer, request), caller(request)
+        data, by = body_of(request, StageSerializer), caller(request)
         row = own_version(tool_id, version, by=by)
         moved = lifecycle.stage_version(version_id=row.pk, by=by, **data)
         answer = {"version": row.version, "moved": len(moved), "stuck": 0}
@@ -256,9 +234,9 @@ class VersionYankView(APIView):
 
     required_scope = OPERATE
 
-    @extend_schema(operation_id="yank_tool_version", request=WhySerializer, responses={200: MOVED})
+    @extend_schema(operation_id="yank_tool_version", request=ReasonSerializer, responses={200: MOVED})
     def post(self, request: Request, tool_id: str, version: str) -> Response:
-        data, by = _read(WhySerializer, request), caller(request)
+        data, by = body_of(request, ReasonSerializer), caller(request)
         row = own_version(tool_id, version, by=by)
         moved, stuck = lifecycle.yank_version(version_id=row.pk, reason=data["reason"], by=by)
         answer = {"version": row.version, "moved": len(moved), "stuck": len(stuck)}

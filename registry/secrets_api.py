@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from registry import secrets
 from registry.models import Secret
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
@@ -69,9 +69,7 @@ class SecretView(APIView):
 
     @extend_schema(operation_id="set_secret", request=SecretValueSerializer, responses={200: ONE, 201: ONE})
     def put(self, request: Request, name: str) -> Response:
-        payload = SecretValueSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        row = secrets.set_secret(name=name, value=payload.validated_data["value"], by=caller(request))
+        row = secrets.set_secret(name=name, by=caller(request), **body_of(request, SecretValueSerializer))
         status = 201 if row.number == 1 else 200
         return Response(ResponseEnvelope(data=secret_json(row)).to_json(), status=status)
 

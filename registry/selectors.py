@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from registry.discovery import MAX_WORDS
-from registry.models import Tool, ToolVersion
+from registry.discovery import narrowed, words_of
+from registry.models import Tool
 from registry.problems import UnknownTool
 
 if TYPE_CHECKING:
@@ -17,59 +17,22 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 
-def find_tools(
-    *,
-    by: Principal,
-    q: str = "",
-    group: str = "",
-    tag: str = "",
-    safety_class: str = "",
-    side_effect: str = "",
-    capability: str = "",
-    state: str = "",
-) -> ToolQuerySet:
-    """The tenant's tools under all given filters. ``q`` looks into id, display name and description."""
+def find_tools(*, by: Principal, q: str = "", state: str = "", **filters: str) -> ToolQuerySet:
+    """The tenant's tools under all given filters. ``q`` looks into id, display name, description and tags."""
     tools = Tool.objects.visible_to(by).select_related("current")
-    for word in q.lower().split()[:MAX_WORDS]:
+    for word in words_of(q):
         tools = tools.filter(Q(name__contains=word) | Q(current__search__contains=word))
-    if group:
-        tools = tools.filter(name__startswith=f"{group}.")
-    if tag:
-        tools = tools.filter(current__tags__contains=f" {tag} ")
-    if safety_class:
-        tools = tools.filter(current__safety_class=safety_class)
-    if side_effect:
-        tools = tools.filter(current__side_effect=side_effect)
-    if capability:
-        tools = tools.filter(current__domains__contains=f" {capability} ")
-    if state:
-        tools = tools.filter(state=state)
-    return tools
+    tools = tools.filter(narrowed("current", **filters))
+    return tools.filter(state=state) if state else tools
 
 
-# Manifests never change, so what was decoded once is kept; it is most of the cost of looking up a tool.
-_manifests: dict[UUID, dict[str, Any]] = {}
-MAX_MANIFESTS = 2048
-
-
-def _fill_manifest(version: ToolVersion) -> None:
-    if version.pk not in _manifests:
-        if len(_manifests) >= MAX_MANIFESTS:
-            _manifests.clear()
-        _manifests[version.pk] = version.manifest  # deferred: one query
-    else:
-        version.manifest = _manifests[version.pk]
-
-
-def get_tool(name: str, *, tenant_id: UUID) -> Tool:
-    tool = (
-        Tool.objects.select_related("current").defer("current__manifest").filter(tenant_id=tenant_id, name=name).first()
-    )
+def get_tool(name: str, *, tenant_id: UUID, locked: bool = False) -> Tool:
+    """One of the tenant's own tools with its current version; ``locked`` until the transaction ends."""
+    rows = Tool.objects.select_related("current").filter(tenant_id=tenant_id, name=name)
+    tool = (rows.select_for_update(of=("self",)) if locked else rows).first()
     if tool is None:
         raise UnknownTool(
-            f"There is no tool {name[:128]} here.",
-            remedy="List the tools with GET /api/v1/tools and use an id from there.",
+            f"This tenant publishes no tool {name[:128]}.",
+            remedy="Only its publisher operates a tool; an installation is changed under /api/v1/installations.",
         )
-    if tool.current is not None:
-        _fill_manifest(tool.current)
     return tool

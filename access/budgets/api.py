@@ -13,12 +13,12 @@ from rest_framework.views import APIView
 from access.budgets import services
 from access.budgets.selectors import STATES, Standing, in_state, standings
 from access.models import Budget, BudgetScope, Dimension
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -83,10 +83,6 @@ class SetSerializer(StrictSerializer):
 
 class RaiseSerializer(StrictSerializer):
     by_amount = serializers.IntegerField(min_value=1, max_value=services.MAX_AMOUNT)
-    reason = serializers.CharField(max_length=500)
-
-
-class EndSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=500)
 
 
@@ -177,9 +173,7 @@ class BudgetListView(APIView):
         responses={201: ONE},
     )
     def post(self, request: Request) -> Response:
-        payload = SetSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data = dict(payload.validated_data)
+        data = body_of(request, SetSerializer)
         agent_id = _id("agt", data.pop("agent"), "agent")
         grant_id = _id("grt", data.pop("grant"), "grant")
         if data["window_s"] is None:
@@ -205,9 +199,8 @@ class BudgetRaiseView(APIView):
 
     @extend_schema(operation_id="raise_budget_once", request=RaiseSerializer, responses={200: ONE})
     def post(self, request: Request, budget_id: UUID) -> Response:
-        payload = RaiseSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        window = services.raise_budget_once(budget_id=budget_id, by=caller(request), **payload.validated_data)
+        data = body_of(request, RaiseSerializer)
+        window = services.raise_budget_once(budget_id=budget_id, by=caller(request), **data)
         return _answer(window.budget)
 
 
@@ -216,8 +209,7 @@ class BudgetEndView(APIView):
 
     required_scope = "budgets:manage"
 
-    @extend_schema(operation_id="end_budget", request=EndSerializer, responses={200: ONE})
+    @extend_schema(operation_id="end_budget", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, budget_id: UUID) -> Response:
-        payload = EndSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        return _answer(services.end_budget(budget_id=budget_id, by=caller(request), **payload.validated_data))
+        data = body_of(request, ReasonSerializer)
+        return _answer(services.end_budget(budget_id=budget_id, by=caller(request), **data))

@@ -16,12 +16,12 @@ from access.models import PolicyState, PolicyVersion
 from access.policies import previews, services
 from access.policies.findings import is_sound
 from access.policies.language import document_schema, findings_of_policy
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -144,16 +144,6 @@ class SimulationSerializer(StrictSerializer):
     )
 
 
-class DiscardSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500)
-
-
-def _checked(serializer: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    payload = serializer(data=request.data)
-    payload.is_valid(raise_exception=True)
-    return dict(payload.validated_data)
-
-
 def _answer(version: PolicyVersion, request: Request, *, status: int = 200) -> Response:
     own = version.tenant_id == caller(request).tenant_id
     headers = {"Location": f"/api/v1/policies/{version.wire_id}"} if status == 201 else None
@@ -183,7 +173,7 @@ class PolicyListView(APIView):
 
     @extend_schema(operation_id="draft_policy", request=NewDraftSerializer, responses={201: ONE})
     def post(self, request: Request) -> Response:
-        asked = _checked(NewDraftSerializer, request)
+        asked = body_of(request, NewDraftSerializer)
         version = services.draft_policy(
             document=asked["document"], note=asked["note"], hub=asked["layer"] == "hub", by=caller(request)
         )
@@ -215,7 +205,7 @@ class PolicyView(APIView):
 
     @extend_schema(operation_id="change_policy_draft", request=ChangedDraftSerializer, responses={200: ONE})
     def put(self, request: Request, policy_id: UUID) -> Response:
-        asked = _checked(ChangedDraftSerializer, request)
+        asked = body_of(request, ChangedDraftSerializer)
         version = services.change_draft(version_id=policy_id, by=caller(request), **asked)
         return _answer(version, request)
 
@@ -227,7 +217,7 @@ class PolicySimulateView(APIView):
 
     @extend_schema(operation_id="simulate_policy", request=SimulationSerializer, responses={200: ONE})
     def post(self, request: Request, policy_id: UUID) -> Response:
-        asked = _checked(SimulationSerializer, request)
+        asked = body_of(request, SimulationSerializer)
         return _answer(services.simulate_policy(version_id=policy_id, by=caller(request), **asked), request)
 
 
@@ -236,9 +226,9 @@ class PolicyDiscardView(APIView):
 
     required_scope = "policies:draft"
 
-    @extend_schema(operation_id="discard_policy_draft", request=DiscardSerializer, responses={200: ONE})
+    @extend_schema(operation_id="discard_policy_draft", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, policy_id: UUID) -> Response:
-        asked = _checked(DiscardSerializer, request)
+        asked = body_of(request, ReasonSerializer)
         return _answer(services.discard_draft(version_id=policy_id, by=caller(request), **asked), request)
 
 
@@ -271,7 +261,7 @@ class PolicyCheckView(APIView):
 
     @extend_schema(operation_id="check_policy", request=DocumentSerializer, responses={200: CHECKED})
     def post(self, request: Request) -> Response:
-        findings = findings_of_policy(_checked(DocumentSerializer, request)["document"])
+        findings = findings_of_policy(body_of(request, DocumentSerializer)["document"])
         data = {"sound": is_sound(findings), "findings": [finding.to_json() for finding in findings]}
         return Response(ResponseEnvelope(data=data).to_json())
 

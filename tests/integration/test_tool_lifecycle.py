@@ -12,7 +12,7 @@ from evidence.models import Fact
 from invocations.models import Attempt
 from registry import services as registry
 from registry.models import TRANSITIONS, Decision, Review, Tool, ToolState, ToolVersion, VersionState
-from registry.problems import ManifestInvalid, NotReviewed, OwnSubmission, VersionExists
+from registry.problems import ManifestInvalid, NotReviewed, OwnSubmission, UnknownTool, VersionExists
 from tests.calls import PAIR, kinds_of, row_of
 from tests.manifests import manifest
 from toolhub.kernel.problems import Conflict, SchemaInvalid
@@ -88,7 +88,7 @@ def test_a_step_without_a_reason_is_refused(to: ToolState, enable: Callable[...,
 @pytest.mark.req("TOOLS-22")
 @pytest.mark.parametrize("to", [ToolState.ENABLED, ToolState.PAUSED, ToolState.DEPRECATED])
 def test_a_stranger_moves_nothing(to: ToolState, enable: Callable[..., Tool], stranger: Person) -> None:
-    with pytest.raises(Tool.DoesNotExist):
+    with pytest.raises(UnknownTool):
         move(enable(), to, stranger)
 
 

@@ -27,6 +27,12 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class ReasonSerializer(StrictSerializer):
+    """Why; enough for what ends or stops something that the address names."""
+
+    reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")
+
+
 def enveloped(name: str, data: Any) -> Any:
     """The SPEC-4 envelope around ``data``, by a name of its own."""
     return inline_serializer(name, {"ok": serializers.BooleanField(), "data": data})
