@@ -2,6 +2,9 @@
 
 By a link that works once and for three days: with it they choose a password. It goes by mail where the hub can send mail, and
 is otherwise shown once to whoever invited them. Nobody's password is ever chosen, or seen, by somebody else.
+
+Until then the account carries roles of one tenant only, the one whose links open it (:func:`access.members.check_is_known`).
+Whoever takes their roles back ends the links; then another tenant may invite under the same name.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
@@ -25,6 +29,7 @@ from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.utils.translation import gettext
 
 from access import members
+from access.members import RESET, tenants_of
 from access.models import Membership, Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -37,7 +42,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.invitations")
 NAME = re.compile(r"[\w.@+-]{1,150}")
-RESET = f"{UNUSABLE_PASSWORD_PREFIX}reset-"  # begins the password, which nothing matches, of somebody whose sign-in was reset
 
 
 class _Tokens(PasswordResetTokenGenerator):
@@ -70,39 +74,59 @@ def invited(uid: str, token: str) -> Any:
 
 
 def may_be_linked(user: Any) -> bool:
-    """Only somebody who could never sign in: a link to anybody else would be a way into their account."""
-    return bool(user.is_active and not user.has_usable_password() and user.last_login is None)
+    """Only somebody who could never sign in: a link to anybody else would be a way into their account.
+
+    And only into one tenant, unless whoever runs the hub's host made the link.
+    """
+    if not members.has_never_come(user):
+        return False
+    return user.password.startswith(RESET) or len(tenants_of(user)) == 1
+
+
+def may_invite_again(user: Any, *, by: Principal) -> bool:
+    """Whether this tenant may make another link to one of its people."""
+    return members.has_never_come(user) and _is_only_here(user, by)
 
 
 @transaction.atomic
 def invite_person(*, username: str, name: str, email: str, roles: set[str], by: Principal) -> tuple[Any, str | None]:
     """A person with these roles in the tenant.
 
-    The link is empty if it was mailed; None for somebody whom the hub knows already, even if they have not come yet: a link
-    to them would be a way into what they are in other tenants.
+    The link is empty if it was mailed; None for somebody whom the hub knows already. Whom another tenant has invited, and who
+    has not come yet, is refused; whose invitation was taken back is invited like somebody new.
     """
     by.check("members.manage")
     tenant, username = Tenant.objects.get(pk=by.tenant_id), username.strip()
     email = email.strip().lower()  # as it is looked up when somebody signs in with it
-    user = get_user_model().objects.filter(username=username).first()
+    user = get_user_model().objects.select_for_update().filter(username=username).first()
     if user is not None and Membership.objects.filter(tenant=tenant, user=user).exists():
         raise Conflict("This person belongs to the tenant already.", remedy="Change their roles on their own page.")
-    known = user is not None
-    if user is None:
-        _check_new(username, email)
-        first, _, last = name.strip().partition(" ")
-        # Without a password, which is one that nothing matches.
-        user = get_user_model().objects.create_user(username, email, first_name=first, last_name=last)
+    left = user is not None and members.has_never_come(user) and not tenants_of(user) and _has_no_way_in(user)
+    known = user is not None and not left
+    if not known:
+        _check_new(username, email, but=user)
+        user = user or get_user_model()(username=get_user_model().normalize_username(username))
+        user.first_name, _, user.last_name = name.strip().partition(" ")
+        user.email = email
+        user.set_unusable_password()  # one that nothing matches, and a fresh one: links are bound to the one before
+        user.save()
     members.set_roles(tenant=tenant, user=user, roles=roles, by=by)
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data={"roles": sorted(roles)})
     return user, None if known else _send_or_show(user)
 
 
-def _check_new(username: str, email: str) -> None:
+def _has_no_way_in(user: Any) -> bool:
+    """Not reset by whoever runs the hub's host, nor an owner of the hub, nor known to an identity provider."""
+    reset, elsewhere = user.password.startswith(RESET), SocialAccount.objects.filter(user=user).exists()
+    return not (reset or elsewhere or user.groups.exists())
+
+
+def _check_new(username: str, email: str, *, but: Any) -> None:
     if not NAME.fullmatch(username):
         message = gettext("A user name has letters, digits and any of @ . + - _ and no spaces.")
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/username", "message": message}]})
-    if email and get_user_model().objects.filter(email__iexact=email).exists():
+    others = get_user_model().objects.exclude(pk=but.pk if but else 0)
+    if email and others.filter(email__iexact=email).exists():
         message = gettext("Somebody with this address signs in here already. Give their user name.")
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/email", "message": message}]})
 
@@ -112,7 +136,7 @@ def invite_again(*, user_id: int, by: Principal) -> str:
     """Another link for somebody who has not come yet."""
     by.check("members.manage")
     membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
-    if not may_be_linked(membership.user):
+    if not members.has_never_come(membership.user):
         raise Conflict("This person has a password and needs no link.")
     _check_only_here(membership.user, by)
     evidence.record(
@@ -127,7 +151,7 @@ def withdraw_invitation(*, user_id: int, reason: str, by: Principal) -> None:
     by.check("members.manage")
     membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
     user = get_user_model().objects.select_for_update().get(pk=membership.user_id)
-    if not may_be_linked(user):
+    if not members.has_never_come(user):
         raise Conflict("This person has come already.", remedy="Take their roles back instead.")
     only_here = _is_only_here(user, by)
     members.set_roles(tenant=Tenant.objects.get(pk=by.tenant_id), user=user, roles=set(), reason=reason, by=by)
@@ -139,16 +163,14 @@ def withdraw_invitation(*, user_id: int, reason: str, by: Principal) -> None:
 
 
 def waiting(tenant_id: UUID) -> Any:
-    """The people of a tenant who were invited and have not come yet: those of whom :func:`may_be_linked` is true."""
+    """The people of a tenant who were invited and have not come yet: those of whom :func:`access.members.has_never_come` is true."""
     return members.people_of(tenant_id).filter(
         is_active=True, last_login=None, password__startswith=UNUSABLE_PASSWORD_PREFIX
     )
 
 
 def _is_only_here(user: Any, by: Principal) -> bool:
-    with hub_wide():
-        elsewhere = Membership.objects.filter(user=user).exclude(tenant_id=by.tenant_id).exists()
-    return not elsewhere and not user.password.startswith(RESET)
+    return not tenants_of(user) - {by.tenant_id} and not user.password.startswith(RESET)
 
 
 def _check_only_here(user: Any, by: Principal) -> None:

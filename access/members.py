@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from guardian.shortcuts import assign_perm, get_perms, get_user_perms, remove_perm
@@ -22,9 +23,13 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
+from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+
+RESET = f"{UNUSABLE_PASSWORD_PREFIX}reset-"  # begins the password, which nothing matches, of somebody whose sign-in was reset
 
 
 def group_name(tenant: Tenant, role: Role) -> str:
@@ -99,6 +104,28 @@ def people_of(tenant_id: UUID) -> Any:
     return get_user_model().objects.filter(pk__in=Membership.objects.filter(tenant_id=tenant_id).values("user_id"))
 
 
+def has_never_come(user: Any) -> bool:
+    """Somebody who could never sign in, or whose sign-in was reset: a link lets them choose a password."""
+    return bool(user.is_active and not user.has_usable_password() and user.last_login is None)
+
+
+def tenants_of(user: Any) -> set[UUID]:
+    with hub_wide():
+        return set(Membership.objects.filter(user=user).values_list("tenant_id", flat=True))
+
+
+def check_is_known(user: Any, *, tenant_id: UUID) -> None:
+    """Who comes first with the link that one tenant made is whoever holds it: another tenant gives them nothing before."""
+    if not has_never_come(user):
+        return
+    fresh = get_user_model().objects.select_for_update().get(pk=user.pk)  # two tenants at the same time
+    if has_never_come(fresh) and not fresh.password.startswith(RESET) and tenants_of(fresh) - {tenant_id}:
+        raise Conflict(
+            f"Another tenant has invited {fresh.get_username()}, who has not come yet.",
+            remedy="Ask them to accept that invitation first, or invite them under another user name.",
+        )
+
+
 def is_owner(by: Principal) -> bool:
     """Of this tenant or of the whole hub; or the hub itself."""
     if by.kind is ActorKind.SYSTEM or by.may("hub.manage"):
@@ -124,6 +151,7 @@ def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal, rea
     if tenant.pk != by.tenant_id:
         raise Tenant.DoesNotExist
     check_can_change(user, role=role, by=by)
+    check_is_known(user, tenant_id=tenant.pk)
     membership, created = Membership.objects.get_or_create(tenant=tenant, user=user, role=role)
     if created:
         user.groups.add(Group.objects.get(name=group_name(tenant, role)))

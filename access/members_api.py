@@ -118,7 +118,7 @@ def member_json(user: Any, tenant: Tenant) -> dict[str, Any]:
         "email": user.email,
         "roles": [role for role in ROLES if role in held],
         "permissions": sorted(get_user_perms(user, tenant)),
-        "waits": invitations.may_be_linked(user),
+        "waits": members.has_never_come(user),
         "last_login_at": user.last_login.isoformat() if user.last_login else None,
     }
 

@@ -53,7 +53,7 @@ def people(request: ConsoleRequest) -> HttpResponse:
             "user": user,
             "id": members.wire_id_of(user),
             "roles": role_words([each.role for each in group]),
-            "waits": invitations.may_be_linked(user),
+            "waits": members.has_never_come(user),
         }
         for user, group in groupby(rows, key=lambda row: row.user)
     ]
@@ -129,7 +129,8 @@ def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None =
         "roles": role_words(held),
         "single": _held(single, facts),
         "exceptions": _held(exceptions_of(user, tenant_id=request.principal.tenant_id), facts),
-        "waits": invitations.may_be_linked(user),
+        "waits": members.has_never_come(user),
+        "may_invite_again": invitations.may_invite_again(user, by=request.principal),
         "roles_form": form if wrong == "roles" else RolesForm(initial={"roles": held}),
         "permission_form": form if wrong == "permission" else PermissionForm(),
         "exception_form": form if wrong == "exception" else ExceptionForm(),

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from allauth.account.models import EmailAddress
-from allauth.mfa.models import Authenticator
 from django.contrib.auth import get_user_model
-from django.core import mail
-from django.core.management import CommandError, call_command
-from django.test import Client
 
 from access import invitations, members
 from access.middleware import principal_of_user
@@ -25,6 +19,8 @@ from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
+    from django.test import Client
+
     from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
@@ -125,125 +121,6 @@ def test_people_of_another_tenant_are_not_found(owner: Person, stranger: Person)
     ):
         with pytest.raises(Membership.DoesNotExist):
             change()
-
-
-# Invitations.
-
-
-def invite(owner: Person, **form: Any) -> Any:
-    usual = {"username": "nina", "name": "Nina New", "email": "nina@example.org", "roles": ["reviewer"]}
-    return owner.client().post("/people/new", usual | form)
-
-
-def link_in(text: str) -> str:
-    found = re.search(r"/invitations/[\w-]+/[\w-]+", text)
-    assert found, text
-    return found[0]
-
-
-def test_an_invited_person_chooses_a_password_with_a_link_that_works_once(owner: Person, tenant: Tenant) -> None:
-    link = link_in(invite(owner).content.decode())
-    nina = get_user_model().objects.get(username="nina")
-    assert not nina.has_usable_password()
-    person = Client()
-    assert person.get(link).status_code == 200
-    assert person.post(link, {"new_password1": "short", "new_password2": "short"}).status_code == 422
-
-    chosen = {"new_password1": "a long first password", "new_password2": "a long first password"}
-    assert person.post(link, chosen).status_code == 302
-
-    nina.refresh_from_db()
-    assert nina.check_password("a long first password")
-    assert not EmailAddress.objects.exists()  # whoever invited saw the link too
-    assert person.get(link).status_code == 404
-    assert person.post(link, chosen).status_code == 404
-    assert allowed(nina, tenant) >= {"tools.review"}
-    facts = Fact.objects.filter(kind="person.invited").order_by("id")
-    assert [fact.actor_id for fact in facts] == [owner.by.id, members.wire_id_of(nina)]
-    assert not any(link.encode() in bytes(fact.leaf) for fact in facts)
-
-
-def test_a_newer_link_can_be_made_until_the_person_has_come(owner: Person) -> None:
-    invite(owner)
-    nina = get_user_model().objects.get(username="nina")
-    again = owner.client().post(f"/people/usr_{nina.pk}/invitation", {"again": "yes"})
-    assert Client().get(link_in(again.content.decode())).status_code == 200
-
-    nina.set_password("a long first password")
-    nina.save()
-
-    assert owner.client().post(f"/people/usr_{nina.pk}/invitation", {"again": "yes"}).status_code == 409
-
-
-def test_the_link_goes_by_mail_where_the_hub_can_send_it_and_is_then_shown_to_nobody(
-    owner: Person, settings: Any, django_capture_on_commit_callbacks: Any
-) -> None:
-    settings.TOOLHUB_EMAIL_URL = "smtp://mail.example.org"
-    with django_capture_on_commit_callbacks(execute=True):
-        answer = invite(owner)
-
-    assert answer.status_code == 302
-    assert mail.outbox[0].to == ["nina@example.org"]
-    link = link_in(str(mail.outbox[0].body))
-    assert Client().get(link).status_code == 200
-    Client().post(link, dict.fromkeys(("new_password1", "new_password2"), "a long first password"))
-    assert EmailAddress.objects.get(verified=True).email == "nina@example.org"
-
-
-def test_no_link_is_made_for_somebody_who_signs_in_here_already(owner: Person, stranger: Person) -> None:
-    answer = invite(owner, username=stranger.user.username, email="")
-
-    assert answer.status_code == 302
-    assert Membership.objects.filter(user=stranger.user).count() == 2
-    assert invitations.invited(*invitations.link_for(stranger.user).split("/")[-2:]) is None
-
-
-def test_another_tenant_gets_no_link_to_somebody_who_has_not_come_yet(owner: Person, stranger: Person) -> None:
-    invite(owner)
-    nina = get_user_model().objects.get(username="nina")
-    theirs = make_person(Tenant.objects.get(pk=stranger.by.tenant_id), "oda", Role.OWNER)
-
-    answer = invite(theirs, email="")
-
-    assert (answer.status_code, "/invitations/" in answer.content.decode()) == (302, False)
-    for by in (theirs.by, owner.by):
-        with pytest.raises(Conflict, match="not yours to make"):
-            invitations.invite_again(user_id=nina.pk, by=by)
-
-
-def test_only_the_command_line_makes_a_link_after_a_reset(owner: Person, operator: Person) -> None:
-    call_command("reset_sign_in", "olivia", stdout=StringIO())
-
-    with pytest.raises(Conflict, match="not yours to make"):
-        invitations.invite_again(user_id=operator.user.pk, by=owner.by)
-
-
-@pytest.mark.parametrize("wrong", [{"username": "two words"}, {"roles": []}, {"roles": ["king"]}, {"email": "x"}])
-def test_an_invitation_that_cannot_be_is_refused(wrong: dict[str, Any], owner: Person) -> None:
-    assert invite(owner, **wrong).status_code == 422
-
-    assert not get_user_model().objects.filter(username__in=["nina", "two words"]).exists()
-
-
-@pytest.mark.parametrize("link", ["/invitations/x/y", "/invitations/MQ/abc-def", "/invitations/_/_"])
-def test_a_made_up_link_leads_nowhere(link: str, owner: Person) -> None:
-    assert Client().get(link).status_code == 404
-
-
-def test_somebody_who_lost_every_way_in_gets_a_link_and_all_else_ends(operator: Person) -> None:
-    client = operator.client()
-    Authenticator.objects.create(user=operator.user, type=Authenticator.Type.TOTP, data={"secret": "x"})
-    said = StringIO()
-
-    call_command("reset_sign_in", "olivia", stdout=said)
-
-    assert client.get("/grants").status_code == 302
-    assert not Authenticator.objects.exists()
-    assert Client().get(link_in(said.getvalue())).status_code == 200
-    fact = Fact.objects.get(kind="person.invited")
-    assert (fact.actor_id, b'"reset":true' in bytes(fact.leaf)) == ("system:operator", True)
-    with pytest.raises(CommandError):
-        call_command("reset_sign_in", "nobody")
 
 
 # Pages.
