@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 
 from access import invitations, members
 from access.authentication import ApiKeyAuthentication
+from access.exceptions import exceptions_of, said_of
 from access.models import Membership, Tenant
 from access.roles import PERMISSIONS, Role
 from access.sessions import PersonAuthentication
@@ -35,6 +36,12 @@ ROLES = [str(role) for role in Role]
 AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
+class ExceptionSerializer(serializers.Serializer[Any]):
+    permission = serializers.CharField()
+    tool = serializers.CharField(required=False, help_text="The id of the tool on which it is held, or")
+    agent = serializers.CharField(required=False, help_text="the agent (agt_…).")
+
+
 class MemberSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     username = serializers.CharField()
@@ -44,6 +51,7 @@ class MemberSerializer(serializers.Serializer[Any]):
     permissions = serializers.ListField(
         child=serializers.ChoiceField(list(PERMISSIONS)), help_text="Given to this person alone, beside the roles."
     )
+    exceptions = ExceptionSerializer(many=True, help_text="What they may do with a single tool or agent.")
     waits = serializers.BooleanField(help_text="Was invited and has not come yet.")
     last_login_at = serializers.DateTimeField(allow_null=True)
 
@@ -88,6 +96,7 @@ NINA = {
     "email": "nina@example.org",
     "roles": ["reviewer"],
     "permissions": [],
+    "exceptions": [],
     "waits": True,
     "last_login_at": None,
 }
@@ -118,7 +127,8 @@ def member_json(user: Any, tenant: Tenant) -> dict[str, Any]:
         "email": user.email,
         "roles": [role for role in ROLES if role in held],
         "permissions": sorted(get_user_perms(user, tenant)),
-        "waits": members.has_never_come(user),
+        "exceptions": [said_of(permission, thing) for permission, thing in exceptions_of(user, tenant_id=tenant.pk)],
+        "waits": invitations.may_be_linked(user),
         "last_login_at": user.last_login.isoformat() if user.last_login else None,
     }
 
@@ -142,7 +152,8 @@ def _page(request: Request, rows: Any, name: str) -> Response:
     return Response(ResponseEnvelope(data=data).to_json())
 
 
-def _answer(request: Request, user_id: int) -> Response:
+def answer_member(request: Request, user_id: int) -> Response:
+    """The person as they are now."""
     user = members.people_of(caller(request).tenant_id).get(pk=user_id)
     return Response(ResponseEnvelope(data=member_json(user, _tenant(request))).to_json())
 
@@ -153,13 +164,13 @@ def _invited(user: Any, tenant: Tenant, link: str | None) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=201, headers={"Cache-Control": "no-store"})
 
 
-class _PeopleView(APIView):
+class PeopleView(APIView):
     """For keys with a scope, where it is only about seeing; for people with their permission."""
 
     authentication_classes = [PersonAuthentication, ApiKeyAuthentication]
 
 
-class MemberListView(_PeopleView):
+class MemberListView(PeopleView):
     """The people of the tenant, with their roles."""
 
     required_scope = READ
@@ -170,7 +181,7 @@ class MemberListView(_PeopleView):
         return _page(request, members.people_of(caller(request).tenant_id), "members")
 
 
-class MemberView(_PeopleView):
+class MemberView(PeopleView):
     """One person."""
 
     required_scope = READ
@@ -178,10 +189,10 @@ class MemberView(_PeopleView):
 
     @extend_schema(operation_id="read_member", responses={200: MEMBER}, examples=[SHOWN])
     def get(self, request: Request, user_id: int) -> Response:
-        return _answer(request, user_id)
+        return answer_member(request, user_id)
 
 
-class MemberRolesView(_PeopleView):
+class MemberRolesView(PeopleView):
     """The roles that a person has from now on. Nobody changes their own, and only owners make owners or end them."""
 
     required_scope = {"PUT": None}
@@ -196,10 +207,10 @@ class MemberRolesView(_PeopleView):
         payload.is_valid(raise_exception=True)
         roles, reason = set(payload.validated_data["roles"]), payload.validated_data["reason"]
         members.set_roles(tenant=_tenant(request), user=user, roles=roles, reason=reason, by=caller(request))
-        return _answer(request, user_id)
+        return answer_member(request, user_id)
 
 
-class MemberPermissionView(_PeopleView):
+class MemberPermissionView(PeopleView):
     """Give one person a single permission beside their roles. Only owners do."""
 
     required_scope = {"POST": None}
@@ -211,10 +222,10 @@ class MemberPermissionView(_PeopleView):
         payload.is_valid(raise_exception=True)
         permission = payload.validated_data["permission"]
         members.give_permission(user_id=user_id, permission=permission, by=caller(request))
-        return _answer(request, user_id)
+        return answer_member(request, user_id)
 
 
-class MemberPermissionTakeView(_PeopleView):
+class MemberPermissionTakeView(PeopleView):
     """Take a single permission back. Only owners do."""
 
     required_scope = {"POST": None}
@@ -226,10 +237,10 @@ class MemberPermissionTakeView(_PeopleView):
         payload.is_valid(raise_exception=True)
         permission = payload.validated_data["permission"]
         members.take_permission(user_id=user_id, permission=permission, by=caller(request))
-        return _answer(request, user_id)
+        return answer_member(request, user_id)
 
 
-class MemberRemoveView(_PeopleView):
+class MemberRemoveView(PeopleView):
     """Let a person leave the tenant: every role and single permission ends with their next request."""
 
     required_scope = {"POST": None}
@@ -245,7 +256,7 @@ class MemberRemoveView(_PeopleView):
         return Response(status=204)
 
 
-class InvitationListView(_PeopleView):
+class InvitationListView(PeopleView):
     """Who was invited and has not come yet; inviting somebody."""
 
     required_scope = {"GET": READ, "POST": None}
@@ -275,7 +286,7 @@ class InvitationListView(_PeopleView):
         return _invited(user, _tenant(request), link)
 
 
-class InvitationAgainView(_PeopleView):
+class InvitationAgainView(PeopleView):
     """Another link, for somebody who has not come yet."""
 
     required_scope = {"POST": None}
@@ -287,7 +298,7 @@ class InvitationAgainView(_PeopleView):
         return _invited(members.people_of(caller(request).tenant_id).get(pk=user_id), _tenant(request), link)
 
 
-class InvitationWithdrawView(_PeopleView):
+class InvitationWithdrawView(PeopleView):
     """Take an invitation back, from somebody who has not come yet: they leave the tenant, and their link ends."""
 
     required_scope = {"POST": None}

@@ -58,6 +58,10 @@ class VersionSerializer(serializers.Serializer[Any]):
     build_digest = serializers.CharField()
 
 
+class WholeVersionSerializer(VersionSerializer):
+    manifest = serializers.JSONField(help_text="As it was submitted.")
+
+
 class ToolStateSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     state = serializers.ChoiceField(ToolState.choices)
@@ -77,6 +81,7 @@ class MovedSerializer(serializers.Serializer[Any]):
 
 TOOL = enveloped("ToolStateEnvelope", ToolStateSerializer())
 VERSIONS = enveloped("VersionListEnvelope", VersionSerializer(many=True))
+VERSION = enveloped("VersionEnvelope", WholeVersionSerializer())
 MOVED = enveloped("MovedEnvelope", MovedSerializer())
 
 
@@ -156,6 +161,18 @@ class VersionListView(APIView):
         tool = get_tool(tool_id, tenant_id=caller(request).tenant_id)
         rows = tool.versions.select_related("base").order_by("-pk")[:MAX_VERSIONS]
         return Response(ResponseEnvelope(data=[version_json(row, tool) for row in rows]).to_json())
+
+
+class VersionView(APIView):
+    """One version of one of the tenant's own tools, with the whole manifest: for who submits versions, not for who calls."""
+
+    required_scope = "tools:register"
+
+    @extend_schema(operation_id="read_tool_version", responses={200: VERSION})
+    def get(self, request: Request, tool_id: str, version: str) -> Response:
+        row = own_version(tool_id, version, by=caller(request))
+        data = version_json(row, row.tool) | {"manifest": row.manifest}
+        return Response(ResponseEnvelope(data=data).to_json())
 
 
 class ToolEnableView(APIView):

@@ -181,6 +181,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "PUT api_member_roles": {"roles": ["auditor"], **REASON},
         "POST api_member_permission": {"permission": "evidence.view"},
         "POST api_member_permission_take": {"permission": "halts.throw"},
+        "POST api_member_exception": {"permission": "tools.operate", "tool": ECHO},
+        "POST api_member_exception_take": {"permission": "agents.manage", "agent": agent},
         "POST api_member_remove": REASON,
         "POST api_invitations": {"username": "nora", "roles": ["auditor"]},
         "POST api_invitation_again": {},
@@ -227,6 +229,11 @@ def _give_permission(things: Things, by: Principal) -> None:
     members.give_permission(user_id=things.named["user_id"], permission="halts.throw", by=owner)
 
 
+def _give_exception(things: Things, by: Principal) -> None:
+    owner, user_id = things.people["owner"].by, things.named["user_id"]
+    members.give_permission(user_id=user_id, permission="agents.manage", on=things.caller.agent, by=owner)
+
+
 def _map_no_scopes(things: Things, by: Principal) -> None:
     """Whoever changes the keys of an issuer must hold what its subjects have."""
     AgentIdentity.objects.update(scopes=[])
@@ -243,6 +250,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "policy_rule_remove": _hand_over_draft,
     "api_policy": _hand_over_draft,
     "api_member_permission_take": _give_permission,
+    "api_member_exception_take": _give_exception,
     "api_issuer": _map_no_scopes,
 }
 

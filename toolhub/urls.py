@@ -13,7 +13,7 @@ from access.policies import api as policies_api
 from invocations import api as invocations_api
 from invocations import explain_api
 from registry import api as registry_api
-from registry import consents_api, installations_api, lifecycle_api, secrets_api
+from registry import consents_api, exceptions_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
 from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters
@@ -42,6 +42,7 @@ api = [
     path("tools/<str:tool_id>/deprecate", lifecycle_api.ToolDeprecateView.as_view(), name="api_tool_deprecate"),
     path("tools/<str:tool_id>/share", lifecycle_api.ToolShareView.as_view(), name="api_tool_share"),
     path("tools/<str:tool_id>/unshare", lifecycle_api.ToolUnshareView.as_view(), name="api_tool_unshare"),
+    path("tools/<str:tool_id>/versions/<str:version>", lifecycle_api.VersionView.as_view(), name="api_tool_version"),
     path(
         "tools/<str:tool_id>/versions/<str:version>/stage",
         lifecycle_api.VersionStageView.as_view(),
@@ -114,6 +115,12 @@ api = [
         "members/<usr:user_id>/permissions/take",
         members_api.MemberPermissionTakeView.as_view(),
         name="api_member_permission_take",
+    ),
+    path("members/<usr:user_id>/exceptions", exceptions_api.MemberExceptionView.as_view(), name="api_member_exception"),
+    path(
+        "members/<usr:user_id>/exceptions/take",
+        exceptions_api.MemberExceptionTakeView.as_view(),
+        name="api_member_exception_take",
     ),
     path("members/<usr:user_id>/remove", members_api.MemberRemoveView.as_view(), name="api_member_remove"),
     path("invitations", members_api.InvitationListView.as_view(), name="api_invitations"),

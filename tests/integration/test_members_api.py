@@ -20,7 +20,10 @@ from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Forbidden
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from access.models import Tenant
+    from registry.models import Tool
     from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-3", "TOOLS-22")]
@@ -118,6 +121,50 @@ def test_an_owner_gives_a_single_permission_and_takes_it_back(owner: Person, aud
     assert_problem(send(owner, "POST", path, body), 409, "STATE.CONFLICT")
     assert send(owner, "POST", f"{path}/take", body).json()["data"]["permissions"] == []
     assert_problem(send(owner, "POST", f"{path}/take", body), 409, "STATE.CONFLICT")
+
+
+def test_an_owner_gives_a_permission_on_one_tool_and_on_one_agent_and_takes_it_back(
+    owner: Person, developer: Person, caller: Caller, enable: Callable[..., Tool]
+) -> None:
+    name, path = enable().name, f"{path_of(developer)}/exceptions"
+    on_tool = {"permission": "tools.operate", "tool": name}
+    on_agent = {"permission": "agents.manage", "agent": caller.agent.wire_id}
+
+    given = [send(owner, "POST", path, body).json()["data"]["exceptions"] for body in (on_tool, on_agent)]
+
+    assert given == [[on_tool], [on_agent, on_tool]]
+    assert developer.client().post(f"/tools/{name}/pause", REASON).status_code == 302
+    assert_problem(send(owner, "POST", path, on_tool), 409, "STATE.CONFLICT")
+    assert send(owner, "POST", f"{path}/take", on_tool).json()["data"]["exceptions"] == [on_agent]
+    assert developer.client().post(f"/tools/{name}/pause", REASON).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"permission": "tools.operate"}, 422),
+        ({"permission": "tools.operate", "tool": "sample.tools.echo", "agent": "agt_7"}, 422),
+        ({"permission": "halts.throw", "tool": "sample.tools.echo"}, 422),
+        ({"permission": "agents.manage", "tool": "sample.tools.echo"}, 422),
+        ({"permission": "tools.operate", "tool": "sample.tools.nothing"}, 404),
+        ({"permission": "agents.manage", "agent": "agt_7"}, 404),
+    ],
+)
+def test_a_permission_on_what_is_not_there_or_does_not_take_it_is_refused(
+    body: dict[str, Any], status: int, owner: Person, developer: Person, enable: Callable[..., Tool]
+) -> None:
+    enable()
+
+    assert send(owner, "POST", f"{path_of(developer)}/exceptions", body).status_code == status
+    assert not Fact.objects.filter(kind="permission.given").exclude(actor_kind="system").exists()
+
+
+def test_no_permission_is_given_on_an_agent_of_another_tenant(
+    owner: Person, developer: Person, foreign_caller: Caller
+) -> None:
+    body = {"permission": "agents.manage", "agent": foreign_caller.agent.wire_id}
+
+    assert_problem(send(owner, "POST", f"{path_of(developer)}/exceptions", body), 404, "RESOURCE.NOT_FOUND")
 
 
 def test_nobody_changes_their_own_roles_the_last_owner_stays_and_only_owners_make_owners(

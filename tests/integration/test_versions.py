@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.roles import AGENT_SCOPES
 from evidence.models import Fact
 from registry import installations, lifecycle, services
 from registry.models import Decision, Installation, Tool, ToolVersion
 from registry.problems import NotReviewed, VersionExists, VersionYanked, WrongBump
 from registry.resolution import resolve_version
 from tests.calls import assert_problem
+from tests.conftest import make_caller
 from tests.manifests import manifest
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
@@ -141,6 +143,20 @@ def test_build_metadata_makes_no_other_version(enable: Callable[..., Tool], subm
 
     with pytest.raises(VersionExists, match="build metadata"):
         submit(version="1.0.0+other")
+
+
+@pytest.mark.req("TOOLS-11")
+def test_who_submits_reads_the_manifest_of_a_version_and_who_calls_does_not(
+    submit: Callable[..., ToolVersion], caller: Caller, foreign_caller: Caller, operator: Person
+) -> None:
+    version = submit()
+    path, reader = f"/tools/{version.tool.name}/versions/{version.version}", make_caller(operator.by, "r", AGENT_SCOPES)
+
+    data = caller.get(path).json()["data"]
+
+    assert (data["manifest"], data["review_state"]) == (manifest(input_schema=CLOSED), "submitted")
+    assert reader.get(path).json()["error"]["details"] == {"missing": "tools:register"}
+    assert (foreign_caller.get(path).status_code, caller.get(f"{path}.9").status_code) == (404, 404)
 
 
 def test_the_refusal_of_a_number_over_rest_names_the_changes(enable: Callable[..., Tool], caller: Caller) -> None:
