@@ -35,14 +35,10 @@ MAX_OVERLAP = timedelta(days=30)
 MAX_NETWORKS = 32
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 @transaction.atomic
 def create_agent(*, name: str, by: Principal) -> Agent:
     if not name.strip() or len(name.strip()) > 80:
-        raise _finding("/name", "Give the agent a name of at most 80 characters.")
+        raise SchemaInvalid.at("/name", "Give the agent a name of at most 80 characters.")
     try:
         with transaction.atomic():
             agent = Agent.objects.create(tenant_id=by.tenant_id, name=name.strip())
@@ -82,7 +78,7 @@ def check_scopes(scopes: Iterable[str], *, by: Principal) -> list[str]:
     wanted = sorted(set(scopes))
     unknown = [scope for scope in wanted if scope not in SCOPES]
     if unknown:
-        raise _finding("/scopes", f"There is no scope {unknown[0]}. The scopes are {', '.join(SCOPES)}.")
+        raise SchemaInvalid.at("/scopes", f"There is no scope {unknown[0]}. The scopes are {', '.join(SCOPES)}.")
     beyond = [scope for scope in wanted if by.kind is ActorKind.AGENT and not by.may(scope)]
     if beyond:
         raise Forbidden(
@@ -108,9 +104,9 @@ def check_networks(networks: Iterable[str]) -> list[str]:
         try:
             found.append(str(ip_network(text.strip(), strict=False)))
         except ValueError as error:
-            raise _finding("/networks", f"{text[:60]} is not a network, such as 192.0.2.0/24.") from error
+            raise SchemaInvalid.at("/networks", f"{text[:60]} is not a network, such as 192.0.2.0/24.") from error
     if len(found) > MAX_NETWORKS:
-        raise _finding("/networks", f"A key has at most {MAX_NETWORKS} networks.")
+        raise SchemaInvalid.at("/networks", f"A key has at most {MAX_NETWORKS} networks.")
     return sorted(set(found))
 
 
@@ -119,9 +115,9 @@ def _check_expiry(expires_at: datetime | None) -> datetime:
     if expires_at is None:
         return now + KEY_LIFETIME
     if expires_at <= now:
-        raise _finding("/expires_at", "The key would have expired already.")
+        raise SchemaInvalid.at("/expires_at", "The key would have expired already.")
     if expires_at > now + MAX_LIFETIME:
-        raise _finding("/expires_at", "A key works for at most a year. Rotate it before.")
+        raise SchemaInvalid.at("/expires_at", "A key works for at most a year. Rotate it before.")
     return expires_at
 
 
@@ -193,7 +189,7 @@ def is_live(key: ApiKey) -> bool:
 def rotate_key(*, key_id: UUID, by: Principal, overlap: timedelta = OVERLAP) -> tuple[ApiKey, str]:
     """A key that takes over from this one: same agent, scopes and networks. Both work until ``overlap`` has passed."""
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
-        raise _finding("/overlap_s", f"Both keys may work for at most {MAX_OVERLAP.days} days.")
+        raise SchemaInvalid.at("/overlap_s", f"Both keys may work for at most {MAX_OVERLAP.days} days.")
     old = (
         ApiKey.objects.select_for_update(of=("self",))
         .select_related("agent")

@@ -40,10 +40,6 @@ MODE_WORDS = {
 }
 
 
-def _refused(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def versions_of(version: str) -> str:
     """The versions that a consent for ``version`` is for: a new MAJOR is another tool. A prerelease is named as such."""
     return f"^{version}" if "-" in version else f"^{version.partition('.')[0]}"
@@ -90,7 +86,7 @@ def request_consent(
     decides may narrow it to this one call. ``until``: when the request runs out.
     """
     if not purpose.strip():
-        raise _refused("/purpose", "Say what the tool will be used for; the person who decides reads it.")
+        raise SchemaInvalid.at("/purpose", "Say what the tool will be used for; the person who decides reads it.")
     check_mode(mode, widest=widest, bound=bool(arguments_fingerprint and policy_hash))
     same: dict[str, Any] = {
         "agent_id": by.agent(),
@@ -205,7 +201,7 @@ def _locked(consent_id: UUID, by: Principal) -> Consent:
 def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, by: Principal, **more: Any) -> Consent:
     """Write down the decision, with its fact, and say it to those who wait for it."""
     if not reason.strip():
-        raise _refused("/reason", "Write why; the reason is kept as evidence.")
+        raise SchemaInvalid.at("/reason", "Write why; the reason is kept as evidence.")
     consent.move_to(state)
     consent.decided_by, consent.decided_at, consent.decision_reason = by.id, timezone.now(), reason.strip()
     for name, value in more.items():
@@ -240,7 +236,7 @@ def approve_consent(
         check_mode(chosen, widest=consent.mode, bound=bool(consent.arguments_fingerprint and consent.policy_hash))
     lasts = consent.validity_s if validity_s is None else validity_s
     if not min(LEAST_VALIDITY_S, consent.validity_s) <= lasts <= consent.validity_s:
-        raise _refused(
+        raise SchemaInvalid.at(
             "/validity_s", f"Choose {LEAST_VALIDITY_S} to {consent.validity_s} seconds: what was asked, or less."
         )
     until = None if chosen is ConsentMode.STANDING else timezone.now() + timedelta(seconds=lasts)
@@ -267,7 +263,7 @@ def revoke_consent(*, consent_id: UUID, reason: str, by: Principal) -> Consent:
 def revoke_consents(*, consent_ids: Sequence[UUID], reason: str, by: Principal) -> int:
     """Take several permissions back at once, all or none; how many."""
     if not 0 < len(set(consent_ids)) <= MAX_AT_ONCE:
-        raise _refused("/consents", f"Choose 1 to {MAX_AT_ONCE} consents.")
+        raise SchemaInvalid.at("/consents", f"Choose 1 to {MAX_AT_ONCE} consents.")
     return len([revoke_consent(consent_id=each, reason=reason, by=by) for each in sorted(set(consent_ids))])
 
 

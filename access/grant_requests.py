@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from access.grants import check_terms, give_grant, refused
+from access.grants import check_terms, give_grant
 from access.models import Agent, GrantRequest, RequestState
 from access.notifications import notify
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.problems import Conflict, Forbidden
+from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ def request_grant(
         raise Conflict(f"The agent {agent.name} is disabled.", remedy="Ask for an agent that is in use.")
     check_terms(tools=tools, capabilities=capabilities, scopes=scopes, conditions=list(conditions))
     if not purpose.strip():
-        raise refused("/purpose", "Say what the tools will be used for; the person who decides reads it.")
+        raise SchemaInvalid.at("/purpose", "Say what the tools will be used for; the person who decides reads it.")
     waiting = GrantRequest.objects.filter(agent=agent, state=RequestState.WAITING)
     same = waiting.filter(tools=tools).first()
     if same is not None:
@@ -134,7 +134,7 @@ def approve_request(
 def decline_request(*, request_id: UUID, reason: str, by: Principal) -> GrantRequest:
     asked = _locked(request_id, by)
     if not reason.strip():
-        raise refused("/reason", "Write why; the reason is kept as evidence.")
+        raise SchemaInvalid.at("/reason", "Write why; the reason is kept as evidence.")
     _answer(asked, RequestState.DECLINED, reason=reason, by=by)
     evidence.record(
         kind=Kind.GRANT_DECLINED,

@@ -52,10 +52,6 @@ SCOPES_SCHEMA = {
 }
 
 
-def refused(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 # What a grant may say.
 
 
@@ -66,14 +62,14 @@ def _scopes_validator() -> jsonschema_rs.Validator:
 
 def _check_size(of: str, what: str, value: Any, limit: int) -> None:
     if len(encoded(value)[1]) > limit:
-        raise refused(f"/{of}", f"These {what} have more than {limit:,} bytes as JSON.")
+        raise SchemaInvalid.at(f"/{of}", f"These {what} have more than {limit:,} bytes as JSON.")
 
 
 def _check_scopes(scopes: Any) -> None:
     error = next(_scopes_validator().iter_errors(scopes), None)
     if error is not None:
         place = "".join(f"/{part}" for part in error.instance_path)
-        raise refused("/scopes", f"These scopes cannot be read: {error.message[:300]} (at {place or '/'})")
+        raise SchemaInvalid.at("/scopes", f"These scopes cannot be read: {error.message[:300]} (at {place or '/'})")
     _check_size("scopes", "scopes", scopes, MAX_SCOPES_BYTES)
 
 
@@ -83,7 +79,7 @@ def check_bounds(capabilities: Any) -> None:
     try:
         Capabilities.from_json(capabilities)
     except ValueError as wrong:
-        raise refused("/capabilities", f"These capability bounds cannot be read: {wrong}") from wrong
+        raise SchemaInvalid.at("/capabilities", f"These capability bounds cannot be read: {wrong}") from wrong
     _check_size("capabilities", "capability bounds", capabilities, MAX_BOUNDS_BYTES)
 
 
@@ -92,7 +88,7 @@ def check_terms(*, tools: str, capabilities: Any, scopes: Any, conditions: Any) 
     try:
         expressions.parse(tools)
     except ValueError as wrong:
-        raise refused("/tools", str(wrong)) from wrong
+        raise SchemaInvalid.at("/tools", str(wrong)) from wrong
     if capabilities is not None:
         check_bounds(capabilities)
     if scopes is not None:
@@ -105,12 +101,12 @@ def check_terms(*, tools: str, capabilities: Any, scopes: Any, conditions: Any) 
 
 def _check_reason(reason: str) -> None:
     if not reason.strip():
-        raise refused("/reason", "Say why the agent gets this grant; the reason is kept as evidence.")
+        raise SchemaInvalid.at("/reason", "Say why the agent gets this grant; the reason is kept as evidence.")
 
 
 def _check_expiry(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= timezone.now():
-        raise refused("/expires_at", "The grant would have expired already.")
+        raise SchemaInvalid.at("/expires_at", "The grant would have expired already.")
 
 
 def check_can_grant_to(agent: Agent | None, *, by: Principal) -> None:
@@ -211,7 +207,7 @@ def extend_grant(*, grant_id: UUID, expires_at: datetime | None, reason: str, by
         raise Conflict(f"This grant is {grant.state}.", remedy="Give a new grant.")
     _check_reason(reason)
     if grant.expires_at is None or (expires_at is not None and expires_at <= grant.expires_at):
-        raise refused("/expires_at", "The grant holds at least as long already.")
+        raise SchemaInvalid.at("/expires_at", "The grant holds at least as long already.")
     before, grant.expires_at = grant.expires_at, expires_at
     grant.save(update_fields=["expires_at"])
     evidence.record(
@@ -235,7 +231,7 @@ def revoke_grant(*, grant_id: UUID, reason: str, by: Principal) -> Grant:
     if grant.revoked_at:
         raise Conflict("This grant is revoked already.")
     if not reason.strip():
-        raise refused("/reason", "Say why the grant is taken back; the reason is kept as evidence.")
+        raise SchemaInvalid.at("/reason", "Say why the grant is taken back; the reason is kept as evidence.")
     grant.revoked_at, grant.revoked_by = timezone.now(), by.id
     grant.save(update_fields=["revoked_at", "revoked_by"])
     evidence.record(
@@ -251,5 +247,5 @@ def revoke_grant(*, grant_id: UUID, reason: str, by: Principal) -> Grant:
 def revoke_grants(*, grant_ids: Sequence[UUID], reason: str, by: Principal) -> int:
     """Take several grants back at once, all or none; how many."""
     if not 0 < len(set(grant_ids)) <= MAX_AT_ONCE:
-        raise refused("/grants", f"Choose 1 to {MAX_AT_ONCE} grants.")
+        raise SchemaInvalid.at("/grants", f"Choose 1 to {MAX_AT_ONCE} grants.")
     return len([revoke_grant(grant_id=each, reason=reason, by=by) for each in sorted(set(grant_ids))])

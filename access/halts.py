@@ -54,10 +54,6 @@ WHAT = {
 }
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def halt_problem(rows: Iterable[ThrownHalt]) -> Halted | None:
     """What a caller is told about the halts in whose reach a call is; None when there are none."""
     found = sorted(rows, key=lambda row: WIDEST_FIRST.index(Reach(row.reach)))
@@ -138,27 +134,27 @@ def _checked_target(reach: Reach, target: str, *, by: Principal) -> str:
     target = target.strip()
     if reach in (Reach.HUB, Reach.TENANT):
         if target:
-            raise _finding("/target", f"The reach {reach} has no target.")
+            raise SchemaInvalid.at("/target", f"The reach {reach} has no target.")
         return ""
     if reach is Reach.TOOL:
         if not TOOL_ID.fullmatch(target) or len(target) > 128:
-            raise _finding("/target", "Name one tool: group.package.name.")
+            raise SchemaInvalid.at("/target", "Name one tool: group.package.name.")
         return target
     prefix = "agt" if reach is Reach.AGENT else "tvn"
     try:
         pk = decode(prefix, target)
     except ValueError as error:
-        raise _finding("/target", f"Name one {reach} by its id, {prefix}_….") from error
+        raise SchemaInvalid.at("/target", f"Name one {reach} by its id, {prefix}_….") from error
     if reach is Reach.AGENT and not Agent.objects.filter(pk=pk, tenant_id=by.tenant_id).exists():
-        raise _finding("/target", "There is no agent with this id here.")
+        raise SchemaInvalid.at("/target", "There is no agent with this id here.")
     return encode(prefix, pk)
 
 
 def _checked_reason(reason: str) -> str:
     if not reason.strip():
-        raise _finding("/reason", "Write why; the reason is kept as evidence, and callers are told it.")
+        raise SchemaInvalid.at("/reason", "Write why; the reason is kept as evidence, and callers are told it.")
     if len(reason.strip()) > MAX_REASON:
-        raise _finding("/reason", f"The reason has more than {MAX_REASON} characters.")
+        raise SchemaInvalid.at("/reason", f"The reason has more than {MAX_REASON} characters.")
     return reason.strip()
 
 

@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def check_can_move(tool: Tool, to: ToolState) -> None:
     if to not in TRANSITIONS[tool.state]:
         allowed = sorted(TRANSITIONS[tool.state])
@@ -138,11 +134,11 @@ def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal, su
     tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
     check_can_move(tool, ToolState.DEPRECATED)
     if sunset_on < timezone.now().date():
-        raise _finding("/sunset_on", "The sunset date is in the past.")
+        raise SchemaInvalid.at("/sunset_on", "The sunset date is in the past.")
     if successor == name:
-        raise _finding("/successor", "A tool is not its own successor.")
+        raise SchemaInvalid.at("/successor", "A tool is not its own successor.")
     if successor and not Tool.objects.filter(tenant_id=by.tenant_id, name=successor, current__isnull=False).exists():
-        raise _finding("/successor", f"There is no tool {successor[:128]} that can be used instead.")
+        raise SchemaInvalid.at("/successor", f"There is no tool {successor[:128]} that can be used instead.")
     tool.sunset_on, tool.successor = sunset_on, successor
     data = {"sunset_on": sunset_on.isoformat(), "successor": successor}
     return _move(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, reason=reason, by=by, data=data)
@@ -191,14 +187,16 @@ def _stage(version: ToolVersion, wanted: list[str], *, why: str, by: Principal) 
 
 def _check_can_stage(wanted: list[str], found: dict[str, Installation], version: ToolVersion) -> None:
     if not wanted or len(wanted) > MAX_STAGED:
-        raise _finding("/tenants", f"Name 1 to {MAX_STAGED} tenants.")
+        raise SchemaInvalid.at("/tenants", f"Name 1 to {MAX_STAGED} tenants.")
     missing = [slug for slug in wanted if slug not in found]
     if missing:
-        raise _finding("/tenants", f"These tenants have not installed {version.tool.name}: {', '.join(missing)[:300]}.")
+        raise SchemaInvalid.at(
+            "/tenants", f"These tenants have not installed {version.tool.name}: {', '.join(missing)[:300]}."
+        )
     number = semver.Version.parse(version.version)
     apart = [slug for slug, row in found.items() if row.pin and number not in semver.Range.parse(row.pin)]
     if apart:
-        raise _finding("/tenants", f"{version.version} is outside the pin of: {', '.join(apart)[:300]}.")
+        raise SchemaInvalid.at("/tenants", f"{version.version} is outside the pin of: {', '.join(apart)[:300]}.")
 
 
 @transaction.atomic

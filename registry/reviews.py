@@ -98,8 +98,7 @@ def review_version(
     )
     check_can_review(version, by=by)
     if decision is Decision.REFUSE and not note.strip():
-        message = "Write why you refuse, so that the developer knows what to change."
-        raise SchemaInvalid(message, details={"findings": [{"pointer": "/note", "message": message}]})
+        raise SchemaInvalid.at("/note", "Write why you refuse, so that the developer knows what to change.")
     base, changes = changes_now(version)
     seen = sorted(set(acknowledged) & {change["id"] for change in to_acknowledge(changes)})
     if decision is Decision.APPROVE:

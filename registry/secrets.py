@@ -33,10 +33,6 @@ MAX_BYTES = 16_384
 MAX_SECRETS = 500
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def _context(tenant_id: UUID, name: str) -> bytes:
     return tenant_id.bytes + b"\0secret\0" + name.encode()
 
@@ -44,20 +40,20 @@ def _context(tenant_id: UUID, name: str) -> bytes:
 def check_value(value: str) -> None:
     """The findings never quote it."""
     if len(value) < MIN_CHARACTERS:
-        raise _finding("/value", f"A secret has at least {MIN_CHARACTERS} characters.")
+        raise SchemaInvalid.at("/value", f"A secret has at least {MIN_CHARACTERS} characters.")
     if len(value.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise _finding("/value", f"A secret has at most {MAX_BYTES:,} bytes.")
+        raise SchemaInvalid.at("/value", f"A secret has at most {MAX_BYTES:,} bytes.")
     if value != value.strip():
-        raise _finding("/value", "The secret begins or ends with white space; is it pasted whole?")
+        raise SchemaInvalid.at("/value", "The secret begins or ends with white space; is it pasted whole?")
     if any(ord(letter) < 9 or 0xD800 <= ord(letter) < 0xE000 for letter in value):
-        raise _finding("/value", "The secret holds a character that is no text.")
+        raise SchemaInvalid.at("/value", "The secret holds a character that is no text.")
 
 
 @transaction.atomic
 def set_secret(*, name: str, value: str, by: Principal) -> Secret:
     """Keep a value under a name; a value that was there is replaced for good, and counts with the next call."""
     if not SECRET_NAME.fullmatch(name):
-        raise _finding(
+        raise SchemaInvalid.at(
             "/name", "A name begins with a letter and has up to 80 letters, digits, dots, dashes and underscores."
         )
     check_value(value)
@@ -71,7 +67,7 @@ def set_secret(*, name: str, value: str, by: Principal) -> Secret:
         "set_by": by.id,
     }
     if Secret.objects.filter(tenant_id=by.tenant_id).exclude(name=name).count() >= MAX_SECRETS:
-        raise _finding("/name", f"A tenant has at most {MAX_SECRETS} secrets.")
+        raise SchemaInvalid.at("/name", f"A tenant has at most {MAX_SECRETS} secrets.")
     secret, created = Secret.objects.select_for_update().get_or_create(
         tenant_id=by.tenant_id, name=name, defaults=sealed
     )

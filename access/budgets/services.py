@@ -33,10 +33,6 @@ OF_MANIFEST = "The manifest says how many calls of the tool may run at the same 
 NO_LIMIT = "The manifest no longer limits how many calls of the tool may run at the same time."
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def in_currency(amount: int) -> Decimal:
     """An amount of money as people write it: 12.5, not 12500000 and not 12.500000."""
     plain = (Decimal(amount) / MILLIONTHS).normalize()
@@ -46,26 +42,28 @@ def in_currency(amount: int) -> Decimal:
 def check_limit(dimension: str, amount: int, window_s: int) -> None:
     """A limit that can be counted: a window for all but concurrency, and a rate of at least one call."""
     if dimension not in Dimension.values:
-        raise _finding("/dimension", f"There is no dimension {dimension}. There are {', '.join(Dimension.values)}.")
+        raise SchemaInvalid.at(
+            "/dimension", f"There is no dimension {dimension}. There are {', '.join(Dimension.values)}."
+        )
     if dimension == Dimension.CONCURRENCY and window_s:
-        raise _finding("/window_s", "Calls at the same time are counted as they are, without a window.")
+        raise SchemaInvalid.at("/window_s", "Calls at the same time are counted as they are, without a window.")
     if dimension != Dimension.CONCURRENCY and not 1 <= window_s <= MAX_WINDOW_S:
-        raise _finding("/window_s", f"A window has 1 to {MAX_WINDOW_S:,} seconds.")
+        raise SchemaInvalid.at("/window_s", f"A window has 1 to {MAX_WINDOW_S:,} seconds.")
     if not 0 <= amount <= MAX_AMOUNT:
-        raise _finding("/amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
+        raise SchemaInvalid.at("/amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
     if dimension == Dimension.RATE and not 1 <= amount <= MAX_RATE:
-        raise _finding(
+        raise SchemaInvalid.at(
             "/amount", f"A rate is of 1 to {MAX_RATE:,} calls a window. To allow none, use a budget of calls."
         )
 
 
 def check_names_its_scope(scope: str, *, agent: Agent | None, tool: str, grant: Grant | None) -> None:
     if scope not in BudgetScope.values:
-        raise _finding("/scope", "A budget is for the tenant, an agent, a tool or a grant.")
+        raise SchemaInvalid.at("/scope", "A budget is for the tenant, an agent, a tool or a grant.")
     given = {"agent": agent is not None, "tool": bool(tool), "grant": grant is not None}
     for name, there in given.items():
         if there != (name == scope):
-            raise _finding(
+            raise SchemaInvalid.at(
                 f"/{name}", f"Name the {name}." if name == scope else f"A budget for the {scope} names no {name}."
             )
 
@@ -89,12 +87,12 @@ def set_budget(
     agent = Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id) if agent_id else None
     grant = Grant.objects.get(pk=grant_id, tenant_id=by.tenant_id) if grant_id else None
     if scope == BudgetScope.MANIFEST:
-        raise _finding("/scope", "That limit comes from the tool's manifest. Set a budget of the tool.")
+        raise SchemaInvalid.at("/scope", "That limit comes from the tool's manifest. Set a budget of the tool.")
     check_limit(dimension, amount, window_s)
     check_names_its_scope(scope, agent=agent, tool=tool, grant=grant)
     check_is_not_ones_own(agent, grant, by=by)
     if len(tool) > MAX_TOOL:
-        raise _finding("/tool", "No tool has so long a name.")
+        raise SchemaInvalid.at("/tool", "No tool has so long a name.")
     what = {"scope": scope, "agent": agent, "tool": tool, "grant": grant, "dimension": dimension, "window_s": window_s}
     return _set(what, amount=amount, reason=reason.strip(), by=by)
 
@@ -173,14 +171,14 @@ def raise_budget_once(*, budget_id: UUID, by_amount: int, reason: str, by: Princ
     budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
     check_can_raise(budget, by=by)
     if not reason.strip():
-        raise _finding("/reason", "Say why more is needed now; the reason is kept as evidence.")
+        raise SchemaInvalid.at("/reason", "Say why more is needed now; the reason is kept as evidence.")
     if not 1 <= by_amount <= MAX_AMOUNT:
-        raise _finding("/by_amount", f"Raise it by 1 to {MAX_AMOUNT:,}.")
+        raise SchemaInvalid.at("/by_amount", f"Raise it by 1 to {MAX_AMOUNT:,}.")
     number = window_number(budget.window_s, datetime.now(UTC))
     BudgetWindow.objects.get_or_create(budget=budget, number=number)
     window = BudgetWindow.objects.select_for_update(no_key=True).get(budget=budget, number=number)
     if budget.amount + window.raised + by_amount > MAX_AMOUNT:
-        raise _finding("/by_amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
+        raise SchemaInvalid.at("/by_amount", f"A budget is of 0 to {MAX_AMOUNT:,}.")
     window.raised += by_amount
     window.save(update_fields=["raised"])
     _record(budget, by=by, reason=reason.strip(), amount=budget.amount, raised_by=by_amount, window=number)
@@ -193,7 +191,7 @@ def end_budget(*, budget_id: UUID, reason: str, by: Principal) -> Budget:
     budget = Budget.objects.select_for_update(no_key=True).get(pk=budget_id, tenant_id=by.tenant_id)
     check_can_change(budget, by=by)
     if not reason.strip():
-        raise _finding("/reason", "Say why the budget ends; the reason is kept as evidence.")
+        raise SchemaInvalid.at("/reason", "Say why the budget ends; the reason is kept as evidence.")
     _end(budget, reason=reason.strip(), by=by)
     return budget
 

@@ -39,13 +39,9 @@ MAX_NOTE = 1000
 TRIES = 3
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def _checked_reason(reason: str) -> str:
     if not reason.strip() or len(reason.strip()) > MAX_NOTE:
-        raise _finding("/reason", f"Write why, in at most {MAX_NOTE:,} characters; it is kept as evidence.")
+        raise SchemaInvalid.at("/reason", f"Write why, in at most {MAX_NOTE:,} characters; it is kept as evidence.")
     return reason.strip()
 
 
@@ -219,7 +215,7 @@ def simulate_policy(*, version_id: UUID, by: Principal, calls: int = previews.DE
     meanwhile; when the draft was changed in between, the result is thrown away.
     """
     if not 1 <= calls <= previews.MAX_CALLS:
-        raise _finding("/calls", f"A simulation takes 1 to {previews.MAX_CALLS:,} calls.")
+        raise SchemaInvalid.at("/calls", f"A simulation takes 1 to {previews.MAX_CALLS:,} calls.")
     hub = _is_hub(version_id, by)
     with _scope(hub=hub):
         draft = PolicyVersion.objects.visible_to(by).get(pk=version_id)

@@ -169,6 +169,11 @@ class SchemaInvalid(Problem):
 
     reason, code, status = "SCHEMA.VALIDATION_FAILED", PlatformCode.INVALID_ARGUMENT, 422
 
+    @classmethod
+    def at(cls, pointer: str, message: str) -> SchemaInvalid:
+        """One finding, which is all of it. ``pointer`` leads to the field of the body or the form."""
+        return cls(message, details={"findings": [{"pointer": pointer, "message": message}]})
+
 
 class DatabaseUnavailable(Problem):
     """The database does not answer, so nothing can be decided or recorded now."""
