@@ -22,15 +22,11 @@ from toolhub.kernel.forms import add_problem
 from toolhub.kernel.ids import decode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, Problem
-from unitools.expressions import parsed, subject_of
+from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES, parsed, subject_of
 
 if TYPE_CHECKING:
     from django.forms import Form
     from django.http import HttpResponse
-
-SAFETY_CLASSES = ("Low", "Medium", "High")
-SIDE_EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Browser", "Process")
-CAPABILITIES = ("fs", "net", "browser", "proc", "tmp")
 
 
 @require_GET
@@ -45,8 +41,8 @@ def tools(request: ConsoleRequest) -> HttpResponse:
         "filters": filters,
         "states": ToolState.choices,
         "safety_classes": SAFETY_CLASSES,
-        "side_effects": SIDE_EFFECTS,
-        "capabilities": CAPABILITIES,
+        "side_effects": EFFECTS,
+        "capabilities": DOMAINS,
         "may_submit": request.principal.may("tools.submit"),
     }
     return render_page(request, "registry/tool_list.html", context, partial="rows")

@@ -55,7 +55,8 @@ def sentence_of(change: Change) -> str:
     if change.action == "same":
         return gettext("%(key)s stays as it is.") % {"key": change.key}
     if (change.section, change.action) == ("agents", "change"):
-        return (_disable if after["disabled"] else _enable)(change.key)
+        enabled = gettext("Enable the agent %(key)s again.")
+        return (SENTENCES["agents", "end"] if after["disabled"] else enabled) % {"key": change.key}
     if (change.section, change.action) == ("members", "change") and "roles" not in after:
         return gettext("Change what %(key)s may do with single tools and agents.") % {"key": change.key}
     if (change.section, change.action) == ("grants", "change"):
@@ -67,14 +68,6 @@ def sentence_of(change: Change) -> str:
         "roles": ", ".join(after.get("roles", [])),
     }
     return SENTENCES[change.section, str(change.action)] % said
-
-
-def _disable(name: str) -> str:
-    return SENTENCES["agents", "end"] % {"key": name}
-
-
-def _enable(name: str) -> str:
-    return gettext("Enable the agent %(key)s again.") % {"key": name}
 
 
 def _grant(change: Change) -> str:

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unitools.changes.kinds import Change, make_change
 from unitools.changes.reach import host_within, is_readable, not_covered
+from unitools.expressions import EFFECTS, SAFETY_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
-SAFETY = ("Low", "Medium", "High")
 CONSENT_SCOPES = ("once", "period", "standing")
 RUN_LIMITS = ("max_bytes_out", "files", "depth", "concurrency", "memory_bytes")
 UNLIMITED = float("inf")
 
 Changes = Iterator[Change]
 Judge = Callable[[Any, Any], Changes]
+Keyed = dict[str, tuple[int, Any]]  # where each stands in its list
 
 
 class Field(NamedTuple):
@@ -99,13 +100,34 @@ def switched(kind: str, pointer: str, on: str, off: str) -> Judge:
     return judge
 
 
+def keyed(kind: str, pointer: str, before: Keyed, after: Keyed) -> Changes:
+    """Entries that a name tells apart."""
+    for name, (index, entry) in after.items():
+        if name not in before:
+            yield make_change(f"{kind}.added", f"{pointer}/{index}", None, entry)
+        elif before[name][1] != entry:
+            yield make_change(f"{kind}.changed", f"{pointer}/{index}", before[name][1], entry)
+    for name, (index, entry) in before.items():
+        if name not in after:
+            yield make_change(f"{kind}.removed", f"{pointer}/{index}", entry, None)
+
+
+def unknown(pointer: str, old: dict[str, Any], new: dict[str, Any], known: Iterable[str]) -> Changes:
+    """Members of an object that are not known here."""
+    for word in sorted((old.keys() | new.keys()) - set(known)):
+        if old.get(word) != new.get(word):
+            yield make_change("field.changed", f"{pointer}/{word}", old.get(word), new.get(word))
+
+
 def side_effect(old: str, new: str) -> Changes:
     is_lower = new in EFFECT_ABOVE.get(old, {"None", "Read"})
     yield make_change(_either("side_effect", is_up=not is_lower), "/side_effect", old, new)
 
 
 def safety_class(old: str, new: str) -> Changes:
-    yield make_change(_either("safety_class", is_up=SAFETY.index(new) > SAFETY.index(old)), "/safety_class", old, new)
+    yield make_change(
+        _either("safety_class", is_up=SAFETY_CLASSES.index(new) > SAFETY_CLASSES.index(old)), "/safety_class", old, new
+    )
 
 
 def idempotency(old: str, new: str) -> Changes:
@@ -123,7 +145,7 @@ def capabilities(old: dict[str, Any], new: dict[str, Any]) -> Changes:
         yield make_change("capabilities.removed", f"/capabilities{pointer}", {part: entry}, None)
 
 
-def _by(name: str, entries: Iterable[dict[str, Any]]) -> dict[str, tuple[int, dict[str, Any]]]:
+def _by(name: str, entries: Iterable[dict[str, Any]]) -> Keyed:
     return {entry[name]: (index, entry) for index, entry in enumerate(entries)}
 
 
@@ -143,9 +165,7 @@ def secrets(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
         needed = former.get("required", True), entry.get("required", True)
         if needed[0] != needed[1]:
             yield make_change("secrets.required" if needed[1] else "secrets.optional", f"{pointer}/required", *needed)
-        for word in sorted((former.keys() | entry.keys()) - {"name", "description", "hosts", "required"}):
-            if former.get(word) != entry.get(word):
-                yield make_change("field.changed", f"{pointer}/{word}", former.get(word), entry.get(word))
+        yield from unknown(pointer, former, entry, ("name", "description", "hosts", "required"))
     for name, (index, entry) in before.items():
         if name not in after:
             yield make_change("secrets.removed", f"/secrets/{index}", entry, None)
@@ -175,9 +195,7 @@ def consent(old: dict[str, Any], new: dict[str, Any]) -> Changes:
         else:
             kind = _either("consent", is_up=more > less, words=("loosened", "tightened"))
             yield make_change(kind, f"/consent/{word}", was, is_now)
-    for word in sorted((old.keys() | new.keys()) - {"required", "validity_seconds", "scope"}):
-        if old.get(word) != new.get(word):
-            yield make_change("field.changed", f"/consent/{word}", old.get(word), new.get(word))
+    yield from unknown("/consent", old, new, ("required", "validity_seconds", "scope"))
 
 
 def _extent(value: Any) -> float | None:
@@ -218,39 +236,21 @@ def provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes:
     if old.get("platform") != new.get("platform"):
         change = old.get("platform", "all"), new.get("platform", "all")
         yield make_change("provider_compat.platform_changed", "/provider_compat/platform", *change)
-    for word in sorted((old.keys() | new.keys()) - {"models", "platform"}):
-        if old.get(word) != new.get(word):
-            yield make_change("field.changed", f"/provider_compat/{word}", old.get(word), new.get(word))
+    yield from unknown("/provider_compat", old, new, ("models", "platform"))
 
 
 def deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
-    before, after = _by("pointer", old), _by("pointer", new)
-    for name, (index, entry) in after.items():
-        if name not in before:
-            yield make_change("deprecations.added", f"/deprecations/{index}", None, entry)
-        elif before[name][1] != entry:
-            yield make_change("deprecations.changed", f"/deprecations/{index}", before[name][1], entry)
-    for name, (index, entry) in before.items():
-        if name not in after:
-            yield make_change("deprecations.removed", f"/deprecations/{index}", entry, None)
+    yield from keyed("deprecations", "/deprecations", _by("pointer", old), _by("pointer", new))
 
 
 def dependencies(old: list[str], new: list[str]) -> Changes:
-    def named(requirements: list[str]) -> dict[str, tuple[int, str]]:
+    def named(requirements: list[str]) -> Keyed:
         return {
             re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0].lower(): (at, each)
             for at, each in enumerate(requirements)
         }
 
-    before, after = named(old), named(new)
-    for name, (index, requirement) in after.items():
-        if name not in before:
-            yield make_change("dependencies.added", f"/dependencies/{index}", None, requirement)
-        elif before[name][1] != requirement:
-            yield make_change("dependencies.changed", f"/dependencies/{index}", before[name][1], requirement)
-    for name, (index, requirement) in before.items():
-        if name not in after:
-            yield make_change("dependencies.removed", f"/dependencies/{index}", requirement, None)
+    yield from keyed("dependencies", "/dependencies", named(old), named(new))
 
 
 def ttl(old: Any, new: Any) -> Changes:
@@ -276,8 +276,6 @@ def _is_one_of(*words: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and value in words
 
 
-_EFFECTS = ("None", "Read", "Write", "Network", "Filesystem", "Browser", "Process")
-
 FIELDS: dict[str, Field] = {
     "id": Field(replaced("id.changed", "/id"), _is_text),
     "display_name": Field(replaced("display_name.changed", "/display_name"), _is_text),
@@ -287,8 +285,8 @@ FIELDS: dict[str, Field] = {
     "capabilities": Field(capabilities, is_readable),
     "secrets": Field(secrets, _is_objects("name")),
     "data_classes": Field(listed("data_classes", "/data_classes"), _is_words),
-    "side_effect": Field(side_effect, _is_one_of(*_EFFECTS)),
-    "safety_class": Field(safety_class, _is_one_of(*SAFETY)),
+    "side_effect": Field(side_effect, _is_one_of(*EFFECTS)),
+    "safety_class": Field(safety_class, _is_one_of(*SAFETY_CLASSES)),
     "consent": Field(consent, _is_object),
     "timeout_ms": Field(measured("timeout", "/timeout_ms"), _is_number),
     "limits": Field(limits, _is_object),
