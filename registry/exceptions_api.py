@@ -12,7 +12,7 @@ from access.members_api import MANAGE, MEMBER, PeopleView, answer_member
 from access.models import Agent
 from access.roles import ON_AGENT, ON_TOOL
 from registry.models import Tool
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.ids import decode
 from toolhub.kernel.problems import NotFound
 from toolhub.kernel.serializers import StrictSerializer
@@ -54,9 +54,7 @@ def _thing(said: dict[str, Any], *, by: Principal) -> Any:
 def _change(request: Request, user_id: int, service: Callable[..., None]) -> Response:
     by = caller(request)
     members.people_of(by.tenant_id).get(pk=user_id)
-    payload = MemberExceptionSerializer(data=request.data)
-    payload.is_valid(raise_exception=True)
-    said = payload.validated_data
+    said = body_of(request, MemberExceptionSerializer)
     service(user_id=user_id, permission=said["permission"], on=_thing(said, by=by), by=by)
     return answer_member(request, user_id)
 
