@@ -96,7 +96,7 @@ class PermissionForm(forms.Form):
 
 class ExceptionForm(PermissionForm):
     permission = forms.ChoiceField(
-        choices=[(name, f"{name}: {PERMISSIONS[name]}") for name in (*ON_TOOL, *ON_AGENT)],
+        choices=[(name, f"{name}: {label}") for name, label in {**ON_TOOL, **ON_AGENT}.items()],
         label=gettext_lazy("Permission"),
     )
     thing = forms.CharField(

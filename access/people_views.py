@@ -16,10 +16,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from guardian.shortcuts import get_user_perms
 
 from access import invitations, members
-from access.exceptions import exceptions_of, said_of
+from access.exceptions import exceptional, exceptions_of, said_of
 from access.models import Membership, Tenant
 from access.people_forms import ExceptionForm, PermissionForm, PersonForm, RolesForm, TenantForm
-from access.roles import PERMISSIONS, Role
+from access.roles import Role
 from evidence.kinds import Kind
 from evidence.models import Fact
 from toolhub.kernel.canonical import canonical
@@ -109,7 +109,7 @@ def _held(held: list[tuple[str, Any]], facts: list[Fact]) -> list[dict[str, Any]
     return [
         {
             "name": permission,
-            "label": PERMISSIONS.get(permission, permission),
+            "label": exceptional(thing).get(permission, permission),
             "thing": thing,
             "kind": thing._meta.model_name,
             "given": given.get(canonical(said_of(permission, thing))),

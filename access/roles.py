@@ -40,8 +40,13 @@ PERMISSIONS: dict[str, str] = {
 }
 
 # What a person may be given on a single tool or agent, and do with that one only (access/exceptions.py).
-ON_TOOL = ("tools.review", "tools.operate", "tools.install", "tools.trust")
-ON_AGENT = ("agents.manage",)
+ON_TOOL: dict[str, str] = {
+    "tools.review": "Approve or refuse its submitted versions",
+    "tools.operate": "Enable, pause, stage, yank, share and deprecate it",
+    "tools.install": "Configure, pause and remove its installation",
+    "tools.trust": "Mark its versions as trusted to run without a sandbox",
+}
+ON_AGENT: dict[str, str] = {"agents.manage": "See it, disable and enable it, make and revoke its keys"}
 
 # What concerns every tenant; held by members of the Django group HUB_OWNERS, whichever tenant they act in.
 HUB_PERMISSIONS: dict[str, str] = {"hub.manage": "Manage the whole hub: tenants, the hub's policy, its kill switch"}

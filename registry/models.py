@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Tenant
-from access.roles import ON_TOOL, PERMISSIONS
+from access.roles import ON_TOOL
 from toolhub.kernel.ids import encode, new_id
 from unitools.manifest import Manifest
 
@@ -60,7 +60,7 @@ class Tool(models.Model):
     objects = ToolQuerySet.as_manager()
 
     class Meta:
-        permissions = [(permission, PERMISSIONS[permission]) for permission in ON_TOOL]
+        permissions = [(permission, label) for permission, label in ON_TOOL.items()]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "name"], name="tool_name_once_in_a_tenant"),
             models.CheckConstraint(

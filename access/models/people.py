@@ -61,7 +61,7 @@ class Agent(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        permissions = [(permission, PERMISSIONS[permission]) for permission in ON_AGENT]
+        permissions = [(permission, label) for permission, label in ON_AGENT.items()]
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="agent_name_once")]
 
     def __str__(self) -> str:
