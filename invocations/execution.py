@@ -29,7 +29,7 @@ from invocations.leaks import withhold_leaks
 from invocations.models import Attempt, Invocation, State, box_name
 from invocations.obliging import oblige
 from invocations.outcomes import ending_of
-from invocations.problems import BuildChanged
+from invocations.problems import BuildChanged, CallCancelled
 from invocations.sandbox.base import Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import StepLog
@@ -117,9 +117,15 @@ def package_of(version: ToolVersion) -> bytes:
 
 
 def profile_of(invocation: Invocation) -> Profile:
-    """The profile that preflight recorded; the worker adds nothing to it."""
-    assert invocation.profile is not None
-    return Profile.from_json(invocation.profile)
+    """The profile that preflight recorded; the worker adds nothing to it, and guesses nothing about one of another version."""
+    try:
+        return Profile.from_json(invocation.profile or {})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        log.exception("The profile of %s cannot be read", invocation.wire_id)
+        raise CallCancelled(
+            "This call was accepted by another version of the hub, which wrote down differently what it may reach. Nothing ran.",
+            remedy="Call again, with another Idempotency-Key if this call had one.",
+        ) from error
 
 
 def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
@@ -206,6 +212,8 @@ def execute(invocation: Invocation) -> Ending:
         with steps.step("sandbox.prepare"):
             package = package_of(invocation.version)
             call, profile = sandbox_call(invocation, package), profile_of(invocation)
+    except CallCancelled as problem:
+        return Ending(state=State.CANCELLED, problem=problem, ran=False, steps=steps.steps)
     except Problem as problem:
         return Ending(state=State.FAILED, problem=problem, ran=False, steps=steps.steps)
     release_connection()  # nothing of the database is held while the tool runs

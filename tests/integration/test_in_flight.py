@@ -11,6 +11,7 @@ from access.models import Reach
 from evidence.models import Fact
 from invocations.models import Invocation
 from registry import lifecycle
+from tests.calls import PAIR, kinds_of
 from tests.in_force import forbid, permit, put_in_force
 
 if TYPE_CHECKING:
@@ -99,3 +100,31 @@ def test_what_was_taken_back_stops_a_call_that_has_not_begun(
     row.refresh_from_db()
     assert (row.state, row.reason) == ("cancelled", reason)
     assert Fact.objects.filter(invocation_id=row.pk, kind="invocation.ended").count() == 1
+
+
+@pytest.mark.req("TOOLS-14")
+@pytest.mark.parametrize(
+    "profile",
+    [
+        None,
+        {},
+        {"net": ["example.org"], "limits": {"seconds": 5}},  # of another shape
+        {"limits": {"wall_ms": 5000, "invented": 1}},
+        {"limits": 5},
+        [],
+    ],
+)
+def test_a_call_that_an_older_version_has_queued_ends_with_what_happened(
+    profile: Any, accepted: tuple[Invocation, Any], caller: Caller, bell: Bell
+) -> None:
+    row, _ = accepted
+    Invocation.objects.filter(pk=row.pk).update(profile=profile)
+
+    bell.deliver()
+
+    row.refresh_from_db()
+    assert (row.state, row.reason) == ("cancelled", "REQUEST.CANCELLED")
+    error = caller.get(f"/invocations/{row.wire_id}").json()["error"]
+    assert error["message"].startswith("This call was accepted by another version of the hub")
+    assert error["remedy"].startswith("Call again")
+    assert kinds_of(row) == PAIR
