@@ -104,7 +104,7 @@ def test_very_many_attempts_get_a_page_that_says_so(operator: Person, settings: 
 def test_a_wrong_name_and_a_wrong_password_read_the_same(operator: Person) -> None:
     pages = [sign_in(name, "wrong password").content.decode() for name in ("olivia", "nobody")]
 
-    wrong = [re.findall(r'role="alert".*?</div></div>', page, re.DOTALL) for page in pages]
+    wrong = [re.findall(r'role="alert".*?</div>\s*</div>', page, re.DOTALL) for page in pages]
     assert wrong[0] == wrong[1] != []
 
 

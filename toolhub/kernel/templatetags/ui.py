@@ -259,6 +259,17 @@ def nav_current(context: Context, key: str) -> SafeString:
 
 
 @register.simple_block_tag
+def card(content: str, name: str, title: str) -> SafeString:
+    """A part of a page under a heading; ``name`` makes the heading's id."""
+    return format_html(
+        '<section class="card" aria-labelledby="{0}-h"><header class="card-h"><h2 id="{0}-h">{1}</h2></header>{2}</section>',
+        name,
+        title,
+        content,
+    )
+
+
+@register.simple_block_tag
 def banner(content: str, tone: str = "info", icon_name: str = "") -> SafeString:
     return format_html(
         '<div class="banner" data-tone="{}">{}<div>{}</div></div>',
