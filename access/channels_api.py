@@ -12,11 +12,11 @@ from rest_framework.views import APIView
 from access import channels
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import encode
 from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -71,10 +71,6 @@ class NewChannelSerializer(StrictSerializer):
 
 class ChannelEventsSerializer(StrictSerializer):
     events = _events()
-
-
-class ReasonSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500)
 
 
 CHANNEL = enveloped("ChannelEnvelope", ChannelSerializer())
@@ -148,9 +144,8 @@ class ChannelListView(APIView):
 
     @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
     def post(self, request: Request) -> Response:
-        payload = NewChannelSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        row, secret = channels.set_notification(by=caller(request), **payload.validated_data)
+        data = body_of(request, NewChannelSerializer)
+        row, secret = channels.set_notification(by=caller(request), **data)
         data = channel_json(row) | {"secret": secret or None}
         return Response(
             ResponseEnvelope(data=data).to_json(),
@@ -170,9 +165,7 @@ class ChannelView(APIView):
 
     @extend_schema(operation_id="change_channel", request=ChannelEventsSerializer, responses={200: CHANNEL})
     def patch(self, request: Request, notification_id: UUID) -> Response:
-        payload = ChannelEventsSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        events = payload.validated_data["events"]
+        events = body_of(request, ChannelEventsSerializer)["events"]
         row = channels.change_notification(notification_id=notification_id, events=events, by=caller(request))
         return _answer(channel_json(row))
 
@@ -184,9 +177,7 @@ class ChannelEndView(APIView):
 
     @extend_schema(operation_id="end_channel", request=ReasonSerializer, responses={200: CHANNEL})
     def post(self, request: Request, notification_id: UUID) -> Response:
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        reason = payload.validated_data["reason"]
+        reason = body_of(request, ReasonSerializer)["reason"]
         row = channels.end_notification(notification_id=notification_id, reason=reason, by=caller(request))
         return _answer(channel_json(row))
 

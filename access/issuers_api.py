@@ -17,12 +17,12 @@ from access import issuers
 from access.jwks import read_keys
 from access.models import AgentIdentity, TrustedIssuer
 from access.roles import SCOPES
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -75,10 +75,6 @@ class NewSubjectSerializer(StrictSerializer):
     scopes = serializers.ListField(
         child=serializers.ChoiceField(list(SCOPES)), max_length=len(SCOPES), help_text="At most these."
     )
-
-
-class ReasonSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500)
 
 
 ISSUER = enveloped("TrustedIssuerEnvelope", TrustedIssuerSerializer())
@@ -157,9 +153,8 @@ class IssuerListView(APIView):
 
     @extend_schema(operation_id="trust_issuer", request=NewIssuerSerializer, responses={201: ISSUER}, examples=[TRUST])
     def post(self, request: Request) -> Response:
-        payload = NewIssuerSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        return _answer(issuer_json(issuers.trust_issuer(by=caller(request), **payload.validated_data)), status=201)
+        data = body_of(request, NewIssuerSerializer)
+        return _answer(issuer_json(issuers.trust_issuer(by=caller(request), **data)), status=201)
 
 
 class IssuerView(APIView):
@@ -173,9 +168,8 @@ class IssuerView(APIView):
 
     @extend_schema(operation_id="change_issuer", request=IssuerKeysSerializer, responses={200: ISSUER})
     def put(self, request: Request, issuer_id: UUID) -> Response:
-        payload = IssuerKeysSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        row = issuers.change_issuer(issuer_id=issuer_id, by=caller(request), **payload.validated_data)
+        data = body_of(request, IssuerKeysSerializer)
+        row = issuers.change_issuer(issuer_id=issuer_id, by=caller(request), **data)
         return _answer(issuer_json(row))
 
 
@@ -186,9 +180,7 @@ class IssuerDistrustView(APIView):
 
     @extend_schema(operation_id="distrust_issuer", request=ReasonSerializer, responses={200: ISSUER})
     def post(self, request: Request, issuer_id: UUID) -> Response:
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        reason = payload.validated_data["reason"]
+        reason = body_of(request, ReasonSerializer)["reason"]
         return _answer(issuer_json(issuers.distrust_issuer(issuer_id=issuer_id, reason=reason, by=caller(request))))
 
 
@@ -208,9 +200,7 @@ class IssuerSubjectListView(APIView):
     )
     def post(self, request: Request, issuer_id: UUID) -> Response:
         found = _issuer(request, issuer_id)
-        payload = NewSubjectSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data = payload.validated_data
+        data = body_of(request, NewSubjectSerializer)
         row = issuers.map_identity(
             issuer_id=found.pk,
             subject=data["subject"],

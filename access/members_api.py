@@ -7,25 +7,27 @@ what it asked for itself.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.contenttypes.models import ContentType
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
-from guardian.shortcuts import get_user_perms
+from guardian.models import UserObjectPermission
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access import invitations, members
 from access.authentication import ApiKeyAuthentication
-from access.exceptions import exceptions_of, said_of
+from access.exceptions import exceptions_in, said_of
 from access.models import Membership, Tenant
 from access.roles import PERMISSIONS, Role
 from access.sessions import PersonAuthentication
-from toolhub.kernel.api import caller
+from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import PAGE_SIZE
 from toolhub.kernel.problems import SchemaInvalid
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -78,10 +80,6 @@ class PermissionSerializer(StrictSerializer):
     permission = serializers.ChoiceField(list(PERMISSIONS))
 
 
-class ReasonSerializer(StrictSerializer):
-    reason = serializers.CharField(max_length=500)
-
-
 class InvitationSerializer(StrictSerializer):
     username = serializers.CharField(max_length=150, help_text="Or that of somebody who signs in here already.")
     name = serializers.CharField(max_length=150, required=False, default="", allow_blank=True)
@@ -118,19 +116,34 @@ NEW_ROLES = OpenApiExample(
 )
 
 
+def members_json(users: list[Any], tenant: Tenant) -> list[dict[str, Any]]:
+    held, single = defaultdict(set), defaultdict(list)
+    for user_id, role in Membership.objects.filter(tenant=tenant, user__in=users).values_list("user_id", "role"):
+        held[user_id].add(role)
+    of_tenant = UserObjectPermission.objects.filter(
+        user__in=users, object_pk=str(tenant.pk), permission__content_type=ContentType.objects.get_for_model(Tenant)
+    )
+    for user_id, permission in of_tenant.values_list("user_id", "permission__codename"):
+        single[user_id].append(permission)
+    on_things = exceptions_in(tenant.pk, users=[user.pk for user in users])
+    return [
+        {
+            "id": members.wire_id_of(user),
+            "username": user.get_username(),
+            "name": user.get_full_name(),
+            "email": user.email,
+            "roles": [role for role in ROLES if role in held[user.pk]],
+            "permissions": sorted(single[user.pk]),
+            "exceptions": [said_of(permission, thing) for permission, thing in on_things.get(user.pk, [])],
+            "waits": members.has_never_come(user),
+            "last_login_at": user.last_login.isoformat() if user.last_login else None,
+        }
+        for user in users
+    ]
+
+
 def member_json(user: Any, tenant: Tenant) -> dict[str, Any]:
-    held = set(Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True))
-    return {
-        "id": members.wire_id_of(user),
-        "username": user.get_username(),
-        "name": user.get_full_name(),
-        "email": user.email,
-        "roles": [role for role in ROLES if role in held],
-        "permissions": sorted(get_user_perms(user, tenant)),
-        "exceptions": [said_of(permission, thing) for permission, thing in exceptions_of(user, tenant_id=tenant.pk)],
-        "waits": invitations.may_be_linked(user),
-        "last_login_at": user.last_login.isoformat() if user.last_login else None,
-    }
+    return members_json([user], tenant)[0]
 
 
 def _tenant(request: Request) -> Tenant:
@@ -148,7 +161,7 @@ def _page(request: Request, rows: Any, name: str) -> Response:
         rows = rows.filter(pk__lt=int(found[1]))
     users = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
     following = members.wire_id_of(users[PAGE_SIZE - 1]) if len(users) > PAGE_SIZE else None
-    data = {name: [member_json(user, tenant) for user in users[:PAGE_SIZE]], "next": following}
+    data = {name: members_json(users[:PAGE_SIZE], tenant), "next": following}
     return Response(ResponseEnvelope(data=data).to_json())
 
 
@@ -203,9 +216,8 @@ class MemberRolesView(PeopleView):
     )
     def put(self, request: Request, user_id: int) -> Response:
         user = members.people_of(caller(request).tenant_id).get(pk=user_id)
-        payload = RolesSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        roles, reason = set(payload.validated_data["roles"]), payload.validated_data["reason"]
+        data = body_of(request, RolesSerializer)
+        roles, reason = set(data["roles"]), data["reason"]
         members.set_roles(tenant=_tenant(request), user=user, roles=roles, reason=reason, by=caller(request))
         return answer_member(request, user_id)
 
@@ -218,9 +230,7 @@ class MemberPermissionView(PeopleView):
 
     @extend_schema(operation_id="give_member_permission", request=PermissionSerializer, responses={200: MEMBER})
     def post(self, request: Request, user_id: int) -> Response:
-        payload = PermissionSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        permission = payload.validated_data["permission"]
+        permission = body_of(request, PermissionSerializer)["permission"]
         members.give_permission(user_id=user_id, permission=permission, by=caller(request))
         return answer_member(request, user_id)
 
@@ -233,9 +243,7 @@ class MemberPermissionTakeView(PeopleView):
 
     @extend_schema(operation_id="take_member_permission", request=PermissionSerializer, responses={200: MEMBER})
     def post(self, request: Request, user_id: int) -> Response:
-        payload = PermissionSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        permission = payload.validated_data["permission"]
+        permission = body_of(request, PermissionSerializer)["permission"]
         members.take_permission(user_id=user_id, permission=permission, by=caller(request))
         return answer_member(request, user_id)
 
@@ -249,9 +257,7 @@ class MemberRemoveView(PeopleView):
     @extend_schema(operation_id="remove_member", request=ReasonSerializer, responses={204: None})
     def post(self, request: Request, user_id: int) -> Response:
         user = members.people_of(caller(request).tenant_id).get(pk=user_id)
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        reason = payload.validated_data["reason"]
+        reason = body_of(request, ReasonSerializer)["reason"]
         members.set_roles(tenant=_tenant(request), user=user, roles=set(), reason=reason, by=caller(request))
         return Response(status=204)
 
@@ -273,9 +279,7 @@ class InvitationListView(PeopleView):
         examples=[INVITE, INVITED_BY_MAIL],
     )
     def post(self, request: Request) -> Response:
-        payload = InvitationSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        data = payload.validated_data
+        data = body_of(request, InvitationSerializer)
         user, link = invitations.invite_person(
             username=data["username"],
             name=data["name"],
@@ -306,8 +310,6 @@ class InvitationWithdrawView(PeopleView):
 
     @extend_schema(operation_id="withdraw_invitation", request=ReasonSerializer, responses={204: None})
     def post(self, request: Request, user_id: int) -> Response:
-        payload = ReasonSerializer(data=request.data)
-        payload.is_valid(raise_exception=True)
-        reason = payload.validated_data["reason"]
+        reason = body_of(request, ReasonSerializer)["reason"]
         invitations.withdraw_invitation(user_id=user_id, reason=reason, by=caller(request))
         return Response(status=204)

@@ -45,7 +45,7 @@ PAGES = (
 )  # fmt: skip
 API = (
     "tools", "catalogue", "installations", "secrets", "halts", "consents", "grants", "grants/requests", "budgets", "policies",
-    "agents", f"tools/{ECHO}/versions",
+    "agents", f"tools/{ECHO}/versions", "members", "invitations", "issuers", "channels",
 )  # fmt: skip
 
 
