@@ -136,10 +136,6 @@ def version_json(version: ToolVersion, tool: Tool) -> dict[str, Any]:
     }
 
 
-def own_tool(name: str, *, by: Principal) -> Tool:
-    return get_tool(name, tenant_id=by.tenant_id)
-
-
 def own_version(name: str, number: str, *, by: Principal) -> ToolVersion:
     version = get_tool(name, tenant_id=by.tenant_id).versions.filter(version=number).first()
     if version is None:
