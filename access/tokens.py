@@ -8,6 +8,7 @@ the claims and rows that were read for this request decide.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 import time
@@ -112,6 +113,13 @@ def _key_for(issuer: TrustedIssuer, header: dict[str, Any]) -> Any:
     raise _Bad
 
 
+def digest_of(text: str, claims: dict[str, Any]) -> str:
+    """Which token of its issuer it is, for evidence: by its ``jti``, so that the issuer's log tells the same; else by its text."""
+    jti = claims.get("jti")
+    named = f"{claims['iss']}\0{jti}" if isinstance(jti, str) and jti else text
+    return "sha256:" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any]) -> Principal:
     if header.get("alg") not in ALGORITHMS or not isinstance(claims.get("iss"), str):
         raise _Bad
@@ -138,6 +146,8 @@ def _of_issuer(text: str, header: dict[str, Any], claims: dict[str, Any]) -> Pri
         tenant_id=issuer.tenant_id,
         allowed=_scopes(verified, identity.scopes),
         agent_id=identity.agent_id,
+        issuer_id=issuer.pk,
+        token=digest_of(text, verified),
     )
 
 

@@ -67,6 +67,8 @@ def record(
     }
     if actor.key_id:
         leaf["actor"]["key"] = encode("key", actor.key_id)
+    if actor.issuer_id:
+        leaf["actor"] |= {"issuer": encode("iss", actor.issuer_id), "token": actor.token}
     if invocation_id:
         leaf["invocation"] = encode("inv", invocation_id)
     leaf |= {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
+import json
 import threading
 import time
 from dataclasses import dataclass
@@ -113,7 +115,7 @@ def test_scopes_are_what_was_mapped_and_what_the_token_says(provider: Provider, 
     assert ask(provider.token(scope=None, scp=["tools:read"])).status_code == 200
 
 
-def test_an_agent_with_a_token_calls_a_tool(
+def test_an_agent_with_a_token_calls_a_tool_and_the_begin_says_with_which(
     provider: Provider, issuer: TrustedIssuer, caller: Caller, owner: Person, enable: Any, grant: Any, bell: Any
 ) -> None:
     scopes = ["tools:read", "invocations:create"]
@@ -121,13 +123,21 @@ def test_an_agent_with_a_token_calls_a_tool(
     enable("echo")
     grant("sample.*")
     body = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "assistant"}, "arguments": {"text": "x"}}
-    headers = {"Authorization": f"Bearer {provider.token(sub='svc-2', scope=None)}"}
+    with_id, without = (provider.token(sub="svc-2", scope=None, jti=jti) for jti in ("7f-1", None))
 
-    answer = Client().post(
-        "/api/v1/tools/sample.tools.echo/invoke", body, content_type="application/json", headers=headers
-    )
+    for token in (with_id, without):
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = Client().post(
+            "/api/v1/tools/sample.tools.echo/invoke", body, content_type="application/json", headers=headers
+        )
+        assert answer.status_code == 200, answer.content
 
-    assert answer.status_code == 200, answer.content
+    begun = Fact.objects.filter(kind="invocation.began").order_by("id")
+    actor = {"kind": "agent", "id": caller.agent.wire_id, "issuer": issuer.wire_id}
+    assert [json.loads(bytes(fact.leaf))["actor"] for fact in begun] == [
+        actor | {"token": f"sha256:{hashlib.sha256(named.encode()).hexdigest()}"}
+        for named in (f"{ISSUER}\0" + "7f-1", without)
+    ]
 
 
 def _hs_with_public_key(p: Provider) -> str:

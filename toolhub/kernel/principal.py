@@ -33,6 +33,8 @@ class Principal:
     allowed: frozenset[str] = frozenset()
     agent_id: UUID | None = None
     key_id: UUID | None = None
+    issuer_id: UUID | None = None  # whose token this is, and which one: a digest (access.tokens)
+    token: str = ""
 
     def may(self, permission: str) -> bool:
         return permission in self.allowed
