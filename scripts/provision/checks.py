@@ -39,6 +39,7 @@ def check() -> int:
         Check("types", [f"{programs}/mypy"], "the lines above name the places"),
         Check("direction of imports", [f"{programs}/lint-imports"], "see docs/adr on the layers"),
         Check("templates", [f"{programs}/djlint", "templates", "--lint", "--quiet"], "the lines above name the places"),
+        Check("formatting of templates", [f"{programs}/djlint", "templates", "--check"], "make fix"),
         Check(
             "migrations",
             [python, "manage.py", "makemigrations", "--check", "--dry-run"],
@@ -65,8 +66,9 @@ def check() -> int:
 
 def fix() -> int:
     venv.ensure(dev=True)
-    ruff = str(venv.VENV / "bin" / "ruff")
+    ruff, djlint = (str(venv.VENV / "bin" / name) for name in ("ruff", "djlint"))
     subprocess.run([ruff, "check", "--fix", "."], cwd=ROOT)
+    subprocess.run([djlint, "templates", "--reformat", "--quiet"], cwd=ROOT)  # 1 when it changed something
     return subprocess.run([ruff, "format", "."], cwd=ROOT).returncode
 
 

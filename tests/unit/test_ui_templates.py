@@ -75,7 +75,7 @@ def test_every_icon_that_is_used_is_in_the_sprite() -> None:
 
 def test_htmx_may_not_evaluate_code_nor_keep_pages_in_the_browser() -> None:
     base = (ROOT / "templates" / "base.html").read_text()
-    config = json.loads(re.search(r"name=\"htmx-config\" content='([^']+)'", base).group(1))  # type: ignore[union-attr]
+    config = json.loads(re.search(r"name=\"htmx-config\"\s+content='([^']+)'", base).group(1))  # type: ignore[union-attr]
 
     assert config["allowEval"] is False
     assert config["includeIndicatorStyles"] is False

@@ -1,0 +1,41 @@
+"""Can a person review the templates?"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+BLOCK_TAG = re.compile(r"@register\.simple_block_tag\ndef (\w+)")
+# A sentence, or what an include is given: one tag is one line.
+OWN_LINE = re.compile(r" *{% (?:trans|blocktrans|include) .*%}")
+LONGEST = 160
+TOO_LONG = {  # an attribute or inline content that cannot be broken without a space that shows
+    "access/budget_detail.html",
+    "access/terms_fields.html",
+    "base.html",
+    "components/waterfall.html",
+    "invocations/dry_run.html",
+    "registry/version_changes.html",
+}
+
+
+def test_the_formatter_knows_every_block_tag() -> None:
+    found = {tag for path in ROOT.glob("*/**/templatetags/*.py") for tag in BLOCK_TAG.findall(path.read_text())}
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["djlint"]
+
+    assert found
+    assert set(settings["custom_blocks"].split(",")) == found | {"partialdef"}
+
+
+def test_lines_of_templates_can_be_read() -> None:
+    long = {
+        str(path.relative_to(ROOT / "templates"))
+        for path in TEMPLATES
+        for line in path.read_text().splitlines()
+        if len(line) > LONGEST and not OWN_LINE.fullmatch(line)
+    }
+
+    assert long == TOO_LONG
