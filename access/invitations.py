@@ -105,11 +105,11 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
     known = user is not None and not left
     if not known:
         _check_new(username, email, but=user)
-        user = user or get_user_model()(username=get_user_model().normalize_username(username))
+        user = user or get_user_model().objects.create_user(username)
         user.first_name, _, user.last_name = name.strip().partition(" ")
         user.email = email
         user.set_unusable_password()  # one that nothing matches, and a fresh one: links are bound to the one before
-        user.save()
+        user.save(update_fields=["first_name", "last_name", "email", "password"])
     members.set_roles(tenant=tenant, user=user, roles=roles, by=by)
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data={"roles": sorted(roles)})
     return user, None if known else _send_or_show(user)

@@ -13,7 +13,7 @@ HUB_WIDE = {
     "access/tokens.py:_of_issuer": "which tenant a token is for, is what is asked",
     "access/tokens.py:_of_hub": "which key a token was made for, is what is asked",
     "access/issuers.py:_check": "a token must lead to one tenant",
-    "access/invitations.py:_is_only_here": "whether somebody is in another tenant, is what is asked",
+    "access/members.py:tenants_of": "whether somebody is in another tenant, is what is asked",
     "access/invitations.py:accept_invitation": "nobody is signed in yet",
     "access/middleware.py:tenants_for": "which tenants a person may choose from",
     "access/middleware.py:choose_tenant": "the tenant is about to change",
