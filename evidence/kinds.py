@@ -11,6 +11,7 @@ class Kind(TextChoices):
     INVOCATION_HELD = "invocation.held"
     INVOCATION_RESUMED = "invocation.resumed"
     INVOCATION_REPLAYED = "invocation.replayed"
+    REQUEST_REJECTED = "request.rejected"
 
     TOOL_REGISTERED = "tool.registered"
     TOOL_REVIEWED = "tool.reviewed"

@@ -192,3 +192,20 @@ class Outbox(models.Model):
 
     def __str__(self) -> str:
         return str(self.invocation_id)
+
+
+class Rejected(models.Model):
+    """How many refused calls of an agent got no Begin and End in one minute, since they came too fast. Until it is a fact."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
+    agent = models.CharField(max_length=64)  # its wire id
+    minute = models.BigIntegerField()  # since 1970
+    count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "agent", "minute"], name="rejected_once_a_minute")]
+        indexes = [models.Index(fields=["minute"], name="rejected_by_minute")]
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.agent}"

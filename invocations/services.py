@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from access.budgets.rates import check_rates, check_refused_call
 from access.coverage import check_granted
 from access.models import Consent
-from access.problems import ConsentRequired, QuotaExceeded
+from access.problems import ConsentRequired, QuotaExceeded, RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations import queue, sweeper
@@ -27,6 +27,7 @@ from invocations.holding import hold, lacks_a_person, look_further, refuse_and_a
 from invocations.models import Invocation, State
 from invocations.preflight import Preflight, run_preflight, wanted_of
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
+from invocations.rejecting import count_rejected
 from invocations.steps import StepLog
 from invocations.waker import waker
 from registry.callability import check_known
@@ -123,7 +124,11 @@ def invoke(call: Call, *, by: Principal) -> Answered:
         except Problem as problem:
             if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
                 preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
-            check_refused_call(by.id, because=problem)
+            try:
+                check_refused_call(by.id, because=problem)
+            except RateLimited:
+                count_rejected(by=by)
+                raise
             if preflight is not None and problem is preflight.problem and lacks_a_person(call, preflight):
                 told, denied = refuse_and_ask(call, preflight, fingerprints, by=by, log=log)
                 raise Refused(told, denied, preflight) from problem

@@ -22,6 +22,7 @@ from invocations.endings import Ending, finish
 from invocations.holding import expired
 from invocations.models import FINAL, Invocation, Outbox, State, box_name
 from invocations.problems import OutcomeUnknown, QueueTimeout
+from invocations.rejecting import witness_rejected
 from invocations.sandbox.current import current_sandbox
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.principal import Principal
@@ -132,6 +133,7 @@ def sweep() -> dict[str, int]:
     """One pass; what was done, by name."""
     done = {"closed": close_overdue(), "resent": resend_lost(), "consents_expired": expire_consents(limit=BATCH)}
     done["settled"] = settle_lost()
+    done["rejections_witnessed"] = witness_rejected(now=datetime.now(UTC), limit=BATCH)
     queue.relay(limit=BATCH)
     return done
 

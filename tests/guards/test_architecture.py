@@ -285,6 +285,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/execution.py:heartbeat": "a lease",
     "invocations/endings.py:finish": "write_end, in the same transaction",
     "invocations/sweeper.py:resend_lost": "a message",
+    "invocations/rejecting.py:count_rejected": "the fact of the whole minute, which witness_rejected writes",
     "access/consents.py:request_consent": "the request, once",
     "access/grant_requests.py:_answer": "the grant that is given, whose fact names the request, or the refusal",
     "access/notifications.py:notify": "a message; what it tells of has its fact",

@@ -105,9 +105,9 @@ def test_one_call_that_cannot_be_closed_keeps_no_other_open(
 
 
 def test_a_call_within_its_time_is_left_alone(queued: Invocation) -> None:
-    assert sweeper.sweep() == {"closed": 0, "resent": 0, "consents_expired": 0, "settled": 0}
+    assert not any(sweeper.sweep().values())
     execution.claim(queued.pk)
-    assert sweeper.sweep() == {"closed": 0, "resent": 0, "consents_expired": 0, "settled": 0}
+    assert not any(sweeper.sweep().values())
     assert kinds_of(queued) == PAIR[:1]
 
 
