@@ -1,0 +1,48 @@
+"""Does a hub of the release before become one of this release, with all that it holds?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connection
+from psycopg import sql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def empty_database(tmp_path: Path) -> Iterator[str]:
+    if connection.vendor == "sqlite":
+        yield str(tmp_path / "older.sqlite3")
+        return
+    name = f"toolhub_older_{os.getpid()}"
+    server = os.environ["TOOLHUB_TEST_DATABASE_URL"].rpartition("/")[0] + "/postgres"
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield name
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.mark.req("TOOLS-1")
+def test_what_an_older_hub_holds_is_there_after_the_upgrade(empty_database: str) -> None:
+    words = [sys.executable, "-m", "tests.older_hub", empty_database]
+    done = subprocess.run(words, cwd=settings.BASE_DIR, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "consents": [["^1", "requested"], ["^2", "approved"], ["^2", "requested"]],
+        "budgets": [["grant", "shop.*", "calls", 100, 86_400, "usr_1"]],
+        "windows": [[20_000, 7, 0, 0], [20_001, 9, 0, 0]],
+        "grants": [["other.*", "unlimited"], ["shop.*", "limited"]],
+        "installations": [["acme", "shop.prices.read", "1.0.0", "enabled"]],
+        "versions": [[" pricing beta ", " net ", "shop.prices.read prices reads them. pricing beta"]],
+    }
