@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('evidence', '0002_kinds_of_grants'),
+        ('evidence', '0001_initial'),
     ]
 
     operations = [
