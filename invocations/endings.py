@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.base import Outcome
 
 NOTHING = object()
+PLAN = "post_execution_plan"
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
 MAX_OBLIGATIONS_BYTES = 2 * 1024
 KINDS_OF_CAPABILITIES = frozenset({"browser", "fs", "net", "proc", "system"})
@@ -53,6 +54,13 @@ class Ending:
     raw: Any = NOTHING  # the output before that; only a keyed hash of it is kept
     ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
     steps: list[dict[str, Any]] = field(default_factory=list)
+
+
+def parted(output: Any) -> tuple[Any, Any]:
+    """A tool's output without its plan, and the plan; None when there is none."""
+    if not isinstance(output, dict) or PLAN not in output:
+        return output, None
+    return {name: each for name, each in output.items() if name != PLAN}, output[PLAN]
 
 
 def principal_of_agent(invocation: Invocation) -> Principal:

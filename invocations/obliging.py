@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.problems import ObligationFailed
 from access.redaction import apply_obligations, value_obliged
-from invocations.endings import NOTHING, Ending
+from invocations.endings import NOTHING, PLAN, Ending, parted
 from invocations.models import State
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from toolhub.kernel.problems import Problem
 
 Obligations = list[dict[str, Any]]
-PLAN = "post_execution_plan"
 STEP = "output.obligations"
 # What a masked text need not be any more: these say how a text looks. Type, presence and choice must still hold.
 LOOKS = frozenset({"format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType"})
@@ -75,10 +74,7 @@ def _failure(problem: ObligationFailed) -> list[dict[str, Any]]:
 
 
 def _delivered(ending: Ending, obliged: Obliged) -> Ending:
-    value, plan = obliged.value, None
-    if ending.post_execution_plan is not None and isinstance(value, dict) and PLAN in value:
-        plan = value[PLAN]
-        value = {name: each for name, each in value.items() if name != PLAN}
+    value, plan = parted(obliged.value) if ending.post_execution_plan is not None else (obliged.value, None)
     return replace(ending, output=value, post_execution_plan=plan, obligations=obliged.applied)
 
 
@@ -101,8 +97,7 @@ def oblige(
         kept.raw = whole = ending.output | {PLAN: ending.post_execution_plan}
 
     def is_valid(value: Any) -> bool:
-        named = isinstance(value, dict) and PLAN in value and ending.post_execution_plan is not None
-        return keeps_its_promise(validator, {n: each for n, each in value.items() if n != PLAN} if named else value)
+        return keeps_its_promise(validator, parted(value)[0] if ending.post_execution_plan is not None else value)
 
     with steps.step(STEP) as told:
         try:

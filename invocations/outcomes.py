@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from invocations import problems
-from invocations.endings import Ending
+from invocations.endings import Ending, parted
 from invocations.models import State
 from invocations.preflight import findings_of
 from invocations.sandbox.base import Outcome, Status
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from invocations.steps import StepLog
     from registry.models import ToolVersion
     from toolhub.kernel.problems import Problem
-
-PLAN = "post_execution_plan"
 
 
 def _resource(outcome: Outcome, what: str) -> Problem:
@@ -108,10 +106,7 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
             steps=steps.steps,
             sources=sources_of(outcome.report),
         )
-    value, plan = outcome.value, None
-    if isinstance(value, dict) and PLAN in value:
-        plan = value[PLAN]
-        value = {name: each for name, each in value.items() if name != PLAN}
+    value, plan = parted(outcome.value)
     with steps.step("output.validate") as told:
         findings = findings_of(compiled_version(version.pk).output_validator, value)
         if findings:

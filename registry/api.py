@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, JsonResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -30,19 +30,39 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 
-class ToolSerializer(serializers.Serializer[Any]):
-    """A tool as agents see it: what it is and how to call it."""
-
-    id = serializers.CharField()
-    urn = serializers.CharField()
-    state = serializers.ChoiceField(choices=ToolState.choices)
-    version = serializers.CharField(allow_null=True)
-    display_name = serializers.CharField()
-    description = serializers.CharField()
-    tags = serializers.ListField(child=serializers.CharField())
-    side_effect = serializers.CharField()
-    safety_class = serializers.CharField()
-    needs_consent = serializers.BooleanField()
+# A tool as agents see it: what it is and how to call it. Without a version there is only the beginning.
+_TOOL: dict[str, Any] = {
+    "id": serializers.CharField(),
+    "urn": serializers.CharField(),
+    "state": serializers.ChoiceField(choices=ToolState.choices),
+    "version": serializers.CharField(allow_null=True),
+    "display_name": serializers.CharField(required=False),
+    "description": serializers.CharField(required=False),
+    "tags": serializers.ListField(child=serializers.CharField(), required=False),
+    "side_effect": serializers.CharField(required=False),
+    "safety_class": serializers.CharField(required=False),
+    "needs_consent": serializers.BooleanField(required=False),
+    "idempotency": serializers.CharField(required=False),
+    "ttl_seconds": serializers.IntegerField(required=False, allow_null=True),
+    "async": serializers.BooleanField(required=False),
+    "sunset_on": serializers.DateField(required=False, allow_null=True, help_text="Of a deprecated tool."),
+    "successor": serializers.CharField(required=False, allow_null=True, help_text="Of a deprecated tool."),
+    "deprecation": serializers.CharField(required=False, help_text="Why it is deprecated."),
+}
+_WHOLE: dict[str, Any] = {
+    "input_schema": serializers.JSONField(required=False),
+    "output_schema": serializers.JSONField(required=False),
+    "manifest_digest": serializers.CharField(required=False),
+    "build_digest": serializers.CharField(required=False),
+}
+TOOLS = enveloped(
+    "ToolPageEnvelope",
+    inline_serializer(
+        "ToolPage",
+        {"tools": inline_serializer("Tool", _TOOL, many=True), "next": serializers.CharField(allow_null=True)},
+    ),
+)
+TOOL = enveloped("ToolEnvelope", inline_serializer("WholeTool", _TOOL | _WHOLE))
 
 
 def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = False) -> dict[str, Any]:
@@ -117,7 +137,7 @@ class ToolListView(APIView):
                 description="`llm`: only name, description and input_schema, of the tools that this agent has a grant for.",
             ),
         ],
-        responses={200: ToolSerializer(many=True)},
+        responses={200: TOOLS},
     )
     def get(self, request: Request) -> Response:
         unknown = sorted(set(request.query_params) - {*discovery.FILTERS, "after", "view"})
@@ -168,7 +188,7 @@ class ToolView(APIView):
 
     required_scope = "tools:read"
 
-    @extend_schema(operation_id="read_tool", responses={200: ToolSerializer})
+    @extend_schema(operation_id="read_tool", responses={200: TOOL})
     def get(self, request: Request, tool_id: str) -> Response:
         row = discovery.get_installed(tool_id, by=caller(request))
         manifests = discovery.manifests_of([row.version_id] if row.version_id else [])
