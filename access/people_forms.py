@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
 from access.agents import MAX_OVERLAP, OVERLAP
@@ -17,7 +18,12 @@ from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, SCOPES, R
 if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
-SCOPE_CHOICES = [(scope, f"{scope}: {label}") for scope, label in SCOPES.items()]
+
+def _choices(labels: dict[str, str]) -> list[tuple[str, Any]]:
+    return [(name, format_lazy("{}: {}", name, gettext_lazy(label))) for name, label in labels.items()]
+
+
+SCOPE_CHOICES = _choices(SCOPES)
 
 
 class AgentForm(forms.Form):
@@ -86,19 +92,14 @@ class RolesForm(forms.Form):
 
 
 class PermissionForm(forms.Form):
-    permission = forms.ChoiceField(
-        choices=[(name, f"{name}: {label}") for name, label in PERMISSIONS.items()], label=gettext_lazy("Permission")
-    )
+    permission = forms.ChoiceField(choices=_choices(PERMISSIONS), label=gettext_lazy("Permission"))
     action = forms.ChoiceField(
         choices=[("give", gettext_lazy("Give")), ("take", gettext_lazy("Take"))], widget=forms.HiddenInput
     )
 
 
 class ExceptionForm(PermissionForm):
-    permission = forms.ChoiceField(
-        choices=[(name, f"{name}: {label}") for name, label in {**ON_TOOL, **ON_AGENT}.items()],
-        label=gettext_lazy("Permission"),
-    )
+    permission = forms.ChoiceField(choices=_choices({**ON_TOOL, **ON_AGENT}), label=gettext_lazy("Permission"))
     thing = forms.CharField(
         max_length=128,
         label=gettext_lazy("Tool or agent"),

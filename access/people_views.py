@@ -109,7 +109,7 @@ def _held(held: list[tuple[str, Any]], facts: list[Fact]) -> list[dict[str, Any]
     return [
         {
             "name": permission,
-            "label": exceptional(thing).get(permission, permission),
+            "label": gettext(exceptional(thing).get(permission, permission)),
             "thing": thing,
             "kind": thing._meta.model_name,
             "given": given.get(canonical(said_of(permission, thing))),

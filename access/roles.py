@@ -7,58 +7,60 @@ given to one person alone.
 from __future__ import annotations
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_noop as _
 
 PERMISSIONS: dict[str, str] = {
-    "tools.view": "See the catalogue",
-    "tools.submit": "Submit tool versions",
-    "tools.review": "Approve or refuse submitted versions",
-    "tools.operate": "Enable, pause, stage, yank and deprecate tools",
-    "tools.install": "Install and configure tools for the tenant",
-    "tools.trust": "Mark versions as trusted to run without a sandbox",
-    "secrets.manage": "Set and remove secrets",
-    "halts.throw": "Throw and lift kill switches",
-    "agents.view": "See agents and their keys",
-    "agents.manage": "Create agents and keys",
-    "members.view": "See people and their roles",
-    "members.manage": "Invite people and change their roles",
-    "issuers.manage": "Trust identity providers",
-    "notifications.manage": "Say where notifications go",
-    "grants.view": "See grants",
-    "grants.give": "Give and revoke grants",
-    "grants.request": "Ask for a grant on behalf of an agent",
-    "consents.view": "See consents",
-    "consents.decide": "Approve, deny and revoke consents",
-    "budgets.view": "See budgets",
-    "budgets.manage": "Set and end budgets",
-    "policies.view": "See policies",
-    "policies.draft": "Draft and simulate policies",
-    "policies.publish": "Publish policies that somebody else drafted",
-    "configuration.apply": "Apply and export the tenant's configuration",
-    "invocations.view": "See calls",
-    "evidence.view": "Browse evidence",
-    "evidence.reveal": "Reveal stored values, with a reason",
+    "tools.view": _("See the catalogue"),
+    "tools.submit": _("Submit tool versions"),
+    "tools.review": _("Approve or refuse submitted versions"),
+    "tools.operate": _("Enable, pause, stage, yank and deprecate tools"),
+    "tools.install": _("Install and configure tools for the tenant"),
+    "tools.trust": _("Mark versions as trusted to run without a sandbox"),
+    "secrets.manage": _("Set and remove secrets"),
+    "halts.throw": _("Throw and lift kill switches"),
+    "agents.view": _("See agents and their keys"),
+    "agents.manage": _("Create agents and keys"),
+    "members.view": _("See people and their roles"),
+    "members.manage": _("Invite people and change their roles"),
+    "issuers.manage": _("Trust identity providers"),
+    "notifications.manage": _("Say where notifications go"),
+    "grants.view": _("See grants"),
+    "grants.give": _("Give and revoke grants"),
+    "grants.request": _("Ask for a grant on behalf of an agent"),
+    "consents.view": _("See consents"),
+    "consents.decide": _("Approve, deny and revoke consents"),
+    "budgets.view": _("See budgets"),
+    "budgets.manage": _("Set and end budgets"),
+    "policies.view": _("See policies"),
+    "policies.draft": _("Draft and simulate policies"),
+    "policies.publish": _("Publish policies that somebody else drafted"),
+    "configuration.apply": _("Apply and export the tenant's configuration"),
+    "invocations.view": _("See calls"),
+    "evidence.view": _("Browse evidence"),
+    "evidence.reveal": _("Reveal stored values, with a reason"),
 }
 
 # What a person may be given on a single tool or agent, and do with that one only (access/exceptions.py).
 ON_TOOL: dict[str, str] = {
-    "tools.review": "Approve or refuse its submitted versions",
-    "tools.operate": "Enable, pause, stage, yank, share and deprecate it",
-    "tools.install": "Configure, pause and remove its installation",
-    "tools.trust": "Mark its versions as trusted to run without a sandbox",
+    "tools.review": _("Approve or refuse its submitted versions"),
+    "tools.operate": _("Enable, pause, stage, yank, share and deprecate it"),
+    "tools.install": _("Configure, pause and remove its installation"),
+    "tools.trust": _("Mark its versions as trusted to run without a sandbox"),
 }
-ON_AGENT: dict[str, str] = {"agents.manage": "See it, disable and enable it, make and revoke its keys"}
+ON_AGENT: dict[str, str] = {"agents.manage": _("See it, disable and enable it, make and revoke its keys")}
 
 # What concerns every tenant; held by members of the Django group HUB_OWNERS, whichever tenant they act in.
-HUB_PERMISSIONS: dict[str, str] = {"hub.manage": "Manage the whole hub: tenants, the hub's policy, its kill switch"}
+HUB_PERMISSIONS: dict[str, str] = {"hub.manage": _("Manage the whole hub: tenants, the hub's policy, its kill switch")}
 HUB_OWNERS = "hub owners"
 
 
 class Role(TextChoices):
-    OWNER = "owner"
-    OPERATOR = "operator"
-    REVIEWER = "reviewer"
-    AUDITOR = "auditor"
-    DEVELOPER = "developer"
+    OWNER = "owner", gettext_lazy("Owner")
+    OPERATOR = "operator", gettext_lazy("Operator")
+    REVIEWER = "reviewer", gettext_lazy("Reviewer")
+    AUDITOR = "auditor", gettext_lazy("Auditor")
+    DEVELOPER = "developer", gettext_lazy("Developer")
 
 
 _SEE = {
@@ -82,24 +84,24 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
 # What an agent's key may carry. `plural:verb`. For people only: deciding (reviews, consents, publishing a policy), and changing
 # what people may do. An agent that could make somebody an operator could approve, as them, what it asked for itself.
 SCOPES: dict[str, str] = {
-    "tools:read": "Discover tools",
-    "tools:register": "Submit tool versions",
-    "tools:operate": "Enable, pause, yank and deprecate tools; install and configure them",
-    "invocations:create": "Preflight and invoke tools",
-    "invocations:read": "Read the agent's own calls and their evidence",
-    "consents:request": "Ask for consent and see its state",
-    "grants:request": "Ask for a grant",
-    "grants:manage": "Give and revoke grants",
-    "budgets:read": "See budgets",
-    "budgets:manage": "Set and end budgets",
-    "policies:read": "See policies",
-    "policies:draft": "Draft and simulate policies",
-    "halts:throw": "Throw kill switches",
-    "agents:manage": "Create agents and keys",
-    "members:read": "See people, their roles and who is invited",
-    "issuers:manage": "Trust identity providers and say for which agents their tokens speak",
-    "notifications:manage": "Say where notifications go",
-    "configuration:apply": "Apply and export the tenant's configuration",
+    "tools:read": _("Discover tools"),
+    "tools:register": _("Submit tool versions"),
+    "tools:operate": _("Enable, pause, yank and deprecate tools; install and configure them"),
+    "invocations:create": _("Preflight and invoke tools"),
+    "invocations:read": _("Read the agent's own calls and their evidence"),
+    "consents:request": _("Ask for consent and see its state"),
+    "grants:request": _("Ask for a grant"),
+    "grants:manage": _("Give and revoke grants"),
+    "budgets:read": _("See budgets"),
+    "budgets:manage": _("Set and end budgets"),
+    "policies:read": _("See policies"),
+    "policies:draft": _("Draft and simulate policies"),
+    "halts:throw": _("Throw kill switches"),
+    "agents:manage": _("Create agents and keys"),
+    "members:read": _("See people, their roles and who is invited"),
+    "issuers:manage": _("Trust identity providers and say for which agents their tokens speak"),
+    "notifications:manage": _("Say where notifications go"),
+    "configuration:apply": _("Apply and export the tenant's configuration"),
 }
 # What a person must hold to give a scope to a key or a token; whoever manages agents gives the others.
 SCOPE_NEEDS: dict[str, str] = {

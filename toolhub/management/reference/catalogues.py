@@ -77,7 +77,7 @@ def roles() -> str:
         "A person has roles within a tenant. django-guardian holds a role's permissions as object permissions on the tenant, so "
         "one permission can also be given to one person alone. Nobody reviews their own submission or decides on their own "
         "request, whatever the role.",
-        table(("permission", "allows", *(role.label for role in Role)), rows),
+        table(("permission", "allows", *(str(role.label) for role in Role)), rows),
         "## People and single things",
         f"An owner may give a person one of these on a single tool that the tenant publishes: {on_tool}; and on a single "
         f"agent: {on_agent}. It allows the same with that one and nothing with another, counts from the next request on, "
