@@ -12,7 +12,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 from toolhub.kernel.postgresql.base import ROLE, SETTING
 
@@ -237,8 +237,10 @@ def raise_walls(connection: BaseDatabaseWrapper) -> bool:
         cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
         cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
         for name in tables_without(cursor):
-            for statement in statements(tables()[name]):
-                cursor.execute(statement)
+            # All of a table's or none: without its policy a tenant would see none of its rows, and so no kill switch or limit.
+            with transaction.atomic(using=connection.alias):
+                for statement in statements(tables()[name]):
+                    cursor.execute(statement)
     return True
 
 

@@ -10,7 +10,8 @@ from django.db import IntegrityError, connection, transaction
 from django.db.utils import ProgrammingError
 
 from access import halts
-from access.models import Agent, Grant, Halt, Reach, Tenant
+from access.budgets.services import set_budget
+from access.models import Agent, Budget, Grant, Halt, Reach, Tenant
 from evidence.models import Fact
 from invocations.models import Invocation
 from registry import discovery
@@ -344,3 +345,25 @@ def test_doctor_says_which_walls_are_missing_and_what_puts_them_up(monkeypatch: 
     assert f"GRANT {ROLE} TO" in what_is_missing(connection)
     monkeypatch.undo()
     connection.look_for_walls()  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("TOOLS-22")
+@pytest.mark.django_db(transaction=True)
+def test_walls_that_cannot_be_put_up_leave_those_that_stood(operator: Person) -> None:
+    """Between the old policy and the new one a tenant would see no budget, and so be bound by none."""
+    set_budget(scope="tenant", dimension="calls", amount=1, by=operator.by)
+    table = "access_budget"
+    with connection.cursor() as cursor:
+        cursor.execute(f"COMMENT ON POLICY {POLICY} ON {table} IS 'of a version before'")
+        cursor.execute(f"CREATE FUNCTION toolhub_refers_home_{table}() RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    try:
+        with pytest.raises(ProgrammingError, match="is not unique"):  # two functions of this name: which one to drop?
+            raise_walls(connection)
+        with acting_for(operator.by.tenant_id):
+            assert Budget.objects.count() == 1
+        assert table in what_is_missing(connection)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP FUNCTION toolhub_refers_home_{table}()")
+    assert raise_walls(connection)
+    assert what_is_missing(connection) == ""
