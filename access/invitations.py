@@ -4,7 +4,7 @@ By a link that works once and for three days: with it they choose a password. It
 is otherwise shown once to whoever invited them. Nobody's password is ever chosen, or seen, by somebody else.
 
 Until then the account carries roles of one tenant only, the one whose links open it (:func:`access.members.check_is_known`).
-Whoever takes their roles back ends the links; then another tenant may invite under the same name.
+Whoever takes their roles back ends the links for good; then another tenant may invite under the same name.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
         user.email = email
         user.set_unusable_password()  # one that nothing matches, and a fresh one: links are bound to the one before
         user.save(update_fields=["first_name", "last_name", "email", "password"])
-    members.set_roles(tenant=tenant, user=user, roles=roles, by=by)
+    members.set_roles(tenant=tenant, user=user, roles=roles, by=by, invited=not known)
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data={"roles": sorted(roles)})
     return user, None if known else _send_or_show(user)
 
@@ -149,15 +149,12 @@ def invite_again(*, user_id: int, by: Principal) -> str:
 def withdraw_invitation(*, user_id: int, reason: str, by: Principal) -> None:
     """Somebody who has not come yet belongs to the tenant no more, and every link to them ends."""
     by.check("members.manage")
-    membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
+    tenant = Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)  # before the person, as everywhere
+    membership = Membership.objects.filter(tenant=tenant, user_id=user_id).select_related("user")[:1].get()
     user = get_user_model().objects.select_for_update().get(pk=membership.user_id)
     if not members.has_never_come(user):
         raise Conflict("This person has come already.", remedy="Take their roles back instead.")
-    only_here = _is_only_here(user, by)
-    members.set_roles(tenant=Tenant.objects.get(pk=by.tenant_id), user=user, roles=set(), reason=reason, by=by)
-    if only_here:
-        user.set_unusable_password()  # a fresh one that nothing matches: links are bound to the one before
-        user.save(update_fields=["password"])
+    members.set_roles(tenant=tenant, user=user, roles=set(), reason=reason, by=by)  # which ends their links
     said = {"withdrawn": True, "reason": reason.strip()}
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.wire_id_of(user), actor=by, data=said)
 

@@ -114,15 +114,25 @@ def tenants_of(user: Any) -> set[UUID]:
         return set(Membership.objects.filter(user=user).values_list("tenant_id", flat=True))
 
 
-def check_is_known(user: Any, *, tenant_id: UUID) -> None:
-    """Who comes first with the link that one tenant made is whoever holds it: another tenant gives them nothing before."""
+def check_is_known(user: Any, *, tenant_id: UUID, invited: bool = False) -> None:
+    """Who comes first with the link that one tenant made is whoever holds it: another tenant gives them nothing before.
+
+    ``invited``: every link from before has just ended. Without, nobody has invited whoever belongs to no tenant.
+    """
     if not has_never_come(user):
         return
     fresh = get_user_model().objects.select_for_update().get(pk=user.pk)  # two tenants at the same time
-    if has_never_come(fresh) and not fresh.password.startswith(RESET) and tenants_of(fresh) - {tenant_id}:
+    if not has_never_come(fresh) or fresh.password.startswith(RESET):
+        return
+    tenants = tenants_of(fresh)
+    if tenants - {tenant_id}:
         raise Conflict(
             f"Another tenant has invited {fresh.get_username()}, who has not come yet.",
             remedy="Ask them to accept that invitation first, or invite them under another user name.",
+        )
+    if not (tenants or invited):
+        raise Conflict(
+            f"{fresh.get_username()} has never come, and nobody invites them now.", remedy="Invite them first."
         )
 
 
@@ -146,12 +156,14 @@ def check_can_change(user: Any, *, role: str = "", by: Principal) -> None:
 
 
 @transaction.atomic
-def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal, reason: str = "") -> Membership:
-    """Let a person act in a role. Giving the same role twice changes nothing."""
+def give_membership(
+    *, tenant: Tenant, user: Any, role: Role, by: Principal, reason: str = "", invited: bool = False
+) -> Membership:
+    """Let a person act in a role. Giving the same role twice changes nothing. ``invited``: as in :func:`check_is_known`."""
     if tenant.pk != by.tenant_id:
         raise Tenant.DoesNotExist
     check_can_change(user, role=role, by=by)
-    check_is_known(user, tenant_id=tenant.pk)
+    check_is_known(user, tenant_id=tenant.pk, invited=invited)
     membership, created = Membership.objects.get_or_create(tenant=tenant, user=user, role=role)
     if created:
         user.groups.add(Group.objects.get(name=group_name(tenant, role)))
@@ -163,9 +175,8 @@ def give_membership(*, tenant: Tenant, user: Any, role: Role, by: Principal, rea
 @transaction.atomic
 def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "") -> None:
     """Take a role back; it stops counting with the next request. With the last one the person leaves the tenant."""
-    tenant = Tenant.objects.select_for_update().get(
-        pk=by.tenant_id
-    )  # one at a time: two owners must not end each other
+    # One at a time: two owners must not end each other. Always the tenant before the person.
+    tenant = Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
     membership = Membership.objects.select_related("user").get(tenant=tenant, user_id=user_id, role=role)
     user = membership.user
     check_can_change(user, role=role, by=by)
@@ -179,14 +190,20 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
         beside = [(permission, tenant) for permission in sorted(get_user_perms(user, tenant))]
         for permission, thing in [*beside, *exceptions_of(user, tenant_id=tenant.pk)]:
             _take(user, permission, thing, by=by)
+        fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
+        if has_never_come(fresh) and not fresh.password.startswith(RESET):
+            fresh.set_unusable_password()  # another that nothing matches, which ends the links: they are bound to it
+            fresh.save(update_fields=["password"])
 
 
-def set_roles(*, tenant: Tenant, user: Any, roles: set[str], by: Principal, reason: str = "") -> None:
+def set_roles(
+    *, tenant: Tenant, user: Any, roles: set[str], by: Principal, reason: str = "", invited: bool = False
+) -> None:
     """The roles that a person has from now on; nothing is half-done when one of the changes is refused."""
     with transaction.atomic():
         held = set(Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True))
         for role in sorted(roles - held):
-            give_membership(tenant=tenant, user=user, role=Role(role), reason=reason, by=by)
+            give_membership(tenant=tenant, user=user, role=Role(role), reason=reason, by=by, invited=invited)
         for role in sorted(held - roles):
             end_membership(user_id=user.pk, role=Role(role), reason=reason, by=by)
 

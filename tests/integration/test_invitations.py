@@ -20,6 +20,7 @@ from access.middleware import principal_of_user
 from access.models import Membership, Tenant
 from access.roles import Role
 from evidence.models import Fact
+from tests.configuration import apply
 from tests.conftest import make_person
 from toolhub.kernel.problems import Conflict
 
@@ -166,6 +167,25 @@ def test_who_is_removed_before_they_came_cannot_come_and_may_be_invited_by_anoth
     assert (nina.email, nina.last_name) == ("nina@example.com", "Other")  # an identity provider goes by the address
     assert invite(owner).status_code == 422
     assert set(Membership.objects.filter(user=nina).values_list("tenant", flat=True)) == {foreign_tenant.pk}
+
+
+@pytest.mark.parametrize("also_there", [False, True])
+def test_the_link_of_a_tenant_that_somebody_left_opens_nothing_that_another_gives_them_later(
+    also_there: bool, owner: Person, their_owner: Person, tenant: Tenant, foreign_tenant: Tenant
+) -> None:
+    link = link_in(invite(owner).content.decode())
+    nina = get_user_model().objects.get(username="nina")
+    if also_there:
+        Membership.objects.create(tenant=foreign_tenant, user=nina, role=Role.OPERATOR)  # by a version before
+    members.set_roles(tenant=tenant, user=nina, roles=set(), by=owner.by)
+
+    if not also_there:
+        file = {"format": 1, "members": [{"user": "nina", "roles": ["operator"]}]}
+        with pytest.raises(Conflict, match="has never come"):
+            apply(file, their_owner.by)
+        Membership.objects.create(tenant=foreign_tenant, user=nina, role=Role.OPERATOR)  # however it came about
+
+    assert Client().get(link).status_code == 404
 
 
 def test_an_invitation_that_is_too_old_keeps_others_out_until_it_is_taken_back(
