@@ -212,11 +212,14 @@ def install_tool(
 
 
 def locked_installation(name: str, *, by: Principal) -> Installation:
-    """By the tool's name, which is what people and agents know; removed ones are not there."""
+    """By the tool's name, which is what people and agents know; removed ones are not there.
+
+    The tool and the version are read once it is locked: its publisher may have moved it meanwhile.
+    """
     row = (
         Installation.objects.visible_to(by)
         .select_for_update(of=("self",))
-        .select_related("tool__current", "version")
+        .prefetch_related("tool__current", "version")
         .filter(name=name)
         .exclude(state=InstallationState.REMOVED)
         .first()

@@ -66,7 +66,8 @@ def locked_version(version_id: UUID, by: Principal) -> ToolVersion:
     rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id)
     tool_id = rows.values_list("tool_id", flat=True).get(pk=version_id)
     tool = Tool.objects.select_for_update(of=("self",)).select_related("current").get(pk=tool_id)
-    version = ToolVersion.objects.select_for_update(of=("self",)).get(pk=version_id)
+    # Its key stays: an installation that is being given this version refers to it while its lock is waited for here.
+    version = ToolVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version_id)
     version.tool = tool
     return version
 

@@ -75,8 +75,12 @@ def move_installation(installation: Installation, version: ToolVersion, *, why: 
 
 
 def _installed(tool: Tool) -> InstallationQuerySet:
-    """Removed ones are chosen for when they are installed again."""
-    rows = Installation.objects.select_for_update(of=("self",)).select_related("version").filter(tool=tool)
+    """Removed ones are chosen for when they are installed again.
+
+    All are locked, and asked about their pins and versions afterwards: what somebody changes at this moment would not be
+    found by what it becomes. Versions are read after the lock for the same reason.
+    """
+    rows = Installation.objects.select_for_update(of=("self",)).prefetch_related("version").filter(tool=tool)
     return rows.exclude(state=InstallationState.REMOVED).order_by("pk")
 
 
@@ -85,16 +89,17 @@ def follow_current(tool: Tool, *, why: str, by: Principal) -> None:
     """The tool has another current version: whoever has no pin gets it."""
     version = resolve_version(tool, "")
     if version is not None:
-        for row in _installed(tool).filter(pin=""):
-            move_installation(row, version, why=why, by=by)
+        for row in _installed(tool):
+            if not row.pin:
+                move_installation(row, version, why=why, by=by)
 
 
 @hub_wide()
 def settle_pins(tool: Tool, *, why: str, by: Principal) -> None:
     """Another version has become usable: whoever's pin it is within gets it."""
     chosen = cache(partial(resolve_version, tool))
-    for row in _installed(tool).exclude(pin=""):
-        version = chosen(row.pin)
+    for row in _installed(tool):
+        version = chosen(row.pin) if row.pin else None
         if version is not None:
             move_installation(row, version, why=why, by=by)
 
@@ -104,7 +109,9 @@ def leave_version(version: ToolVersion, *, why: str, by: Principal) -> tuple[lis
     """This version is not usable any more: who moved away from it, and who cannot."""
     chosen = cache(partial(resolve_version, version.tool))
     moved, stuck = [], []
-    for row in _installed(version.tool).filter(version=version):
+    for row in _installed(version.tool):
+        if row.version_id != version.pk:
+            continue
         other = chosen(row.pin)
         if other is not None and move_installation(row, other, why=why, by=by):
             moved.append(row)
