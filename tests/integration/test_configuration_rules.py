@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.utils import timezone
 
 from access import agents, grants, members
@@ -127,6 +128,23 @@ def test_somebody_without_an_account_is_passed_over(owner: Person, developer: Pe
             owner.by,
         )
     assert findings(caught.value) == ["/members/1"]
+
+
+@pytest.mark.parametrize("username", ["puppet", "ceo@example.com"])
+def test_an_address_that_another_tenant_wrote_into_an_account_means_nobody_until_it_is_proved(
+    username: str, owner: Person, foreign_tenant: Tenant
+) -> None:
+    puppet = make_person(foreign_tenant, username, Role.AUDITOR).user
+    puppet.email = "ceo@example.com"
+    puppet.save(update_fields=["email"])
+    file = {"format": 1, "members": [{"user": "ceo@example.com", "roles": ["owner"]}]}
+
+    found = plan(file, owner.by)
+    assert (doing(found), len(found.warnings)) == ([], 1)
+    EmailAddress.objects.create(user=puppet, email="ceo@example.com", verified=True)
+
+    found = plan(file, owner.by)
+    assert [change.sentence for change in found.doing] == [f"Let {username} act here: owner."]
 
 
 def test_a_disabled_agent_gets_no_new_grant(caller: Caller, owner: Person) -> None:

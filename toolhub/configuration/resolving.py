@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.models import EmailAddress
 from django.contrib.auth import get_user_model
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from access import members
 from toolhub.configuration.document import EVERY_AGENT, POLICY
 from toolhub.configuration.findings import finding, refuse
 from toolhub.configuration.normal import moment_of
@@ -20,6 +23,7 @@ from toolhub.kernel.canonical import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from uuid import UUID
 
     from toolhub.configuration.document import Document, Entries, Entry
     from toolhub.configuration.findings import Finding
@@ -28,17 +32,22 @@ if TYPE_CHECKING:
 MAX_WARNINGS = 100
 
 
-def person_of(name: str) -> Any:
-    """The account with this user name or, for what looks like one, this address; None when there is none that is in use."""
+def person_of(name: str, *, tenant_id: UUID) -> Any:
+    """The account in use with this user name or, for what looks like one, this address.
+
+    Any tenant can write any address into an account, as its user name too. So outside of this tenant it must have been proved.
+    """
     users = get_user_model().objects.filter(is_active=True)
+    here = members.people_of(tenant_id).values("pk")
     found = users.filter(username=name).first()
-    if found is None and "@" in name:
-        rows = list(users.filter(email__iexact=name)[:2])
-        found = rows[0] if len(rows) == 1 else None
-    return found
+    if "@" not in name or (found is not None and here.filter(pk=found.pk).exists()):
+        return found
+    proved = EmailAddress.objects.filter(email__iexact=name, verified=True).values("user_id")
+    rows = list(users.filter(Q(pk__in=proved) | Q(pk__in=here, email__iexact=name))[:2])
+    return rows[0] if len(rows) == 1 else None
 
 
-def resolved(document: Document, state: State) -> tuple[Entries, list[str]]:
+def resolved(document: Document, state: State, *, tenant_id: UUID) -> tuple[Entries, list[str]]:
     """What there is to compare, and what was passed over in sentences."""
     check_tenant(document, state)
     refuse(list(_missing(document.entries, state)))
@@ -47,7 +56,7 @@ def resolved(document: Document, state: State) -> tuple[Entries, list[str]]:
     if "grants" in entries:
         entries["grants"] = list(_that_hold(entries["grants"], warnings))
     if "members" in entries:
-        entries["members"] = _people(entries["members"], state, warnings)
+        entries["members"] = _people(entries["members"], tenant_id, warnings)
     for entry in entries.get(POLICY, []):
         waiting = state.drafts.get(digest(entry.fields["document"]))
         in_force = [digest(each.fields["document"]) for each in state.entries[POLICY]]
@@ -102,11 +111,11 @@ def _that_hold(entries: list[Entry], warnings: list[str]) -> Iterator[Entry]:
             yield entry
 
 
-def _people(entries: list[Entry], state: State, warnings: list[str]) -> list[Entry]:
-    members = {entry.ref: entry.identity for entry in state.entries["members"]}
+def _people(entries: list[Entry], tenant_id: UUID, warnings: list[str]) -> list[Entry]:
+    """As their user names, so that a plan says whose address it was."""
     found: dict[Any, Entry] = {}
     for entry in entries:
-        user = person_of(entry.identity[0])
+        user = person_of(entry.identity[0], tenant_id=tenant_id)
         if user is None:
             warnings.append(
                 gettext("Passed over: %(user)s has no account here. Invite them on the page of people.")
@@ -115,5 +124,5 @@ def _people(entries: list[Entry], state: State, warnings: list[str]) -> list[Ent
             continue
         if user.pk in found:
             refuse([finding(entry.pointer, f"{found[user.pk].pointer} is about the same person.")])
-        found[user.pk] = replace(entry, identity=members.get(user.pk, entry.identity), ref=user.pk)
+        found[user.pk] = replace(entry, identity=(user.get_username(),), ref=user.pk)
     return list(found.values())

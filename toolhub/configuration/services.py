@@ -94,7 +94,7 @@ def _plan(document: Document, *, by: Principal) -> Plan:
     check_may_say(document, by=by)
     issuers = [entry.identity[0] for entry in document.entries.get("issuers", [])]
     state = read_state(by.tenant_id, issuers=issuers, people=sees_people(by))
-    entries, warnings = resolved(document, state)
+    entries, warnings = resolved(document, state, tenant_id=by.tenant_id)
     changes = [
         change
         for change in changes_between(state.entries, entries, document.prune)
