@@ -9,13 +9,15 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access.agents import check_scopes
+from access.exceptions import allowed_on
 from access.jwks import read_keys
 from access.models import Agent, AgentIdentity, TrustedIssuer
 from access.roles import SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.outbound import Refused, check_url
-from toolhub.kernel.problems import Conflict, SchemaInvalid
+from toolhub.kernel.principal import ActorKind
+from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
@@ -65,10 +67,25 @@ def _check(*, issuer: str, audience: str, jwks_url: str, jwks: Any, but: UUID | 
             )
 
 
+def _check_speaks_for(agents: Iterable[Agent], *, by: Principal) -> None:
+    """Whose tokens count as an agent's acts with all that the agent was granted: for that, one manages it or is it."""
+    if by.kind is ActorKind.SYSTEM:
+        return
+    missing = "agents:manage" if by.kind is ActorKind.AGENT else "agents.manage"
+    for agent in agents:
+        if by.agent_id != agent.pk and missing not in allowed_on(by, agent):
+            raise Forbidden(
+                f"Who says whose tokens speak for the agent {agent.name} manages it, and {by.name} does not hold {missing}.",
+                remedy="Ask a person who manages the agent to do it.",
+                details={"missing": missing},
+            )
+
+
 def _check_mapped(row: TrustedIssuer, *, by: Principal) -> None:
     """Whoever says which keys count could sign tokens of every subject, so they give what is mapped as if they mapped it."""
-    mapped = AgentIdentity.objects.filter(issuer=row).values_list("scopes", flat=True)
-    check_scopes(set().union(*mapped) & set(SCOPES), by=by)
+    mapped = AgentIdentity.objects.filter(issuer=row)
+    check_scopes(set().union(*mapped.values_list("scopes", flat=True)) & set(SCOPES), by=by)
+    _check_speaks_for(Agent.objects.filter(pk__in=mapped.values("agent")).order_by("pk"), by=by)
 
 
 @transaction.atomic
@@ -140,6 +157,7 @@ def map_identity(
     agent = Agent.objects.get(pk=agent_id, tenant_id=by.tenant_id)
     if not subject.strip() or len(subject.strip()) > MAX_NAME:
         raise _finding("/subject", "Give the subject exactly as the tokens name it.")
+    _check_speaks_for([agent], by=by)
     try:
         with transaction.atomic():
             row = AgentIdentity.objects.create(

@@ -1,7 +1,7 @@
 """How are identity providers trusted, and their subjects mapped to agents, over REST?
 
-An agent says so within what it holds itself: it maps no subject to more scopes than its key carries, and changes no keys of an
-issuer whose subjects have more.
+An agent says so within what it holds itself: it maps no subject to more scopes than its key carries, nor to another agent
+without ``agents:manage``, and changes no keys of an issuer whose subjects have more.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class IssuerListView(APIView):
 
 
 class IssuerView(APIView):
-    """One identity provider; another audience or other keys for it."""
+    """One identity provider; another audience or other keys for it, which takes managing the agents of its subjects too."""
 
     required_scope = SCOPE
 
@@ -185,7 +185,7 @@ class IssuerDistrustView(APIView):
 
 
 class IssuerSubjectListView(APIView):
-    """Which subjects of an issuer's tokens speak for which agents; mapping one."""
+    """Which subjects of an issuer's tokens speak for which agents; mapping one, to another agent with ``agents:manage`` too."""
 
     required_scope = SCOPE
 

@@ -191,7 +191,7 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_issuers": {"issuer": "https://new.example.org", "audience": "new", "jwks": JWKS},
         "PUT api_issuer": {"audience": "changed", "jwks": JWKS},
         "POST api_issuer_distrust": REASON,
-        "POST api_issuer_subjects": {"subject": "another", "agent": agent, "scopes": []},
+        "POST api_issuer_subjects": {"subject": "another", "agent": things.robot.agent.wire_id, "scopes": []},
         "POST api_issuer_subject_remove": {},
         "POST api_channels": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
         "PATCH api_channel": {"events": ["halt.thrown"]},
@@ -235,8 +235,8 @@ def _give_exception(things: Things, by: Principal) -> None:
 
 
 def _map_no_scopes(things: Things, by: Principal) -> None:
-    """Whoever changes the keys of an issuer must hold what its subjects have."""
-    AgentIdentity.objects.update(scopes=[])
+    """Whoever changes the keys of an issuer must hold what its subjects have, and be their agent or manage it."""
+    AgentIdentity.objects.update(scopes=[], agent=things.robot.agent)
 
 
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {

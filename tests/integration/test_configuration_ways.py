@@ -204,6 +204,23 @@ def test_a_key_needs_the_scope_of_what_would_change(tenant: Tenant, owner: Perso
     assert other.get("/configuration/export").status_code == 403
 
 
+def test_a_key_says_in_a_file_whose_tokens_speak_for_another_agent_only_if_it_manages_agents(owner: Person) -> None:
+    make_caller(owner.by, "rich")
+    poor = make_caller(owner.by, "poor", ("configuration:apply", "issuers:manage"))
+    manager = make_caller(owner.by, "manager", ("configuration:apply", "issuers:manage", "agents:manage"))
+
+    def file(agent: str) -> dict[str, Any]:
+        identity = {"issuer": ISSUER, "subject": "job", "agent": agent, "scopes": []}
+        trusted = {"issuer": ISSUER, "audience": "hub", "jwks": KEYS}
+        return {"document": {"format": 1, "issuers": [trusted], "identities": [identity]}}
+
+    refused = poor.post("/configuration/plan", file("rich"))
+
+    assert (refused.status_code, refused.json()["error"]["details"]["missing"]) == (403, "agents:manage")
+    assert poor.post("/configuration/plan", file("poor")).status_code == 200
+    assert manager.post("/configuration/plan", file("rich")).status_code == 200
+
+
 # By page.
 
 

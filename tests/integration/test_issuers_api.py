@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from joserfc.jwk import ECKey
 
-from access import channels, issuers
+from access import channels, issuers, members
+from access.middleware import principal_of_user
 from access.models import AgentIdentity, Delivery, Notification, TrustedIssuer
 from access.people import controls
 from access.roles import SCOPE_NEEDS, SCOPES, Role
@@ -41,7 +43,7 @@ def owner(tenant: Tenant) -> Person:
 
 @pytest.fixture
 def platform(tenant: Tenant) -> Caller:
-    """A program that says whose tokens count, and may itself see tools."""
+    """A program that says whose tokens count, manages no agents, and may itself see tools."""
     return make_caller(Principal.system("test", tenant_id=tenant.pk), "platform", ("tools:read", "issuers:manage"))
 
 
@@ -88,14 +90,14 @@ def test_no_answer_holds_a_private_key(platform: Caller) -> None:
     assert private["d"] not in text
 
 
-def test_a_subject_is_mapped_listed_and_removed(platform: Caller, caller: Caller) -> None:
+def test_a_subject_is_mapped_listed_and_removed(platform: Caller) -> None:
     path = f"/issuers/{platform.post('/issuers', TRUST).json()['data']['id']}/subjects"
-    body = {"subject": "svc/1", "agent": caller.agent.wire_id, "scopes": ["tools:read"]}
+    body = {"subject": "svc/1", "agent": platform.agent.wire_id, "scopes": ["tools:read"]}
 
     made = platform.post(path, body)
     row = made.json()["data"]
 
-    assert (made.status_code, row["agent"], row["scopes"]) == (201, caller.agent.wire_id, ["tools:read"])
+    assert (made.status_code, row["agent"], row["scopes"]) == (201, platform.agent.wire_id, ["tools:read"])
     assert platform.get(path).json()["data"] == {"subjects": [row], "next": None}
     assert_problem(platform.post(path, body), 409, "STATE.CONFLICT")
     assert platform.post(f"{path}/{row['id']}/remove", {}).status_code == 204
@@ -135,12 +137,12 @@ def test_subjects_speak_for_agents_of_the_tenant_only(
     assert_problem(platform.get(f"/issuers/{theirs.wire_id}/subjects"), 404, "RESOURCE.NOT_FOUND")
 
 
-def test_a_mapping_is_removed_at_its_own_issuer_only(platform: Caller, caller: Caller) -> None:
+def test_a_mapping_is_removed_at_its_own_issuer_only(platform: Caller) -> None:
     paths = [
         f"/issuers/{platform.post('/issuers', TRUST | {'audience': name, 'issuer': f'https://{name}.example.org'}).json()['data']['id']}"
         for name in ("one", "two")
     ]
-    body = {"subject": "svc", "agent": caller.agent.wire_id, "scopes": []}
+    body = {"subject": "svc", "agent": platform.agent.wire_id, "scopes": []}
     row = platform.post(f"{paths[0]}/subjects", body).json()["data"]
 
     assert_problem(platform.post(f"{paths[1]}/subjects/{row['id']}/remove", {}), 404, "RESOURCE.NOT_FOUND")
@@ -150,9 +152,9 @@ def test_a_mapping_is_removed_at_its_own_issuer_only(platform: Caller, caller: C
 # How far such a key reaches.
 
 
-def test_an_agent_maps_no_more_scopes_than_its_key_carries(platform: Caller, caller: Caller) -> None:
+def test_an_agent_maps_no_more_scopes_than_its_key_carries(platform: Caller) -> None:
     path = f"/issuers/{platform.post('/issuers', TRUST).json()['data']['id']}/subjects"
-    body = {"subject": "svc", "agent": caller.agent.wire_id, "scopes": ["grants:manage"]}
+    body = {"subject": "svc", "agent": platform.agent.wire_id, "scopes": ["grants:manage"]}
 
     refused = assert_problem(platform.post(path, body), 403, "AUTH.FORBIDDEN")
 
@@ -191,9 +193,60 @@ def test_a_person_who_may_not_give_grants_takes_over_no_subject_that_does(
         issuers.change_issuer(issuer_id=row.pk, audience="hub", jwks=JWKS, by=operator.by)
 
 
+def refuses(answer: Any) -> Any:
+    return assert_problem(answer, 403, "AUTH.FORBIDDEN")["error"]["details"]["missing"]
+
+
+def test_a_key_lets_a_subject_speak_for_another_agent_only_if_it_manages_agents(
+    tenant: Tenant, platform: Caller, caller: Caller
+) -> None:
+    path = f"/issuers/{platform.post('/issuers', TRUST).json()['data']['id']}/subjects"
+    manager = make_caller(Principal.system("test", tenant_id=tenant.pk), "manager", ("issuers:manage", "agents:manage"))
+    body = {"subject": "svc", "agent": caller.agent.wire_id, "scopes": []}
+
+    assert refuses(platform.post(path, body)) == "agents:manage"
+    assert not AgentIdentity.objects.exists()
+    assert platform.post(path, body | {"subject": "me", "agent": platform.agent.wire_id}).status_code == 201
+    assert manager.post(path, body).status_code == 201
+
+
+def test_a_key_changes_no_keys_that_speak_for_another_agent_unless_it_manages_agents(
+    platform: Caller, caller: Caller, owner: Person
+) -> None:
+    row = issuers.trust_issuer(issuer="https://idp.example.org", audience="hub", jwks=JWKS, by=owner.by)
+    issuers.map_identity(issuer_id=row.pk, subject="me", agent_id=platform.agent.pk, scopes=[], by=owner.by)
+    path, change = f"/issuers/{row.wire_id}", {"audience": "other", "jwks": JWKS}
+    assert platform.put(path, change).status_code == 200
+
+    issuers.map_identity(issuer_id=row.pk, subject="svc", agent_id=caller.agent.pk, scopes=[], by=owner.by)
+
+    assert refuses(platform.put(path, change)) == "agents:manage"
+    assert platform.post(f"{path}/distrust", REASON).status_code == 200
+    assert refuses(platform.post("/issuers", TRUST)) == "agents:manage"  # nor by trusting it again
+
+
+def test_a_person_lets_a_subject_speak_for_the_agents_that_they_manage(
+    caller: Caller, platform: Caller, owner: Person, auditor: Person, tenant: Tenant
+) -> None:
+    row = issuers.trust_issuer(issuer="https://idp.example.org", audience="hub", jwks=JWKS, by=owner.by)
+    user_id = auditor.user.pk
+    members.give_permission(user_id=user_id, permission="issuers.manage", by=owner.by)
+    members.give_permission(user_id=user_id, permission="agents.manage", on=caller.agent, by=owner.by)
+    by = principal_of_user(get_user_model().objects.get(pk=user_id), tenant)
+
+    with pytest.raises(Forbidden, match=r"agents\.manage"):
+        issuers.map_identity(issuer_id=row.pk, subject="svc", agent_id=platform.agent.pk, scopes=[], by=by)
+    issuers.map_identity(issuer_id=row.pk, subject="svc", agent_id=caller.agent.pk, scopes=[], by=by)
+    issuers.change_issuer(issuer_id=row.pk, audience="other", jwks=JWKS, by=by)
+
+    issuers.map_identity(issuer_id=row.pk, subject="other", agent_id=platform.agent.pk, scopes=[], by=owner.by)
+    with pytest.raises(Forbidden, match=r"agents\.manage"):
+        issuers.change_issuer(issuer_id=row.pk, audience="hub", jwks=JWKS, by=by)
+
+
 def test_who_made_the_key_stands_behind_what_it_trusts(owner: Person, caller: Caller, tenant: Tenant) -> None:
     agent = make_caller(Principal.system("test", tenant_id=tenant.pk), "maker").agent
-    _, text = create_key(agent=agent, scopes=["issuers:manage"], by=owner.by)
+    _, text = create_key(agent=agent, scopes=["issuers:manage", "agents:manage"], by=owner.by)
     robot = type(caller)(agent, text, caller.by)
     path = f"/issuers/{robot.post('/issuers', TRUST).json()['data']['id']}/subjects"
     assert not controls(owner.by.id, caller.agent.pk)
