@@ -27,14 +27,16 @@ from django.utils.crypto import get_random_string
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.utils.translation import gettext
+from guardian.shortcuts import get_user_perms
 
 from access import members
+from access.exceptions import exceptions_of
 from access.members import RESET, tenants_of
 from access.models import Membership, Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
 from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.problems import Conflict, SchemaInvalid
+from toolhub.kernel.problems import Conflict, Problem, SchemaInvalid
 from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
@@ -84,8 +86,21 @@ def may_be_linked(user: Any) -> bool:
 
 
 def may_invite_again(user: Any, *, by: Principal) -> bool:
-    """Whether this tenant may make another link to one of its people."""
+    """Whether ``by`` may make another link to one of the people of their tenant."""
+    try:
+        check_may_hold_link(user, by=by)
+    except Problem:
+        return False
     return members.has_never_come(user) and _is_only_here(user, by)
+
+
+def check_may_hold_link(user: Any, *, by: Principal) -> None:
+    """Who holds the link can be that person, so it is for whom could give them all that they hold here."""
+    tenant = Tenant.objects.get(pk=by.tenant_id)
+    for role in Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True):
+        members.check_can_change(user, role=role, by=by)
+    if get_user_perms(user, tenant) or exceptions_of(user, tenant_id=tenant.pk):
+        members.check_can_change(user, by=by)
 
 
 @transaction.atomic
@@ -138,6 +153,7 @@ def invite_again(*, user_id: int, by: Principal) -> str:
     membership = Membership.objects.filter(tenant_id=by.tenant_id, user_id=user_id).select_related("user")[:1].get()
     if not members.has_never_come(membership.user):
         raise Conflict("This person has a password and needs no link.")
+    check_may_hold_link(membership.user, by=by)
     _check_only_here(membership.user, by)
     evidence.record(
         kind=Kind.PERSON_INVITED, subject=members.wire_id_of(membership.user), actor=by, data={"again": True}

@@ -25,7 +25,7 @@ from tests.conftest import make_person
 from toolhub.kernel.problems import Conflict
 
 if TYPE_CHECKING:
-    from tests.conftest import Person
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
 
@@ -217,6 +217,29 @@ def test_only_the_command_line_makes_a_link_after_a_reset(owner: Person, operato
 
     with pytest.raises(Conflict, match="not yours to make"):
         invitations.invite_again(user_id=operator.user.pk, by=owner.by)
+
+
+@pytest.mark.parametrize("beside", ["owner", "single permission", "exception"])
+def test_another_link_is_only_for_whom_could_give_what_it_opens(
+    beside: str, owner: Person, operator: Person, caller: Caller, tenant: Tenant
+) -> None:
+    invite(owner)
+    nina = get_user_model().objects.get(username="nina")
+    members.give_permission(user_id=operator.user.pk, permission="members.manage", by=owner.by)
+    page, again = f"/people/usr_{nina.pk}", f"/people/usr_{nina.pk}/invitation"
+    assert operator.client().post(again, {"again": "yes"}).status_code == 200
+    if beside == "owner":
+        members.give_membership(tenant=tenant, user=nina, role=Role.OWNER, by=owner.by)
+    else:
+        permission, on = ("members.manage", None) if beside == "single permission" else ("agents.manage", caller.agent)
+        members.give_permission(user_id=nina.pk, permission=permission, on=on, by=owner.by)
+
+    assert operator.client().post(again, {"again": "yes"}).status_code == 403
+    assert operator.client().post(f"/api/v1/invitations/usr_{nina.pk}/again").status_code == 403
+    shown = [person.client().get(page).content.decode() for person in (operator, owner)]
+
+    assert ["Another invitation" in each for each in shown] == [False, True]
+    assert owner.client().post(again, {"again": "yes"}).status_code == 200
 
 
 @pytest.mark.parametrize("wrong", [{"username": "two words"}, {"roles": []}, {"roles": ["king"]}, {"email": "x"}])
