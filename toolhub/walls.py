@@ -233,14 +233,15 @@ def raise_walls(connection: BaseDatabaseWrapper) -> bool:
         connection.look_for_walls()  # type: ignore[attr-defined]
         if not connection.walls:  # type: ignore[attr-defined]
             return False
-        cursor.execute(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
-        cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
-        cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
         for name in tables_without(cursor):
             # All of a table's or none: without its policy a tenant would see none of its rows, and so no kill switch or limit.
             with transaction.atomic(using=connection.alias):
                 for statement in statements(tables()[name]):
                     cursor.execute(statement)
+        # Rights come last: no table can be reached before its policy stands.
+        cursor.execute(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
+        cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
+        cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
     return True
 
 
