@@ -73,7 +73,7 @@ def policy(url: str) -> list[list[str]]:
     return [
         verdict(f"{each.name} ≤ {limit} ms (p50)", f"{each.p50:.3g} ms", reached=each.p50 <= limit)
         for each in measured
-        if (limit := POLICY_MS.get(each.name.split()[0])) is not None
+        if (limit := POLICY_MS.get(each.name.split()[0].rstrip(","))) is not None
     ]
 
 
