@@ -71,8 +71,12 @@ def invited(uid: str, token: str) -> Any:
         user = get_user_model().objects.get(pk=int(urlsafe_base64_decode(uid).decode()))
     except (ValueError, OverflowError, UnicodeDecodeError, get_user_model().DoesNotExist):
         return None
+    return user if opens(user, token) else None
+
+
+def opens(user: Any, token: str) -> bool:
     right = tokens.check_token(user, token) or mailed_tokens.check_token(user, token)
-    return user if may_be_linked(user) and right else None
+    return right and may_be_linked(user)
 
 
 def may_be_linked(user: Any) -> bool:
@@ -219,8 +223,8 @@ def _mail(address: str, link: str) -> None:
 def accept_invitation(*, user: Any, password: str, token: str) -> None:
     """The invited person chooses a password, which ends the link. A link that was mailed proves their address."""
     fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
-    if not may_be_linked(fresh):
-        raise Conflict("This link was used already.")
+    if not opens(fresh, token):  # again: it may have ended since the page asked
+        raise Conflict(gettext("This link does not work: it was used already, or it is too old."))
     if fresh.email and mailed_tokens.check_token(fresh, token):
         EmailAddress.objects.update_or_create(
             user=fresh, email=fresh.email, defaults={"verified": True, "primary": True}

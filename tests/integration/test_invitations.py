@@ -188,6 +188,19 @@ def test_the_link_of_a_tenant_that_somebody_left_opens_nothing_that_another_give
     assert Client().get(link).status_code == 404
 
 
+def test_a_link_that_ends_while_its_page_is_sent_opens_nothing(owner: Person, their_owner: Person) -> None:
+    uid, token = link_in(invite(owner).content.decode()).split("/")[-2:]
+    seen = invitations.invited(uid, token)
+    invitations.withdraw_invitation(user_id=seen.pk, reason="x", by=owner.by)
+    invite(their_owner)
+
+    with pytest.raises(Conflict):
+        invitations.accept_invitation(user=seen, password="a long first password", token=token)
+
+    seen.refresh_from_db()
+    assert not seen.has_usable_password()
+
+
 def test_an_invitation_that_is_too_old_keeps_others_out_until_it_is_taken_back(
     owner: Person, their_owner: Person, settings: Any
 ) -> None:
