@@ -58,8 +58,14 @@ class MemberSerializer(serializers.Serializer[Any]):
     last_login_at = serializers.DateTimeField(allow_null=True)
 
 
+class InvitedMemberSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    username = serializers.CharField()
+    roles = serializers.ListField(child=serializers.ChoiceField(ROLES))
+
+
 class InvitedSerializer(serializers.Serializer[Any]):
-    member = MemberSerializer()
+    member = InvitedMemberSerializer(help_text="What an inviter knows. The people of a tenant see more of each other.")
     delivery = serializers.ChoiceField(
         ["mail", "link", "none"],
         help_text="none: the hub knows this person already, so there is nothing to hand over.",
@@ -98,6 +104,7 @@ NINA = {
     "waits": True,
     "last_login_at": None,
 }
+INVITED_NINA = {"id": "usr_7", "username": "nina", "roles": ["reviewer"]}
 MEMBER = enveloped("MemberEnvelope", MemberSerializer())
 MEMBERS = paged("MemberPage", "members", MemberSerializer)
 WAITING = paged("InvitationPage", "invitations", MemberSerializer)
@@ -109,7 +116,9 @@ INVITE = OpenApiExample(
     request_only=True,
 )
 INVITED_BY_MAIL = OpenApiExample(
-    "By mail", value={"ok": True, "data": {"member": NINA, "delivery": "mail", "link": None}}, response_only=True
+    "By mail",
+    value={"ok": True, "data": {"member": INVITED_NINA, "delivery": "mail", "link": None}},
+    response_only=True,
 )
 NEW_ROLES = OpenApiExample(
     "Review and audit", value={"roles": ["reviewer", "auditor"], "reason": "She audits now, too."}, request_only=True
@@ -173,7 +182,9 @@ def answer_member(request: Request, user_id: int) -> Response:
 
 def _invited(user: Any, tenant: Tenant, link: str | None) -> Response:
     delivery = "none" if link is None else "link" if link else "mail"
-    data = {"member": member_json(user, tenant), "delivery": delivery, "link": link or None}
+    member = member_json(user, tenant)
+    told = {name: member[name] for name in ("id", "username", "roles")}
+    data = {"member": told, "delivery": delivery, "link": link or None}
     return Response(ResponseEnvelope(data=data).to_json(), status=201, headers={"Cache-Control": "no-store"})
 
 
