@@ -94,7 +94,7 @@ def sign_in_elsewhere(request: HttpRequest) -> HttpResponse:
 
 
 class SecurityView(mfa.IndexView):  # type: ignore[misc]
-    """Says also whether one of the person's roles waits for a second factor."""
+    """Says also whether what the person holds waits for a second factor."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         tenant = getattr(self.request, "tenant", None)

@@ -1,7 +1,7 @@
 """Which person sends this request to the API?
 
 A few endpoints are for people: what they change decides what people may do. A person is known by the session that they have from
-signing in at the console, acts in the tenant that they chose there, and must set up a second factor where their roles ask for one.
+signing in at the console, acts in the tenant that they chose there, and must set up a second factor where what they hold asks for one.
 A request that changes something carries the token against forgery, as forms do (``X-CSRFToken``).
 """
 
@@ -34,7 +34,9 @@ class PersonAuthentication(SessionAuthentication):
             return None
         act_for(tenant.pk)
         if must_set_up_second_factor(asked.user, tenant):
-            raise Forbidden("Your roles ask for a second factor.", remedy="Set one up in the console: Signing in.")
+            raise Forbidden(
+                "What you may do here asks for a second factor.", remedy="Set one up in the console: Signing in."
+            )
         return principal_of_user(asked.user, tenant), None
 
 

@@ -28,7 +28,9 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
+from guardian.shortcuts import get_user_perms
 
+from access.exceptions import exceptions_of
 from access.models import Membership
 from evidence.keystore import NONCE_BYTES, keystore
 
@@ -134,13 +136,16 @@ def _page_of(request: HttpRequest) -> str:
 
 
 def must_set_up_second_factor(user: Any, tenant: Tenant) -> bool:
-    """Whether one of the person's roles here asks for a second factor (TOOLHUB_REQUIRE_MFA) that they do not have.
+    """Whether what the person holds here asks for a second factor (TOOLHUB_REQUIRE_MFA) that they do not have.
 
-    Not for people whose account is at an identity provider only: it asks for what it finds right.
+    Where a role asks for one, so does every permission beside the roles. Not for people whose account is at an identity provider
+    only: it asks for what it finds right.
     """
     if not settings.TOOLHUB_REQUIRE_MFA:
         return False
+    if Authenticator.objects.filter(user=user, type__in=SECOND_FACTORS).exists():
+        return False
     roles = Membership.objects.filter(tenant=tenant, user=user, role__in=settings.TOOLHUB_REQUIRE_MFA)
-    if not roles.exists() or Authenticator.objects.filter(user=user, type__in=SECOND_FACTORS).exists():
+    if not (roles.exists() or get_user_perms(user, tenant) or exceptions_of(user, tenant_id=tenant.pk)):
         return False
     return bool(user.has_usable_password() or not SocialAccount.objects.filter(user=user).exists())

@@ -16,6 +16,7 @@ from django.core.cache import cache
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
+from access import members
 from access.models import Membership
 from access.roles import Role
 from access.signing_in import recently_authenticated
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from access.models import Tenant
-    from tests.conftest import Person
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
 
@@ -179,7 +180,7 @@ def test_a_role_may_ask_for_a_second_factor(roles: list[str], operator: Person, 
     answer = client.get("/grants")
     assert answer.headers["Location"] == "/account/security"
     assert client.get("/grants", headers={"HX-Request": "true"}).headers["HX-Redirect"] == "/account/security"
-    assert "Your role needs a second factor" in client.get("/account/security").content.decode()
+    assert "What you may do here needs a second factor" in client.get("/account/security").content.decode()
     assert auditor.client().get("/grants").status_code == 200
     set_up_app(client)
     assert client.get("/grants").status_code == 200
@@ -192,6 +193,23 @@ def test_people_of_a_role_that_nothing_is_asked_of_are_left_alone(tenant: Tenant
     Membership.objects.filter(user=person.user).update(role=Role.OWNER)
     assert person.client().get("/grants").status_code == 302
     assert [person.client().get(path).status_code for path in ("/tenants", "/tenants/new")] == [302, 302]
+
+
+@pytest.mark.parametrize("on_one_agent", [False, True])
+def test_where_a_role_asks_for_a_second_factor_so_does_a_permission_beside_the_roles(
+    on_one_agent: bool, tenant: Tenant, auditor: Person, caller: Caller, settings: Any
+) -> None:
+    settings.TOOLHUB_REQUIRE_MFA = ["owner"]
+    owner = make_person(tenant, "otto", Role.OWNER)
+    permission, on = ("agents.manage", caller.agent) if on_one_agent else ("consents.decide", None)
+    pages = "/grants", "/api/v1/members"
+    assert [auditor.client().get(page).status_code for page in pages] == [200, 200]
+
+    members.give_permission(user_id=auditor.user.pk, permission=permission, on=on, by=owner.by)
+
+    assert [auditor.client().get(page).status_code for page in pages] == [302, 403]
+    settings.TOOLHUB_REQUIRE_MFA = []
+    assert [auditor.client().get(page).status_code for page in pages] == [200, 200]
 
 
 # Freshness.
