@@ -129,7 +129,7 @@ def _scope(reach: str) -> AbstractContextManager[None]:
     return hub_wide() if reach == Reach.HUB else nullcontext()
 
 
-def _checked_target(reach: Reach, target: str, *, by: Principal) -> str:
+def checked_target(reach: Reach, target: str, *, by: Principal) -> str:
     """What the reach needs as its target, in the one form that preflight compares with."""
     target = target.strip()
     if reach in (Reach.HUB, Reach.TENANT):
@@ -161,7 +161,7 @@ def _checked_reason(reason: str) -> str:
 def throw_halt(*, reach: Reach, reason: str, by: Principal, target: str = "") -> Halt:
     """Stop everything within ``reach`` at once: the next call is refused, in every process."""
     check_can_halt(reach, by=by)
-    reason, target = _checked_reason(reason), _checked_target(reach, target, by=by)
+    reason, target = _checked_reason(reason), checked_target(reach, target, by=by)
     try:
         with transaction.atomic():
             with _scope(reach):

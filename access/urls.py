@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access import account_views, agent_views, grant_views, halt_views, people_views, provider_views, views
+from access import account_views, agent_views, grant_views, people_views, provider_views, views
 
 urlpatterns = [
     *account_views.urlpatterns,
@@ -48,7 +48,4 @@ urlpatterns = [
     path("grants/<grt:grant_id>", grant_views.grant, name="grant"),
     path("grants/<grt:grant_id>/extend", grant_views.grant_extend, name="grant_extend"),
     path("grants/<grt:grant_id>/revoke", grant_views.grant_revoke, name="grant_revoke"),
-    path("halts", halt_views.halt_list, name="halts"),
-    path("halts/throw", halt_views.halt_throw, name="halts_throw"),
-    path("halts/<hlt:halt_id>/lift", halt_views.halt_lift, name="halts_lift"),
 ]

@@ -1,8 +1,8 @@
-"""Console addresses of tools, reviews, installations, secrets and exceptions."""
+"""Console addresses of tools, reviews, installations, secrets, exceptions and kill switches."""
 
 from django.urls import path
 
-from registry import exception_views, installation_views, review_views, secret_views, version_views, views
+from registry import exception_views, halt_views, installation_views, review_views, secret_views, version_views, views
 
 urlpatterns = [
     path("tools", views.tools, name="tools"),
@@ -31,4 +31,7 @@ urlpatterns = [
     path("people/<usr:user_id>/exceptions", exception_views.person_exceptions, name="person_exceptions"),
     path("secrets", secret_views.secret_list, name="secrets"),
     path("secrets/<str:name>/remove", secret_views.secret_remove, name="secret_remove"),
+    path("halts", halt_views.halt_list, name="halts"),
+    path("halts/throw", halt_views.halt_throw, name="halts_throw"),
+    path("halts/<hlt:halt_id>/lift", halt_views.halt_lift, name="halts_lift"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView
 
-from access import agents_api, channels_api, grants_api, halts_api, issuers_api, members_api, oauth
+from access import agents_api, channels_api, grants_api, issuers_api, members_api, oauth
 from access import api as access_api
 from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
@@ -13,7 +13,7 @@ from access.policies import api as policies_api
 from invocations import api as invocations_api
 from invocations import explain_api
 from registry import api as registry_api
-from registry import consents_api, exceptions_api, installations_api, lifecycle_api, secrets_api
+from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
 from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters

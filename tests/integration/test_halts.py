@@ -229,8 +229,30 @@ def test_a_switch_is_thrown_and_lifted_over_rest(
     assert_problem(caller.post("/halts", {"reach": "hub", "reason": "x"}), 403, "AUTH.FORBIDDEN")
 
 
+def test_what_is_neither_published_nor_installed_here_is_not_said_to_be_stopped(
+    enable: Callable[..., Tool], foreign_caller: Caller, caller: Caller, operator: Person
+) -> None:
+    tool = enable()
+    version = encode("tvn", tool.versions.get().pk)
+    misspelt = {"reach": "tool", "target": "sample.tools.ehco", "reason": "x"}
+
+    assert_problem(caller.post("/halts", misspelt), 422, "SCHEMA.VALIDATION_FAILED")
+    assert (
+        "neither publishes nor has installed"
+        in operator.client().post(reverse("halts_throw"), misspelt).content.decode()
+    )
+    assert_problem(foreign_caller.post("/halts", misspelt | {"target": ECHO}), 422, "SCHEMA.VALIDATION_FAILED")
+    for found in (version, encode("tvn", new_id())):
+        asked = {"reach": "version", "target": found, "reason": "x"}
+        assert caller.post("/halts", asked).status_code == (201 if found == version else 422)
+    assert_problem(foreign_caller.post("/halts", asked | {"target": version}), 422, "SCHEMA.VALIDATION_FAILED")
+
+
 @pytest.mark.parametrize(("reach", "word"), [("tenant", "acme"), ("tool", "")])
-def test_what_stops_much_is_confirmed_by_a_typed_name(reach: str, word: str, operator: Person) -> None:
+def test_what_stops_much_is_confirmed_by_a_typed_name(
+    reach: str, word: str, enable: Callable[..., Tool], operator: Person
+) -> None:
+    enable()
     client = operator.client()
     typed = {"reach": reach, "target": ECHO, "reason": "a drill"}
     if word:

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 from access import halts
 from access.models import Agent, Halt, Reach
 from access.signing_in import is_fresh, to_confirm
+from registry.halts import throw_halt
+from registry.models import Installation
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.pagination import page_of
@@ -44,8 +46,10 @@ class HaltForm(forms.Form):
         max_length=128,
         required=False,
         label=gettext_lazy("Which one"),
-        help_text=gettext_lazy("The tool’s id, the version’s id (tvn_…) or the agent’s id (agt_…)."),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "agents"}),
+        help_text=gettext_lazy(
+            "The tool’s id, the version’s id (tvn_…) or the agent’s id (agt_…); nothing for the whole tenant or hub."
+        ),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "targets"}),
     )
     reason = forms.CharField(
         max_length=halts.MAX_REASON,
@@ -93,12 +97,13 @@ def _page(request: ConsoleRequest, extra: dict[str, Any], *, status: int = 200) 
         "thrown": [{"halt": row, "word": WORDS[Reach(row.reach)], "may_lift": _may_lift(row, by)} for row in thrown],
         "page": page_of(rows.exclude(lifted_at=None), prefix="hlt", after=request.GET.get("after", "")),
         "words": {str(reach): word for reach, word in WORDS.items()},
+        "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:200],
         "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")[:200],
         "form": HaltForm(by=by, tenant=request.tenant, initial=asked),
         "lift_form": LiftForm(),
         "lifting": None,
     }
-    return render_page(request, "access/halt_list.html", context | extra, status=status)
+    return render_page(request, "registry/halt_list.html", context | extra, status=status)
 
 
 def _may_lift(halt: Halt, by: Principal) -> bool:
@@ -108,8 +113,8 @@ def _may_lift(halt: Halt, by: Principal) -> bool:
 @require_GET
 @needs("halts.throw")
 def halt_list(request: ConsoleRequest) -> HttpResponse:
-    """Context: thrown (list of {halt, word, may_lift}), page (Page of lifted Halt), words ({reach: word}), agents, form
-    (HaltForm, filled in from ?reach= and ?target=), lift_form, lifting (the Halt whose form was not right, or None).
+    """Context: thrown (list of {halt, word, may_lift}), page (Page of lifted Halt), words ({reach: word}), tools (ids), agents,
+    form (HaltForm, filled in from ?reach= and ?target=), lift_form, lifting (the Halt whose form was not right, or None).
     """
     return _page(request, {})
 
@@ -126,7 +131,7 @@ def halt_throw(request: ConsoleRequest) -> HttpResponse:
             return to_confirm(request)
         target = "" if reach in (Reach.HUB, Reach.TENANT) else data["target"]
         try:
-            halts.throw_halt(reach=reach, target=target, reason=data["reason"], by=request.principal)
+            throw_halt(reach=reach, target=target, reason=data["reason"], by=request.principal)
         except Problem as problem:
             add_problem(form, problem)
         else:

@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 
 from access import halts
 from access.models import Halt, Reach
+from registry.halts import throw_halt
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
@@ -78,7 +79,7 @@ class HaltListView(APIView):
     @extend_schema(operation_id="throw_halt", request=ThrowSerializer, responses={201: ONE})
     def post(self, request: Request) -> Response:
         data = body_of(request, ThrowSerializer)
-        halt = halts.throw_halt(reach=Reach(data.pop("reach")), by=caller(request), **data)
+        halt = throw_halt(reach=Reach(data.pop("reach")), by=caller(request), **data)
         return Response(ResponseEnvelope(data=halt_json(halt)).to_json(), status=201)
 
 
