@@ -39,3 +39,12 @@ def test_lines_of_templates_can_be_read() -> None:
     }
 
     assert long == TOO_LONG
+
+
+def test_a_link_that_fills_its_row_fills_nothing_else() -> None:
+    """Outside of a row (`rl`) it would lie over the whole page, and every click would follow it."""
+    styles = "\n".join(path.read_text() for path in (ROOT / "frontend" / "css").glob("*.css"))
+    selectors = re.findall(r"[^{}]*\.hit[^{}:]*::?[^{}]*(?=\{)", styles)
+
+    assert selectors
+    assert [each.strip() for each in selectors if ".rl" not in each] == []
