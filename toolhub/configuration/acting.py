@@ -22,12 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PART = "command"
+MAX_NAMED = 20
 
 
 def find_tenant(slug: str) -> Tenant:
+    """By its short name; whoever has a shell may be told which there are."""
     found = Tenant.objects.filter(slug=slug).first()
     if found is None:
-        raise NotFound(f"There is no tenant with the short name {slug[:40]}.")
+        slugs = list(Tenant.objects.order_by("slug").values_list("slug", flat=True)[: MAX_NAMED + 1])
+        names = ", ".join(slugs[:MAX_NAMED]) + (" and more" if len(slugs) > MAX_NAMED else "")
+        raise NotFound(
+            f"There is no tenant with the short name {slug[:40]}.",
+            remedy=f"The tenants here: {names}." if names else "There is no tenant here yet.",
+        )
     return found
 
 
