@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -39,6 +40,15 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
 
+def _inside(document: Any) -> str:
+    """Where the manifest is in a saved answer of ``GET /api/v1/tools/{id}/versions/{version}``; empty for anything else."""
+    data = document.get("data") if isinstance(document, dict) else None
+    places = {".data.manifest": data, ".manifest": document}
+    return next(
+        (at for at, held in places.items() if isinstance(held, dict) and isinstance(held.get("manifest"), dict)), ""
+    )
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """A manifest as far as it must be one to be compared: an object with a version."""
     try:
@@ -47,6 +57,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CannotRun(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise CannotRun(f"{path} is not JSON: {str(error)[:200]}.") from error
+    if inside := _inside(document):
+        raise CannotRun(
+            f"{path} is an answer of the hub, with the manifest inside it. "
+            f"Take it out: jq {inside} {shlex.quote(str(path))} > manifest.json"
+        )
     if not isinstance(document, dict) or not isinstance(document.get("version"), str):
         raise CannotRun(f"{path} is not a manifest: it is no object with a `version`.")
     try:

@@ -90,6 +90,19 @@ def test_what_is_no_manifest_exits_with_1_and_a_sentence(
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.req("TOOLS-9")
+def test_a_saved_answer_of_the_hub_is_told_how_to_become_a_manifest(
+    old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"ok": True, "data": {"version": "1.0.0", "manifest": manifest()}}
+    saved = written(tmp_path / "my answer.json", answer)
+
+    assert diff(saved, old) == 1
+    assert f"jq .data.manifest '{saved}' > manifest.json" in capsys.readouterr().err
+    assert diff(old, written(tmp_path / "data.json", answer["data"])) == 1
+    assert "jq .manifest " in capsys.readouterr().err
+
+
 def test_a_file_that_cannot_be_read_exits_with_1(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"version": "\xe9"}')
 
