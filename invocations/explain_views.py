@@ -12,7 +12,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from access.grant_requests import request_grant
-from access.models import Agent
+from access.models import Agent, GrantRequest, RequestState
 from invocations.explaining import changes_of, conditions_of, explain_call, steps_of
 from registry.models import Installation
 from registry.problems import UnknownTool
@@ -56,10 +56,10 @@ class ExplainForm(forms.Form):
 
 
 @require_GET
-@needs("grants.view")
+@needs("invocations.view")
 def explain(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (ExplainForm), tools (names), preflight, steps, changes, conditions, agent, may_request, may_give; the
-    decision's only when agent and tool were asked for.
+    """Context: form (ExplainForm), tools (names), preflight, steps, changes, conditions, agent, waiting (the GrantRequest for
+    this tool and agent, if one waits), may_request, may_see; the decision's only when agent and tool were asked for.
     """
     by = request.principal
     agents = list(Agent.objects.filter(tenant_id=by.tenant_id).order_by("name")[:MAX_CHOICES])
@@ -70,7 +70,7 @@ def explain(request: ConsoleRequest) -> HttpResponse:
         "form": form,
         "tools": Installation.objects.visible_to(by).order_by("name").values_list("name", flat=True)[:MAX_CHOICES],
         "may_request": by.may("grants.request"),
-        "may_give": by.may("grants.give"),
+        "may_see": by.may("grants.view"),
     }
     if asked and form.is_valid():
         chosen = next(agent for agent in agents if agent.wire_id == form.cleaned_data["agent"])
@@ -87,6 +87,9 @@ def explain(request: ConsoleRequest) -> HttpResponse:
                 "steps": steps_of(preflight, log),
                 "changes": changes_of(preflight),
                 "conditions": conditions_of(preflight),
+                "waiting": GrantRequest.objects.visible_to(by)
+                .filter(agent=chosen, tools=preflight.standing.tool, state=RequestState.WAITING)
+                .first(),
             }
     status = 422 if form.is_bound and form.errors else 200
     return render_page(request, "invocations/explain.html", context, partial="explanation", status=status)

@@ -54,7 +54,7 @@ NAV = [
     (
         gettext_lazy("Govern"),
         [
-            ("explain", gettext_lazy("Explain a call"), "search", "explain", "grants.view"),
+            ("explain", gettext_lazy("Explain a call"), "search", "explain", "invocations.view"),
             ("grants", gettext_lazy("Consents and grants"), "handshake", "grants", "grants.view"),
             ("policies", gettext_lazy("Policy"), "scale", "policies", "policies.view"),
             ("budgets", gettext_lazy("Budgets"), "timer", "budgets", "budgets.view"),

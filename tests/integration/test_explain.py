@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from access.models import GrantRequest
+from access.roles import Role
 from evidence.models import Fact
 from invocations.models import Invocation
+from tests.conftest import make_person
 from tests.in_force import ceiling, forbid, permit, put_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from access.models import Tenant
     from registry.models import Tool
     from tests.calls import Bell
     from tests.conftest import Caller, Person
@@ -96,11 +99,12 @@ def test_the_available_view_changes_its_etag_exactly_when_something_changes(
     assert changed.json()["data"]["profile_hash"] != first.json()["data"]["profile_hash"]
 
 
+@pytest.mark.parametrize(("username", "role"), [("otto", Role.OPERATOR), ("dora", Role.DEVELOPER)])
 def test_a_person_sees_why_and_asks_for_the_missing_grant_in_one_step(
-    operator: Person, caller: Caller, enable: Callable[..., Tool]
+    username: str, role: Role, tenant: Tenant, caller: Caller, enable: Callable[..., Tool]
 ) -> None:
     enable()
-    client = operator.client()
+    client = make_person(tenant, username, role).client()
 
     page = client.get("/explain", {"agent": caller.agent.wire_id, "tool": ECHO})
     asked = client.post("/explain/request", {"agent": caller.agent.wire_id, "tool": ECHO}, follow=True)
@@ -109,6 +113,10 @@ def test_a_person_sees_why_and_asks_for_the_missing_grant_in_one_step(
     assert asked.status_code == 200
     waiting = GrantRequest.objects.get()
     assert (waiting.agent, waiting.tools) == (caller.agent, ECHO)
+    after = asked.content.decode()
+    assert "waits for a decision" in after
+    assert "Ask for this grant" not in after
+    assert (waiting.wire_id in after) is (role is Role.OPERATOR)
 
 
 def test_a_tool_or_an_agent_that_is_not_there_is_said_beside_the_field(operator: Person, caller: Caller) -> None:
