@@ -83,6 +83,28 @@ def test_the_command_prunes_and_shows_what_differs(file: Path, owner: Person) ->
     assert Agent.objects.get().disabled_at is not None
 
 
+def test_command_api_and_page_say_which_grant_stays_when_the_file_names_a_narrower_one(
+    file: Path, owner: Person, caller: Caller
+) -> None:
+    wide = "format: 1\ntenant: acme\ngrants:\n- {agent: assistant, tools: sample.*, reason: why}\n"
+    narrow = wide.replace("sample.*", "sample.* & ~effect:Write")
+    file.write_text(wide)
+    run("apply", "-f", str(file), "--yes")
+    said = "Grants that are not in the file stay: assistant · sample.*. Add `prune: [grants]` to end them."
+
+    file.write_text(narrow)
+    assert f"! {said}" in run("apply", "-f", str(file), "--yes")[1]
+    assert f"! {said}" in run("apply", "-f", str(file), "--plan-only")[1]
+    assert Grant.objects.filter(revoked_at=None).count() == 2
+    assert caller.post("/configuration/plan", {"text": narrow}).json()["warnings"] == [said]
+    page = owner.client().post("/configuration", {"text": narrow, "do": "plan"}).content.decode()
+    assert "Grants that are not in the file stay: assistant · sample.*." in page
+
+    pruned = run("apply", "-f", str(file), "--prune", "--yes")[1]
+    assert ("! " in pruned, "Revoke the grant assistant · sample.*." in pruned) == (False, True)
+    assert Grant.objects.get(revoked_at=None).tools == "sample.* & ~effect:Write"
+
+
 @pytest.mark.parametrize(
     ("text", "options", "because"),
     [

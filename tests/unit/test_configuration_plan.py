@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from toolhub.configuration import plan
 from toolhub.configuration.document import SECTIONS, read_document, written
 from toolhub.configuration.plan import Action, Plan, changes_between
+from toolhub.configuration.sentences import what_stays
 from toolhub.kernel.canonical import encoded
 
 if TYPE_CHECKING:
@@ -176,3 +177,16 @@ def test_pairing_what_has_one_identity_takes_as_long_as_there_are_many_and_not_t
         assert [change.action for change in changes] == [Action.CHANGE] * many
         counts.append(len(looked_at))
     assert counts[1] <= 2 * counts[0]
+
+
+def test_what_stays_is_named_by_section_and_twenty_at_most() -> None:
+    document = {"format": 1, "agents": [{"name": f"a{n:02}"} for n in range(23)]}
+    current = read_document(document | {"grants": [{"agent": "a00", "tools": "b.*", "reason": "why"}]}).entries
+    left = changes_between(current, {"agents": [], "grants": []}, SECTIONS)
+
+    agents, grants = what_stays(left)
+
+    assert "a19 and 3 more. Add `prune: [agents]`" in agents
+    assert "a20" not in agents
+    assert grants == "Grants that are not in the file stay: a00 · b.*. Add `prune: [grants]` to end them."
+    assert what_stays([]) == []

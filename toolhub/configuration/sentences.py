@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext, gettext_lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.utils.functional import _StrPromise
 
     from toolhub.configuration.plan import Change
 
+MAX_NAMED = 20
 SECTION_WORDS: dict[str, _StrPromise] = {
     "agents": gettext_lazy("Agents"),
     "installations": gettext_lazy("Installed tools"),
@@ -77,3 +80,21 @@ def _grant(change: Change) -> str:
     if "limits" not in (change.after or {}):
         return gettext("Extend the grant %(key)s.") % said
     return gettext("Change the grant %(key)s: %(fields)s.") % said
+
+
+def what_stays(left: Iterable[Change]) -> list[str]:
+    """A sentence for each section with things that the file leaves out and does not end: a grant with other tools is another one."""
+    sections: dict[str, list[str]] = {}
+    for change in left:
+        sections.setdefault(change.section, []).append(change.key)
+    return [_staying(name, keys) for name, keys in sections.items()]
+
+
+def _staying(name: str, keys: list[str]) -> str:
+    said = {"section": SECTION_WORDS[name], "name": name, "keys": "; ".join(keys[:MAX_NAMED])}
+    if len(keys) > MAX_NAMED:
+        said["keys"] = gettext("%(keys)s and %(count)s more") % {
+            "keys": said["keys"],
+            "count": len(keys) - MAX_NAMED,
+        }
+    return gettext("%(section)s that are not in the file stay: %(keys)s. Add `prune: [%(name)s]` to end them.") % said

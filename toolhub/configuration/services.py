@@ -14,11 +14,12 @@ from django.db import transaction
 from access.models import Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
-from toolhub.configuration.document import Document, written
+from toolhub.configuration.document import PRUNABLE, Document, written
 from toolhub.configuration.execution import carry_out
-from toolhub.configuration.plan import Plan, changes_between
+from toolhub.configuration.plan import Action, Plan, changes_between
 from toolhub.configuration.problems import PlanStale
 from toolhub.configuration.resolving import resolved
+from toolhub.configuration.sentences import what_stays
 from toolhub.configuration.state import read_state
 from toolhub.kernel.canonical import digest
 from toolhub.kernel.ids import encode
@@ -26,6 +27,7 @@ from toolhub.kernel.principal import ActorKind
 from toolhub.kernel.problems import Forbidden
 
 if TYPE_CHECKING:
+    from toolhub.configuration.plan import Change
     from toolhub.kernel.principal import Principal
 
 MAX_REASON = 500
@@ -95,14 +97,19 @@ def _plan(document: Document, *, by: Principal) -> Plan:
     issuers = [entry.identity[0] for entry in document.entries.get("issuers", [])]
     state = read_state(by.tenant_id, issuers=issuers, people=sees_people(by))
     entries, warnings = resolved(document, state, tenant_id=by.tenant_id)
-    changes = [
+    every = [
         change
-        for change in changes_between(state.entries, entries, document.prune)
+        for change in changes_between(state.entries, entries, PRUNABLE)
         if not (
             change.section == "agents" and change.wanted is None and change.current and change.current.get("disabled")
         )
     ]
-    plan = Plan(encode("ten", by.tenant_id), changes, warnings)
+    changes: list[Change] = []
+    left: list[Change] = []
+    for change in every:
+        stays = change.action is Action.END and change.section not in document.prune
+        (left if stays else changes).append(change)
+    plan = Plan(encode("ten", by.tenant_id), changes, warnings + what_stays(left))
     check_may_change(plan, by=by)
     return plan
 
