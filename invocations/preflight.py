@@ -24,6 +24,7 @@ from invocations.profiles import Reach, reach_of
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
 from registry.callability import check_callable
+from registry.checks import message_of
 from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import Forbidden, Problem, SchemaInvalid, TooLarge
 
@@ -128,7 +129,7 @@ def findings_of(validator: jsonschema_rs.Validator, value: Any) -> list[dict[str
     found = []
     for error in validator.iter_errors(value):
         pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in error.instance_path)
-        found.append({"pointer": pointer, "message": error.message[:300]})
+        found.append({"pointer": pointer, "message": message_of(error)})
         if len(found) == MAX_FINDINGS:
             break
     return found

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from access.capabilities import bound_of_allow_lists
-from registry.checks import compile_schema
+from registry.checks import compile_schema, message_of
 from registry.problems import NotConfigured
 from toolhub.kernel.canonical import digest, encoded
 from unitools import semver
@@ -63,7 +63,7 @@ def check_config(config: Any, manifest: Manifest) -> Iterator[Finding]:
         return
     for error in list(compile_schema(schema).iter_errors(config))[:20]:
         pointer = "".join("/" + _step(part) for part in error.instance_path)
-        yield _finding(f"/config{pointer}", error.message[:300])
+        yield _finding(f"/config{pointer}", message_of(error))
 
 
 def _check_listed(entries: Any, name: str, what: str, bound: Callable[[list[Any]], object]) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from registry.checks.document import (
 )
 from registry.checks.findings import RULES, Finding, Rule
 from registry.checks.positions import MAX_EXPANSIONS, expansions
-from registry.checks.schemas import compile_schema
+from registry.checks.schemas import compile_schema, message_of
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -75,4 +75,5 @@ __all__ = [
     "compile_schema",
     "expansions",
     "findings_of",
+    "message_of",
 ]

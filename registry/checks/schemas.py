@@ -186,7 +186,7 @@ def _examples(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
                 return
             error = next(iter(validator.iter_errors(value)), None)
             if error is not None:
-                yield EXAMPLE_INVALID.at((*path, key) if index is None else (*path, key, index), error.message)
+                yield EXAMPLE_INVALID.at((*path, key) if index is None else (*path, key, index), message_of(error))
 
 
 def _fetch_nothing(uri: str) -> NoReturn:
@@ -194,10 +194,22 @@ def _fetch_nothing(uri: str) -> NoReturn:
 
 
 def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Validator:
-    """The validator that runs on calls: linear regular expressions, formats asserted, nothing fetched from anywhere."""
+    """The validator that runs on calls: linear regular expressions, formats asserted, nothing fetched, no value quoted."""
     return jsonschema_rs.Draft202012Validator(
-        schema, pattern_options=jsonschema_rs.RegexOptions(), validate_formats=True, retriever=_fetch_nothing
+        schema,
+        pattern_options=jsonschema_rs.RegexOptions(),
+        validate_formats=True,
+        retriever=_fetch_nothing,
+        mask="the value",
     )
+
+
+def message_of(error: jsonschema_rs.ValidationError) -> str:
+    """What a compiled schema asks for. No value is quoted, nor a name by its form; a property that is one too many is named."""
+    kind = error.kind
+    if isinstance(kind, jsonschema_rs.ValidationErrorKind.PropertyNames):
+        error = kind.error
+    return error.message[:300]
 
 
 def property_names(field: str, schema: Any) -> Iterator[tuple[Path, str]]:

@@ -302,3 +302,41 @@ def test_a_media_type_that_cannot_be_answered_is_said(caller: Caller) -> None:
 
 def test_an_api_address_that_does_not_exist_answers_an_envelope(caller: Caller) -> None:
     assert_problem(caller.get("/nothing"), 404, "RESOURCE.NOT_FOUND")
+
+
+# What the tool's own schema refuses.
+
+SECRET = "sk-7391-kept-apart"
+ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["street"]}
+REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "a type": ({"type": "integer"}, SECRET, 'not of type "integer"'),
+    "a choice": ({"enum": ["a", "b"]}, SECRET, '"a" or "b"'),
+    "a length": ({"maxLength": 3}, SECRET, "longer than 3"),
+    "a pattern": ({"pattern": "^a"}, SECRET, '"^a"'),
+    "a format": ({"format": "date"}, SECRET, '"date"'),
+    "one of": ({"oneOf": [{"type": "integer"}, ADDRESS]}, {"city": SECRET}, "'oneOf' keyword"),
+    "any of": ({"anyOf": [{"type": "integer"}, ADDRESS]}, {"city": SECRET}, "'anyOf' keyword"),
+    "not": ({"not": {"type": "string"}}, SECRET, "not allowed"),
+    "nothing twice": ({"uniqueItems": True}, [SECRET, SECRET], "non-unique"),
+    "something in it": ({"contains": {"type": "integer"}}, [SECRET], "valid under the given schema"),
+    "nothing at all": (False, SECRET, "False schema"),  # type: ignore[dict-item]
+    "how names look": ({"propertyNames": {"maxLength": 3}}, {SECRET: 1}, "longer than 3"),
+}
+
+
+@pytest.mark.req("SVC-3")
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_a_schema_refuses_is_said_without_quoting_it(
+    what: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    schema, value, said = REFUSED[what]
+    enable(input_schema={"type": "object", "properties": {"x": schema}})
+    grant()
+
+    answer = caller.invoke("sample.tools.echo", {"x": value})
+
+    body = assert_problem(answer, 422, "SCHEMA.VALIDATION_FAILED")
+    [finding] = body["error"]["details"]["findings"]
+    assert (finding["pointer"], said in finding["message"]) == ("/x", True), finding
+    assert SECRET not in answer.content.decode()
+    assert all(SECRET.encode() not in bytes(fact.leaf) for fact in Fact.objects.all())
