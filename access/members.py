@@ -167,6 +167,8 @@ def give_membership(
     membership, created = Membership.objects.get_or_create(tenant=tenant, user=user, role=role)
     if created:
         user.groups.add(Group.objects.get(name=group_name(tenant, role)))
+        if role == Role.OWNER and not invited:  # what only owners give is not for whoever holds a link from before
+            _end_links(user)
         said = {"role": str(role)} | ({"reason": reason.strip()} if reason.strip() else {})
         evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=wire_id_of(user), actor=by, data=said)
     return membership
@@ -190,10 +192,15 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
         beside = [(permission, tenant) for permission in sorted(get_user_perms(user, tenant))]
         for permission, thing in [*beside, *exceptions_of(user, tenant_id=tenant.pk)]:
             _take(user, permission, thing, by=by)
-        fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
-        if has_never_come(fresh) and not fresh.password.startswith(RESET):
-            fresh.set_unusable_password()  # another that nothing matches, which ends the links: they are bound to it
-            fresh.save(update_fields=["password"])
+        _end_links(user)
+
+
+def _end_links(user: Any) -> None:
+    """The invitations of somebody who has not come yet work no more. One whose sign-in was reset comes back all the same."""
+    fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
+    if has_never_come(fresh) and not fresh.password.startswith(RESET):
+        fresh.set_unusable_password()  # another that nothing matches: links are bound to it
+        fresh.save(update_fields=["password"])
 
 
 def set_roles(
@@ -228,6 +235,7 @@ def give_permission(*, user_id: int, permission: str, by: Principal, on: Any = N
     if permission in get_user_perms(user, thing):
         raise Conflict("This person holds the permission already.")
     assign_perm(f"{thing._meta.app_label}.{permission}", user, thing)
+    _end_links(user)
     _witness(Kind.PERMISSION_GIVEN, user, said_of(permission, thing), by=by)
 
 

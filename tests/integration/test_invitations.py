@@ -225,6 +225,29 @@ def test_who_came_by_single_sign_on_is_known_and_the_link_is_over(owner: Person,
     assert invite(their_owner, email="").status_code == 302
 
 
+@pytest.mark.parametrize("gift", ["owner", "permission"])
+def test_what_only_owners_give_ends_the_links_from_before(gift: str, owner: Person, tenant: Tenant) -> None:
+    """Else whoever made the link would become what they could not give."""
+    mia = make_person(tenant, "mia", Role.DEVELOPER)
+    members.give_permission(user_id=mia.user.pk, permission="members.manage", by=owner.by)
+    link = link_in(invite(mia, email="").content.decode())
+    nina = get_user_model().objects.get(username="nina")
+    assert Client().get(link).status_code == 200
+
+    if gift == "owner":
+        members.give_membership(tenant=tenant, user=nina, role=Role.OWNER, by=owner.by)
+    else:
+        members.give_permission(user_id=nina.pk, permission="policies.publish", by=owner.by)
+
+    assert Client().get(link).status_code == 404
+    assert (
+        Client()
+        .get(link_in(owner.client().post(f"/people/usr_{nina.pk}/invitation", {"again": "1"}).content.decode()))
+        .status_code
+        == 200
+    )
+
+
 def test_only_the_command_line_makes_a_link_after_a_reset(owner: Person, operator: Person) -> None:
     call_command("reset_sign_in", "olivia", stdout=StringIO())
 
