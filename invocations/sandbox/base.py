@@ -10,11 +10,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import rfc8785
 
 from access.capabilities import DOMAINS, Capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 OUTSIDE = ("fs", "net", "cidr", "proc", "browser")
 
@@ -26,7 +30,7 @@ class Status(StrEnum):
     RAISED = "raised"  # an exception left the tool; error_type and error_message are set
     DOMAIN_ERROR = "domain_error"  # a unitools.runtime.DomainError; error_code, error_message, error_details are set
     BAD_RESULT = "bad_result"  # the tool returned something that is not strict JSON
-    TIMED_OUT = "timed_out"  # wall clock over, killed
+    TIMED_OUT = "timed_out"  # wall clock, processor time or patience over, killed
     OUT_OF_MEMORY = "out_of_memory"
     RESULT_TOO_LARGE = "result_too_large"
     LOG_FLOOD = "log_flood"
@@ -39,9 +43,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hard limits of one run. Bytes and milliseconds."""
+    """Hard limits of one run. Bytes and milliseconds. ``idle_ms``: the longest silence; 0 sets no limit to it."""
 
     wall_ms: int = 10_000
+    idle_ms: int = 0
     cpu_s: int = 10
     memory_bytes: int = 256 * 1024 * 1024
     processes: int = 64
@@ -50,6 +55,8 @@ class Limits:
     result_depth: int = 32
     log_bytes: int = 64 * 1024
     log_flood_bytes: int = 8 * 1024 * 1024
+    files: int = 0  # that a run may leave behind in the tenant's tree
+    file_bytes: int = 16 * 1024 * 1024  # all of them together
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +64,14 @@ class Profile:
     """What one run may reach: the normal form of Grant ∩ Manifest ∩ Policy, and the limits of its box.
 
     The ceilings of the algebra have become ``limits``, so ``capabilities`` has none. What is empty is denied.
+    ``isolation`` is one of ``access.policies.clauses.LEVELS``, the weakest that is enough: a sandbox may give a stronger one. ``untrusted`` asks
+    for the runtime set aside for code that nobody here vouches for, and for every wall.
     """
 
     limits: Limits = field(default_factory=Limits)
     capabilities: Capabilities = field(default_factory=Capabilities)
+    isolation: str = "fresh"
+    untrusted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "capabilities", self.capabilities.replaced(ceilings={}))
@@ -69,7 +80,12 @@ class Profile:
     def from_json(cls, data: dict[str, Any]) -> Profile:
         """Read back what :meth:`to_json` wrote."""
         parts = {name: data[name] for name in DOMAINS}
-        return cls(limits=Limits(**data["limits"]), capabilities=Capabilities.from_json(parts))
+        return cls(
+            limits=Limits(**data["limits"]),
+            capabilities=Capabilities.from_json(parts),
+            isolation=data["isolation"],
+            untrusted=data["untrusted"],
+        )
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -78,11 +94,60 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         written = self.capabilities.to_json()
-        return {"limits": asdict(self.limits)} | {name: written[name] for name in DOMAINS}
+        return (
+            {"limits": asdict(self.limits)}
+            | {name: written[name] for name in DOMAINS}
+            | {"isolation": self.isolation, "untrusted": self.untrusted}
+        )
 
     def digest(self) -> str:
         """``sha256:…`` of the canonical JSON (RFC 8785): the ``profile_hash`` of evidence."""
         return "sha256:" + hashlib.sha256(rfc8785.dumps(self.to_json())).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class BoxKey:
+    """For whom and for what a box may be used again: never for another tenant, never for other code.
+
+    ``code`` is the digest of the tool's package, ``dependencies`` that of its locked dependencies (empty: none),
+    ``principal`` the agent when the tool must not serve two of them from one box.
+    """
+
+    tenant: str
+    code: str
+    dependencies: str = ""
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantFile:
+    """A file of the tenant's tree, at its path in the box: below ``/data``."""
+
+    path: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a tool said while it ran: ``stdout``, ``stderr``, or ``progress`` (its JSON object, shape-checked)."""
+
+    stream: str
+    text: str = ""
+    progress: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One attempt to reach another host, written by the gate. ``why`` is empty when it was let through."""
+
+    host: str
+    port: int
+    allowed: bool
+    why: str = ""
+    addresses: tuple[str, ...] = ()
+    bytes_out: int = 0
+    bytes_in: int = 0
+    ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +156,10 @@ class SandboxCall:
 
     ``package`` is a zip of the tool's package (its top folder is the first segment of ``module``); ``arguments`` is the
     JSON text of the keyword arguments, already validated; ``context`` is the JSON form of ``unitools.runtime.Call``;
-    ``name`` identifies the run on the engine (invocation id and attempt) and is unique; ``config`` and ``secrets`` are what
-    the tenant set for the tool, and are given to the tool's process only.
+    ``name`` identifies the run (invocation id and attempt) and is unique; ``config`` and ``secrets`` are what the tenant
+    set for the tool, and are given to the tool's process only. Without a ``key`` no box is used twice. ``dependencies`` is
+    the folder of built wheels that belongs to ``key.dependencies``. ``program`` is the command line of a tool that is no
+    Python function, in ``image`` (empty: the usual one).
     """
 
     name: str
@@ -104,6 +171,11 @@ class SandboxCall:
     labels: dict[str, str] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    key: BoxKey | None = None
+    dependencies: Path | None = None
+    files: tuple[TenantFile, ...] = ()
+    program: tuple[str, ...] = ()
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +202,10 @@ class Outcome:
     image: str = ""  # content digest of the image
     box: str = ""  # id of the container
     clean: bool = True  # nothing of the run was left behind when it ended by itself
+    level: str = ""  # the isolation that it had, one of LEVELS
+    files: tuple[TenantFile, ...] = ()  # what it left below the paths that it may write to
+    skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason
+    connections: tuple[Connection, ...] = ()
     steps: tuple[tuple[str, float, float], ...] = ()
 
 
@@ -143,8 +219,11 @@ class Sandbox(Protocol):
     def missing(self, profile: Profile) -> tuple[str, ...]:
         """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``."""
 
-    def run(self, profile: Profile, call: SandboxCall) -> Outcome:
-        """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up and a small grace."""
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+        """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up and a small grace.
+
+        ``on_event`` is told, from this thread or another, what the tool says meanwhile; it must not block.
+        """
 
     def kill(self, name: str) -> None:
         """End the run with this name, wherever it was started; no error if it is gone, or if no engine answers here."""

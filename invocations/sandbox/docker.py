@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from invocations.sandbox import owner
 from invocations.sandbox.attached import AttachedStream, ChannelLost, TooLate
-from invocations.sandbox.base import Outcome, Profile, SandboxCall, SandboxUnavailable, Status
+from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
 from invocations.sandbox.container import container_config
 from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
 from invocations.sandbox.results import outcome_of
@@ -26,7 +26,7 @@ from invocations.sandbox.work import UnusableCall, pack_work
 from sandbox import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class DockerSandbox:
     def missing(self, profile: Profile) -> tuple[str, ...]:
         return profile.outside
 
-    def run(self, profile: Profile, call: SandboxCall) -> Outcome:
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
         lacking = self.missing(profile)
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."

@@ -20,7 +20,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from invocations.sandbox.base import Outcome, Profile, SandboxCall, Status
+from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.results import outcome_of
 from invocations.sandbox.work import UnusableCall, pack_work
 from sandbox import protocol, watch
@@ -77,7 +77,7 @@ class FakeSandbox:
     def missing(self, profile: Profile) -> tuple[str, ...]:
         return profile.outside
 
-    def run(self, profile: Profile, call: SandboxCall) -> Outcome:
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
         lacking = self.missing(profile)
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
