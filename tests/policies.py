@@ -17,7 +17,7 @@ CALL: dict[str, Any] = {
     "consent": False, "bytes_in": 100, "hour": 12, "weekday": 3, "trusted": False,
 }  # fmt: skip
 TOOLS = ["shop.prices.get", "shop.prices.set", "shop.stock.get", "web.pages.fetch", "other.a.b"]
-# What a call may be, by attribute; None is absent. The rules below name some of these values, and no others.
+# What a call may be, by attribute; None is absent. The rules below name some of these values and no others, and never all.
 VALUES: dict[str, list[Any]] = {
     "tool": TOOLS,
     "tags": [[], ["new"], ["paid"], ["new", "paid"]],
@@ -28,7 +28,7 @@ VALUES: dict[str, list[Any]] = {
     "dry_run": [False, True],
     "model": [None, "m-1", "m-2", "m-3"],
     "model_compatible": [None, False, True],
-    "client_app": [None, "cli", "ide"],
+    "client_app": [None, "cli", "ide", "app"],
     "agent_name": ["assistant", "robot", "else"],
     "bytes_in": [0, 99, 100, 101, 5000],
     "hour": list(range(24)),
@@ -84,6 +84,8 @@ def rule(random: Random, id: str, names: list[str], effects: tuple[str, ...]) ->
             )
         case "isolation":
             found["level"] = random.choice(["shared", "fresh", "single", "cold"])
+            if id[-1] in "13579":
+                found["untrusted"] = True
         case "oblige":
             found["obligations"] = [{"action": "redact", "pointer": random.choice(["/a", "/b"])}]
         case "price":

@@ -42,13 +42,13 @@ LIMITS: dict[str, tuple[int, int]] = {
 MAX_OBLIGATIONS = 20
 MAX_PRICE = 1_000_000_000_000  # a million whole units
 
-# What a rule of an effect says besides id, effect, when and note; of the parts of a ceiling, at least one.
+# What a rule of an effect says besides id, effect, when and note; of several parts, at least one.
 SAYS: dict[Effect, tuple[str, ...]] = {
     Effect.PERMIT: (),
     Effect.FORBID: (),
     Effect.CONSENT: ("consent",),
     Effect.CEILING: ("capabilities", "limits"),
-    Effect.ISOLATION: ("level",),
+    Effect.ISOLATION: ("level", "untrusted"),
     Effect.OBLIGE: ("obligations",),
     Effect.PRICE: ("amount_micros",),
 }
@@ -104,6 +104,12 @@ def _level(value: Any, pointer: str) -> Found:
         yield Finding(pointer, "isolation", f"There is no isolation level {quoted(value)}.", one_of(value, LEVELS))
 
 
+def _untrusted(value: Any, pointer: str) -> Found:
+    if value is not True:
+        message = "untrusted is true, or it is left out: no rule can vouch for what another one does not trust."
+        yield Finding(pointer, "isolation", message, "Write true, or take it out.")
+
+
 def _obligations(value: Any, pointer: str) -> Found:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_OBLIGATIONS:
         message = f"obligations is a list of 1 to {MAX_OBLIGATIONS}."
@@ -125,6 +131,7 @@ CHECKS: dict[str, Callable[[Any, str], Found]] = {
     "capabilities": _capabilities,
     "limits": _limits,
     "level": _level,
+    "untrusted": _untrusted,
     "obligations": _obligations,
     "amount_micros": _price,
 }

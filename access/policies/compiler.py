@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.capabilities import Capabilities
 from access.policies import atoms
-from access.policies.clauses import Effect
+from access.policies.clauses import LEVELS, Effect
 from access.policies.language import FORMAT, findings_of_policy
 from access.policies.verdict import obligation_key
 from toolhub.kernel.canonical import digest
@@ -48,7 +48,8 @@ class CompiledRule:
     rest: Asked
     capabilities: Capabilities | None = None
     limits: dict[str, int] = field(default_factory=dict)
-    level: str = ""
+    level: str = LEVELS[0]
+    untrusted: bool = False
     obligations: dict[bytes, dict[str, Any]] = field(default_factory=dict)
     amount: int = 0
     consent: dict[str, Any] = field(default_factory=dict)
@@ -122,7 +123,8 @@ def _compiled(rule: dict[str, Any], label: str) -> CompiledRule:
         rest=atoms.compiled(atoms.All(tuple(rest))),
         capabilities=Capabilities.from_json(rule["capabilities"]) if "capabilities" in rule else None,
         limits=rule.get("limits", {}),
-        level=rule.get("level", ""),
+        level=rule.get("level", LEVELS[0]),
+        untrusted=rule.get("untrusted", False),
         obligations={obligation_key(each): each for each in rule.get("obligations", [])},
         amount=rule.get("amount_micros", 0),
         consent=rule.get("consent", {}),

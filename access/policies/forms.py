@@ -332,10 +332,26 @@ class ModelForm(RuleForm):
 class IsolationForm(RuleForm):
     title, effect = gettext_lazy("Isolate calls"), "isolation"
 
-    level = forms.ChoiceField(choices=[(level, level) for level in LEVELS[1:]], label=gettext_lazy("Level"))
+    level = forms.ChoiceField(
+        required=False,
+        choices=[("", gettext_lazy("As others say")), *((level, level) for level in LEVELS[1:])],
+        label=gettext_lazy("Level"),
+        help_text=gettext_lazy("At least this one; the weakest first."),
+    )
+    untrusted = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Nobody here vouches for the code"),
+        help_text=gettext_lazy("Only in the runtime set aside for it, and only where every wall is proven to hold."),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if not self.errors and not self.says():
+            raise forms.ValidationError(gettext("Choose a level, or tick the box."))
+        return data
 
     def says(self) -> dict[str, Any]:
-        return {"level": self.cleaned_data["level"]}
+        return {name: value for name in ("level", "untrusted") if (value := self.cleaned_data[name])}
 
 
 RULE_FORMS: dict[str, type[RuleForm]] = {

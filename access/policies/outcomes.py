@@ -53,7 +53,8 @@ def _ceiling(rules: list[dict[str, Any]]) -> Value:
 
 
 def _isolation(rules: list[dict[str, Any]]) -> Value:
-    return max((LEVELS.index(rule["level"]) for rule in rules), default=0)
+    level = max((LEVELS.index(rule.get("level", LEVELS[0])) for rule in rules), default=0)
+    return level, any(rule.get("untrusted", False) for rule in rules)
 
 
 def _oblige(rules: list[dict[str, Any]]) -> Value:
@@ -94,7 +95,9 @@ def _restricts(aspect: Effect | None, a: Value, b: Value) -> bool:
             return b is None or (a is not None and a[0] >= b[0] and a[1] >= b[1])
         case Effect.CEILING:
             return _narrower(a, b)
-        case _:  # a level, obligations or a price: more restricts more
+        case Effect.ISOLATION:
+            return bool(a[0] >= b[0] and a[1] >= b[1])
+        case _:  # obligations or a price: more restricts more
             return bool(a >= b)
 
 
@@ -120,7 +123,7 @@ def as_json(aspect: Effect | None, value: Value) -> Any:
             bound, limits = value
             return {"capabilities": None if bound is None else bound.names(), "limits": dict(limits)}
         case Effect.ISOLATION:
-            return LEVELS[value]
+            return {"level": LEVELS[value[0]], "untrusted": value[1]}
         case Effect.OBLIGE:
             return [json.loads(each) for each in sorted(value)]
         case _:
@@ -141,7 +144,7 @@ def told(aspect: str, value: Any) -> str:
         case Effect.PRICE:
             return money(value)
         case Effect.ISOLATION:
-            return str(value)
+            return isolation_told(value if isinstance(value, dict) else {"level": value})  # a text: of an older version
         case _:
             return gettext("allowed") if value == "allowed" else gettext("denied")
 
@@ -151,6 +154,14 @@ def _consent_told(value: Any) -> str:
         return gettext("no consent")
     words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
     return f"{words.get(value['mode'], gettext('standing consent'))}, {wording.span(value['validity_s'])}"
+
+
+def isolation_told(each: dict[str, Any]) -> str:
+    """Of a rule, or of what rules add up to."""
+    level = each.get("level", "")
+    if not each.get("untrusted"):
+        return str(level)
+    return gettext("%(level)s, as untrusted code") % {"level": level} if level else gettext("as untrusted code")
 
 
 def obligation_told(each: dict[str, Any]) -> str:

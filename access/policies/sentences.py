@@ -9,7 +9,7 @@ from django.utils.translation import gettext, ngettext
 from access.capabilities import Capabilities
 from access.policies.attributes import ATTRIBUTES, Type
 from access.policies.clauses import DEFAULT_VALIDITY_S, Effect
-from access.policies.outcomes import money, obligation_told, told
+from access.policies.outcomes import isolation_told, money, obligation_told, told
 from toolhub.kernel import wording
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def sentence_of(rule: dict[str, Any]) -> str:
         case Effect.CEILING:
             return gettext("Bounds %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": _joined(_bounds(rule))}
         case Effect.ISOLATION:
-            return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": rule["level"]}
+            return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": isolation_told(rule)}
         case Effect.OBLIGE:
             how = _joined(obligation_told(each) for each in rule["obligations"])
             return gettext("Changes the output of %(calls)s: %(how)s.") % {"calls": calls, "how": how}

@@ -39,6 +39,7 @@ class Restrictions:
     capabilities: Capabilities | None = None
     limits: dict[str, int] = field(default_factory=dict)
     isolation: str = LEVELS[0]
+    untrusted: bool = False
     obligations: list[dict[str, Any]] = field(default_factory=list)
     consent: ConsentDemand | None = None
 
@@ -82,6 +83,11 @@ class Verdict:
     @property
     def isolation(self) -> str:
         return self.restrictions.isolation
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether any rule says that nobody here vouches for the code: the runtime set aside for it, and every wall."""
+        return self.restrictions.untrusted
 
     @property
     def obligations(self) -> list[dict[str, Any]]:
@@ -160,7 +166,7 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
     """Most calls match the same rules as the one before, which never change: worked out once a process."""
     reach: Capabilities | None = None
     limits: dict[str, int] = {}
-    isolation = LEVELS[0]
+    isolation, untrusted = LEVELS[0], False
     obligations: dict[bytes, dict[str, Any]] = {}
     demands: list[CompiledRule] = []
     for rule in rules:
@@ -172,6 +178,7 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
                     limits[name] = min(amount, limits.get(name, amount))
             case Effect.ISOLATION:
                 isolation = max(isolation, rule.level, key=LEVELS.index)
+                untrusted = untrusted or rule.untrusted
             case Effect.OBLIGE:
                 obligations |= rule.obligations
             case _:
@@ -180,6 +187,7 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
         capabilities=reach,
         limits=limits,
         isolation=isolation,
+        untrusted=untrusted,
         obligations=[obligations[key] for key in sorted(obligations)],
         consent=strictest(demands) if demands else None,
     )

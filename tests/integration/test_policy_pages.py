@@ -181,6 +181,16 @@ FORMS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
         {"tools": "*", "level": "cold"},
         [{"id": "isolation-1", "effect": "isolation", "when": {}, "level": "cold"}],
     ),
+    (
+        "isolation",
+        {"tools": "*", "level": "single", "untrusted": "on"},
+        [{"id": "isolation-1", "effect": "isolation", "when": {}, "level": "single", "untrusted": True}],
+    ),
+    (
+        "isolation",
+        {"tools": "*", "level": "", "untrusted": "on"},
+        [{"id": "isolation-1", "effect": "isolation", "when": {}, "untrusted": True}],
+    ),
 ]
 
 
@@ -211,6 +221,7 @@ def test_a_form_adds_its_rules_to_the_draft(
         ("ceiling", {"tools": "*", "capabilities": "[]"}, "These capabilities cannot be read"),
         ("obligation", {"tools": "*", "action": "mask", "on_failure": "deny"}, "one of the two"),
         ("hours", {"tools": "*", "first": "0", "last": "23"}, "no rule is needed"),
+        ("isolation", {"tools": "*", "level": ""}, "Choose a level, or tick the box."),
         ("price", {"tools": "*", "amount": "-1"}, "greater than or equal to 0"),
     ],
 )

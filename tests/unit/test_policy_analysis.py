@@ -45,7 +45,7 @@ def allowed_with(verdict: Verdict) -> dict[str, Any]:
         "call": True,
         "consent": consent and (MODES.index(consent.mode), -consent.validity_s),
         "ceiling": (verdict.capabilities, tuple(sorted(verdict.limits.items()))),
-        "isolation": LEVELS.index(verdict.isolation),
+        "isolation": (LEVELS.index(verdict.isolation), verdict.untrusted),
         "oblige": frozenset(str(each) for each in verdict.obligations),
         "price": verdict.price_micros,
     }
@@ -58,6 +58,8 @@ def wider(aspect: str, a: Any, b: Any) -> bool:
             return b or not a
         case "consent":
             return b is None or (a is not None and b[0] <= a[0] and b[1] <= a[1])
+        case "isolation":
+            return b[0] <= a[0] and (a[1] or not b[1])
         case "ceiling":
             (a_bound, a_limits), (b_bound, b_limits) = a, b
             roomy = b_bound is None or (a_bound is not None and a_bound & b_bound == a_bound)

@@ -95,6 +95,8 @@ WRONG: list[tuple[Any, str, str]] = [
     (one({"id": "r", "effect": "ceiling", "limits": {"timeout": 1}}), "/rules/0/limits/timeout", "limits"),
     (one({"id": "r", "effect": "ceiling", "limits": {"timeout_ms": 0}}), "/rules/0/limits/timeout_ms", "limits"),
     (one({"id": "r", "effect": "isolation", "level": "warm"}), "/rules/0/level", "isolation"),
+    (one({"id": "r", "effect": "isolation", "untrusted": False}), "/rules/0/untrusted", "isolation"),
+    (one({"id": "r", "effect": "isolation", "level": "cold", "untrusted": 1}), "/rules/0/untrusted", "isolation"),
     (one({"id": "r", "effect": "oblige", "obligations": []}), "/rules/0/obligations", "obligations"),
     (one({"id": "r", "effect": "oblige", "obligations": ["mask"]}), "/rules/0/obligations/0", "obligations"),
     (one({"id": "r", "effect": "price", "amount_micros": -1}), "/rules/0/amount_micros", "price"),

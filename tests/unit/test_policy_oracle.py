@@ -54,8 +54,8 @@ def test_the_order_of_rules_means_nothing() -> None:
         call = some_call(random)
         one, two = decide([policies.compiled(document)], call), decide([policies.compiled(turned)], call)
 
-        assert (one.allowed, sorted(one.rules), one.limits, one.isolation, one.obligations, one.price_micros) == (
-            two.allowed, sorted(two.rules), two.limits, two.isolation, two.obligations, two.price_micros,
+        assert (one.allowed, sorted(one.rules), one.limits, one.isolation, one.untrusted, one.obligations, one.price_micros) == (
+            two.allowed, sorted(two.rules), two.limits, two.isolation, two.untrusted, two.obligations, two.price_micros,
         )  # fmt: skip
         assert one.capabilities == two.capabilities
         assert (one.consent and (one.consent.mode, one.consent.validity_s)) == (

@@ -53,6 +53,7 @@ def test_every_layer_must_permit() -> None:
         ("consent", {"consent": {"mode": "once"}}),
         ("ceiling", {"limits": {"timeout_ms": 5}}),
         ("isolation", {"level": "cold"}),
+        ("isolation", {"untrusted": True}),
         ("oblige", {"obligations": [{"action": "redact", "pointer": "/a"}]}),
         ("price", {"amount_micros": 7}),
     ],
@@ -125,6 +126,17 @@ def test_the_strongest_isolation_and_all_obligations_hold() -> None:
     assert verdict.isolation == "single"
     assert verdict.obligations == [mask, other]
     assert decide([compiled(permits())], CALL).isolation == "shared"
+
+
+@pytest.mark.req("TOOLS-17")
+def test_code_that_any_rule_calls_untrusted_is_untrusted() -> None:
+    hub = compiled(permits(rule("isolation", "i", untrusted=True), rule("isolation", "j", level="fresh")), "hub@1")
+    tenant = compiled(permits(rule("isolation", "i", level="single")))
+
+    assert decide([hub, tenant], CALL).untrusted
+    assert decide([tenant, hub], CALL).untrusted
+    assert decide([hub, tenant], CALL).isolation == "single"
+    assert not decide([tenant], CALL).untrusted
 
 
 def test_the_price_is_the_highest_of_a_layer_and_layers_add_up() -> None:
