@@ -10,6 +10,7 @@ class Kind(TextChoices):
     INVOCATION_ENDED = "invocation.ended"
     INVOCATION_HELD = "invocation.held"
     INVOCATION_RESUMED = "invocation.resumed"
+    INVOCATION_CANCEL_ASKED = "invocation.cancel_asked"
     INVOCATION_REPLAYED = "invocation.replayed"
     REQUEST_REJECTED = "request.rejected"
 

@@ -109,6 +109,7 @@ class SnapshotKind(models.TextChoices):
     OUTPUT = "output"
     ERROR = "error"
     LOGS = "logs"
+    LIVE = "live"  # what a tool has said so far; the run's own end replaces it
 
 
 class Snapshot(models.Model):

@@ -13,6 +13,7 @@ from django.conf import settings
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import problem_of_row
+from invocations.live import live_of
 from invocations.models import Invocation, State
 from registry.compiled import compiled_version
 from registry.deprecation import deprecation_warnings, retirement_of
@@ -54,6 +55,8 @@ def call_of(
         "created_at": invocation.created_at.isoformat(),
         "finished_at": invocation.finished_at.isoformat() if invocation.finished_at else None,
     }
+    if live := live_of(invocation):
+        call["live"] = live
     if preflight is not None and preflight.refused_at:
         call["refused_at"] = preflight.refused_at
     if invocation.state == State.HELD and invocation.consent_id is not None:

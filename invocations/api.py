@@ -15,7 +15,6 @@ from evidence.services import reveal
 from invocations import services
 from invocations.answers import answer_of, call_of
 from invocations.calls import Call, Refused
-from invocations.holding import cancel_call
 from invocations.models import Invocation, State
 from invocations.problems import IdempotencyInProgress
 from invocations.serializers import EnvelopeSerializer, InvokeSerializer
@@ -155,7 +154,7 @@ class ToolInvokeView(APIView):
 
 
 class InvocationView(APIView):
-    """The state and the answer of one of the agent's own calls; cancelling one that has not started."""
+    """The state and the answer of one of the agent's own calls; cancelling one that has not ended."""
 
     required_scope = {"GET": "invocations:read", "DELETE": "invocations:create"}
 
@@ -171,11 +170,16 @@ class InvocationView(APIView):
             response.headers["Retry-After"] = retry_after(invocation)
         return response
 
-    @extend_schema(responses={200: EnvelopeSerializer}, operation_id="cancel_invocation")
+    @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_invocation")
     def delete(self, request: Request, invocation_id: UUID) -> HttpResponse:
-        """Cancel a call that has not started: one that waits for a person, or for a worker."""
-        cancelled = cancel_call(invocation_id=invocation_id, by=caller(request))
-        return JsonResponse(ResponseEnvelope(data=None, call=call_of(cancelled)).to_json())
+        """Cancel a call that has not ended. 202: it ran, and its end has been asked for but not seen yet."""
+        cancelled = services.cancel_and_wait(invocation_id=invocation_id, by=caller(request))
+        response = JsonResponse(
+            ResponseEnvelope(data=None, call=call_of(cancelled)).to_json(), status=200 if cancelled.is_final else 202
+        )
+        if not cancelled.is_final:
+            response.headers["Retry-After"] = retry_after(cancelled)
+        return response
 
 
 class InvocationEvidenceView(APIView):

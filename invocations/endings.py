@@ -17,7 +17,7 @@ from django.db import transaction
 from access.budgets import ledger
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.models import SnapshotKind
+from evidence.models import Snapshot, SnapshotKind
 from invocations.models import Attempt, Invocation, Outbox, State
 from invocations.waker import waker
 from toolhub.kernel.canonical import canonical, digest
@@ -220,6 +220,7 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             only=only,
             finished_at=now,
             lease_until=None,
+            progress=None,
             reason=ending.problem.reason if ending.problem else "",
             ttl_seconds=ending.ttl_seconds,
             sources=ending.sources,
@@ -230,6 +231,8 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
         if not won:
             return False
         Outbox.objects.filter(invocation_id=invocation.pk).delete()
+        if invocation.attempt:
+            Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
         outcome = ending.outcome
         Attempt.objects.filter(invocation_id=invocation.pk, number=invocation.attempt, finished_at=None).update(
             finished_at=now,

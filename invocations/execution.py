@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F
 
 from access.halts import check_not_halted
@@ -26,12 +24,15 @@ from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
+from invocations.live import LiveReport
+from invocations.minding import minded
 from invocations.models import Attempt, Invocation, State, box_name
 from invocations.obliging import oblige
 from invocations.outcomes import ending_of
-from invocations.problems import BuildChanged, CallCancelled
-from invocations.sandbox.base import Profile, SandboxCall, Status
+from invocations.problems import CallCancelled
+from invocations.sandbox.base import BoxKey, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
+from invocations.shipping import package_of
 from invocations.steps import StepLog
 from registry.callability import check_callable, check_not_yanked
 from registry.compiled import compiled_version
@@ -41,13 +42,10 @@ from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Forbidden, Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
-from unitools.packages import PackageError, build_zip, digest_of_zip, find_package
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from uuid import UUID
 
-    from registry.models import ToolVersion
 
 log = logging.getLogger("toolhub.worker")
 WORKER = f"{socket.gethostname()}:{os.getpid()}"
@@ -70,52 +68,6 @@ def claim(invocation_id: UUID) -> Invocation | None:
     return invocation
 
 
-@contextmanager
-def heartbeat(invocation: Invocation, box: str) -> Iterator[None]:
-    """Renew the lease while the block runs; when it was lost, end the box, since somebody has closed the call."""
-    stop = threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(settings.TOOLHUB_LEASE_S / 3):
-            try:
-                kept = Invocation.objects.filter(
-                    pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt
-                ).update(lease_until=datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S))
-            except (DatabaseError, InterfaceError) as error:
-                log.warning("A heartbeat was not written, trying again: %s", error)
-                continue
-            finally:
-                release_connection()
-            if not kept:
-                log.warning("The lease of %s was lost; its box is ended", invocation.wire_id)
-                current_sandbox().kill(box)
-                return
-
-    thread = threading.Thread(target=beat, name=f"heartbeat-{invocation.wire_id}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def package_of(version: ToolVersion) -> bytes:
-    """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
-    try:
-        archive = build_zip(find_package(version.view.module, settings.TOOLHUB_TOOLS_PATH))
-    except PackageError as error:
-        raise BuildChanged(str(error), remedy="Restore the package on the worker, or submit a new version.") from error
-    now = digest_of_zip(archive)  # of what will be shipped, not of a second look at the folder
-    if now != version.build_digest:
-        raise BuildChanged(
-            f"The code of {version.tool.name} {version.version} differs from what was reviewed.",
-            details={"reviewed": version.build_digest, "found": now},
-            remedy="Submit the changed code as a new version and have it reviewed.",
-        )
-    return archive
-
-
 def profile_of(invocation: Invocation) -> Profile:
     """The profile that preflight recorded; the worker adds nothing to it, and guesses nothing about one of another version."""
     try:
@@ -126,6 +78,12 @@ def profile_of(invocation: Invocation) -> Profile:
             "This call was accepted by another version of the hub, which wrote down differently what it may reach. Nothing ran.",
             remedy="Call again, with another Idempotency-Key if this call had one.",
         ) from error
+
+
+def box_key(invocation: Invocation) -> BoxKey:
+    """Whose box this is: the tenant's that calls, for this code and no other."""
+    assert invocation.version is not None
+    return BoxKey(tenant=str(invocation.tenant_id), code=invocation.version.build_digest)
 
 
 def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
@@ -153,6 +111,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         arguments=evidence.json_bytes(sealed["arguments"]),
         context=context,
         labels={"toolhub.tool": invocation.tool},
+        key=box_key(invocation),
         config=config,
         secrets={name: value for name, value in secrets.items() if name in within},
     )
@@ -228,8 +187,8 @@ def execute(invocation: Invocation) -> Ending:
             }
         )
         begin = steps.now_ms()
-        with heartbeat(invocation, call.name):
-            outcome = current_sandbox().run(profile, call)
+        with minded(invocation), LiveReport(invocation, call.secrets) as live:
+            outcome = current_sandbox().run(profile, call, live)
         steps.add(
             "sandbox.execute",
             "tool",
@@ -244,7 +203,16 @@ def execute(invocation: Invocation) -> Ending:
     outcome, leak = withhold_leaks(outcome, call.secrets)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
-    if leak is not None:
+    if (
+        outcome.status is Status.CANCELLED
+        and Invocation.objects.filter(pk=invocation.pk, cancel_asked_at__isnull=False).exists()
+    ):
+        cancelled = CallCancelled(
+            "The caller has cancelled this call while it ran.",
+            remedy="Check whether its effect took place before you call again.",
+        )
+        ending = Ending(state=State.CANCELLED, problem=cancelled, outcome=outcome, steps=steps.steps)
+    elif leak is not None:
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
         ending = ending_of(invocation.version, outcome, steps)

@@ -30,6 +30,7 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations import queue
 from invocations.acceptance import queued_from, record_denied, write_begin
 from invocations.calls import Call
+from invocations.cancelling import ask_to_cancel
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.models import Invocation, Origin, State
 from invocations.preflight import Preflight, run_preflight
@@ -316,7 +317,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
 
 @transaction.atomic
 def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
-    """Take back a call that has not started: one that waits for a person or for a worker."""
+    """Take back a call that waits for a person or a worker; have one ended that runs."""
     invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=invocation_id)
     consent: Consent | None = None
     if invocation.state == State.HELD and invocation.consent_id is not None:
@@ -330,8 +331,10 @@ def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
     waits = Q(state__in=[State.HELD, State.QUEUED])
     if not finish(invocation, ending, actor=by, attempt=invocation.attempt, only=waits):
         invocation.refresh_from_db()
+        if ask_to_cancel(invocation=invocation, by=by) or invocation.state == State.RUNNING:
+            return invocation
         raise Conflict(
-            f"This call is {invocation.state}; only one that has not started can be cancelled.",
+            f"This call is {invocation.state}; only one that has not ended can be cancelled.",
             details={"state": invocation.state},
         )
     if consent and not Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).exists():

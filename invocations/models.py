@@ -108,6 +108,8 @@ class Invocation(models.Model):
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    cancel_asked_at = models.DateTimeField(null=True)  # the caller has asked for the end of a run
+    progress = models.FloatField(null=True)  # 0 to 1, as the tool says while it runs
     reason = models.CharField(max_length=64, blank=True)  # of the problem, when there is one
     ttl_seconds = models.PositiveIntegerField(null=True)
     sources = models.JSONField(default=list)
@@ -209,3 +211,14 @@ class Rejected(models.Model):
 
     def __str__(self) -> str:
         return f"{self.count} of {self.agent}"
+
+
+class SandboxHost(models.Model):
+    """What a process that owns sandboxes has, as it says now and then; the console looks here and asks no engine."""
+
+    name = models.CharField(primary_key=True, max_length=120)  # host and process
+    seen_at = models.DateTimeField()
+    snapshot = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return self.name

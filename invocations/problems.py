@@ -85,7 +85,7 @@ class QueueTimeout(Problem):
 
 
 class CallCancelled(Problem):
-    """The call was cancelled before it started."""
+    """The call was cancelled."""
 
     reason, code, status = "REQUEST.CANCELLED", PlatformCode.CONFLICT, 409
 

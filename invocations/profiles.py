@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
 from access.capabilities import TOP, Capabilities, bound_of_allow_lists, effective
+from access.policies.clauses import LEVELS
 from invocations.sandbox.base import Limits, Profile
 from toolhub.kernel.canonical import canonical
 
@@ -28,22 +31,29 @@ def cpu_seconds(wall_ms: int) -> int:
     return max(1, wall_ms // 1000 + 1)
 
 
-def limits_of(reach: Capabilities) -> Limits:
+def limits_of(reach: Capabilities, idle_ms: int = 0) -> Limits:
     ceilings = reach.ceilings
     wall_ms = ceilings["timeout_ms"]
     return Limits(
         wall_ms=wall_ms,
+        idle_ms=idle_ms,
         cpu_s=min(cpu_seconds(wall_ms), max(1, ceilings.get("cpu_ms", wall_ms + 2000) // 1000)),
         memory_bytes=ceilings["memory_bytes"],
         tmp_bytes=max(LEAST_TMP, reach.tmp),
         result_bytes=ceilings["max_bytes_out"],
         result_depth=ceilings["depth"],
+        files=ceilings.get("files", 0),
     )
 
 
+def isolation_of(verdict: Verdict, asked: str) -> str:
+    """The strongest of what the hub is set to, what policy gives and what the manifest asks for."""
+    return max((settings.TOOLHUB_SANDBOX_LEVEL, verdict.isolation, asked or LEVELS[0]), key=LEVELS.index)
+
+
 @lru_cache(maxsize=4096)
-def profile_of(reach: Capabilities) -> Profile:
-    return Profile(limits=limits_of(reach), capabilities=reach)
+def profile_of(reach: Capabilities, isolation: str, idle_ms: int = 0) -> Profile:
+    return Profile(limits=limits_of(reach, idle_ms), capabilities=reach, isolation=isolation)
 
 
 @lru_cache(maxsize=4096)
@@ -101,8 +111,10 @@ def reach_of(
     hosts: Sequence[str] | None,
     paths: Sequence[str] | None,
     dry_run: bool,
+    isolation: str = "",
+    idle_ms: int = 0,
 ) -> Reach:
-    """``grant``: the bounds of the grant as its document has them; None bounds nothing."""
+    """``grant``: the bounds of the grant as its document has them; None bounds nothing. ``isolation``: the manifest's."""
     met, explanation = effective(
         asks,
         grant=bound_of(grant),
@@ -110,5 +122,5 @@ def reach_of(
         installation=bound_of_installation(hosts, paths),
         dry_run=dry_run,
     )
-    profile = profile_of(met)
+    profile = profile_of(met, isolation_of(verdict, isolation), idle_ms)
     return Reach(met, profile, _digest(profile), explanation)

@@ -23,7 +23,7 @@ from invocations import queue, sweeper
 from invocations.acceptance import accept, record_denied
 from invocations.calls import Answered, Call, Refused, fingerprints_of
 from invocations.endings import Ending, finish, principal_of_agent
-from invocations.holding import hold, lacks_a_person, look_further, refuse_and_ask
+from invocations.holding import cancel_call, hold, lacks_a_person, look_further, refuse_and_ask
 from invocations.models import Invocation, State
 from invocations.preflight import Preflight, run_preflight, wanted_of
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
     from registry.standing import Standing
     from toolhub.kernel.principal import Principal
+
+CANCEL_WAIT_S = 2.0  # a run ends within 250 ms of being told to
 
 
 def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> Invocation | None:
@@ -139,7 +141,7 @@ def invoke(call: Call, *, by: Principal) -> Answered:
         ring(invocation)
         assert preflight.version is not None
         if not (call.respond_async or preflight.version.manifest.is_async):
-            wait_for_end(id, wait)
+            wait_for_end(id, wait, at_most_s=settings.TOOLHUB_SYNC_WAIT_S)
     return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
 
 
@@ -183,13 +185,23 @@ def ring(invocation: Invocation) -> None:
     finish(invocation, ending, actor=principal_of_agent(invocation), attempt=0)
 
 
-def wait_for_end(invocation_id: UUID, wait: Any) -> None:
-    """Block until the call has ended, at most ``TOOLHUB_SYNC_WAIT_S``. No connection is held in between.
+def cancel_and_wait(*, invocation_id: UUID, by: Principal) -> Invocation:
+    """Cancel a call and give a run the moment that its end takes."""
+    with waker().listen(invocation_id) as wait:
+        invocation = cancel_call(invocation_id=invocation_id, by=by)
+        if not invocation.is_final:
+            wait_for_end(invocation_id, wait, at_most_s=CANCEL_WAIT_S)
+            invocation.refresh_from_db()
+    return invocation
+
+
+def wait_for_end(invocation_id: UUID, wait: Any, *, at_most_s: float) -> None:
+    """Block until the call has ended or the time is over. No connection is held in between.
 
     When the call's time to be picked up or its lease has run out, the caller closes it itself, so that an answer does not
     depend on a sweeper being alive.
     """
-    until = time.monotonic() + settings.TOOLHUB_SYNC_WAIT_S
+    until = time.monotonic() + at_most_s
     while (left := until - time.monotonic()) > 0:
         row = Invocation.objects.only("state", "lease_until", "queue_deadline_at", "attempt").get(pk=invocation_id)
         if row.is_final:

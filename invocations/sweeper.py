@@ -20,7 +20,7 @@ from access.consents import expire_consents
 from invocations import queue
 from invocations.endings import Ending, finish
 from invocations.holding import expired
-from invocations.models import FINAL, Invocation, Outbox, State, box_name
+from invocations.models import FINAL, Invocation, Outbox, State
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.rejecting import witness_rejected
 from invocations.sandbox.current import current_sandbox
@@ -71,9 +71,7 @@ def close_one(invocation_id: UUID) -> bool:
     # A heartbeat that comes now wins: the call is only closed with the lease that was seen to have run out.
     seen = Q(state=invocation.state, lease_until=invocation.lease_until)
     won = finish(invocation, ending, actor=actor, attempt=invocation.attempt, only=seen)
-    if won:
-        if invocation.attempt:
-            current_sandbox().kill(box_name(invocation))
+    if won:  # a worker that is alive sees it with its next heartbeat and ends the box; one that is not took it along
         log.warning("%s was closed as %s", invocation.wire_id, ending.state)
     return won
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
-    from invocations.sandbox.base import Profile, SandboxCall
+    from invocations.sandbox.base import Event, Profile, SandboxCall
     from registry.models import Tool
     from tests.conftest import Caller
 
@@ -64,12 +64,14 @@ class ScriptedSandbox:
         self.killed: list[str] = []
         self.outcome = Outcome(Status.OK, value={"text": "scripted"}, report={})
         self.during: Callable[[], None] = lambda: None  # happens while the tool runs
+        self.tell: Callable[[Event], None] = lambda event: None  # what the tool says meanwhile goes here
 
     def missing(self, profile: Profile) -> tuple[str, ...]:
         return profile.outside
 
-    def run(self, profile: Profile, call: SandboxCall) -> Outcome:
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
         self.calls.append((profile, call))
+        self.tell = on_event or (lambda event: None)
         self.during()
         return self.outcome
 

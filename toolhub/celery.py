@@ -41,6 +41,12 @@ def sender_loop() -> Callable[[threading.Event], None]:
     return run
 
 
+def canceller_loop() -> Callable[[threading.Event], None]:
+    from invocations.cancelling import run  # noqa: PLC0415  as above
+
+    return run
+
+
 @worker_init.connect
 def _trace(**_: Any) -> None:
     from toolhub.startup import refuse_without_keys  # noqa: PLC0415  models load only after Django is set up
@@ -55,6 +61,7 @@ def _start_sweeping(**_: Any) -> None:
         return  # the one process sweeps by itself (toolhub.embedded)
     _stop_sweeping.clear()
     threading.Thread(target=sweeper_loop(), args=(_stop_sweeping,), name="sweeper", daemon=True).start()
+    threading.Thread(target=canceller_loop(), args=(_stop_sweeping,), name="canceller", daemon=True).start()
     threading.Thread(target=sender_loop(), args=(_stop_sweeping,), name="sender", daemon=True).start()
 
 

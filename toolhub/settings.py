@@ -101,6 +101,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 # The sandbox. `docker` runs tools in containers; `fake` is for tests without an engine and runs them in plain processes.
 TOOLHUB_SANDBOX = env("TOOLHUB_SANDBOX", "docker")
 TOOLHUB_SANDBOX_IMAGE = env("TOOLHUB_SANDBOX_IMAGE")  # empty: the tag of this source tree's own image
+# The weakest isolation of a call: shared, fresh, single or cold. Policy and manifests may ask for a stronger one.
+TOOLHUB_SANDBOX_LEVEL = env("TOOLHUB_SANDBOX_LEVEL", "fresh")
+if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
+    raise ImproperlyConfigured("TOOLHUB_SANDBOX_LEVEL is one of shared, fresh, single, cold.")
 TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
 TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
 

@@ -43,6 +43,8 @@ SEEN_BY_OTHERS = {
         f"AND (o.tenant_id = {ME} OR registry_toolversion.review_state = 'approved')) "
         f"OR id IN ({_INSTALLED_VERSIONS})"
     ),
+    # What the hosts of sandboxes have; the page shows a tenant its own boxes only.
+    "invocations_sandboxhost": "true",
 }
 SOMEBODY = f"{ME} IS NOT NULL"  # nobody sees what everybody sees either
 # The hub's own rows are written by the hub only, and a foreign tool is only read. What belongs to a row that others see
@@ -58,6 +60,7 @@ WRITTEN_BY_OWNER = {
         "EXISTS (SELECT FROM registry_toolversion v JOIN registry_tool o ON o.id = v.tool_id "
         f"WHERE v.id = registry_review.version_id AND o.tenant_id = {ME})"
     ),
+    "invocations_sandboxhost": "false",
 }
 # Of what others may see too, a row refers to no more than fits its own tool. Columns of the row are in braces.
 _OF_THE_TOOL = "EXISTS (SELECT FROM registry_toolversion o WHERE o.id = {version} AND o.tool_id = {tool})"

@@ -64,8 +64,8 @@ class Profile:
     """What one run may reach: the normal form of Grant ∩ Manifest ∩ Policy, and the limits of its box.
 
     The ceilings of the algebra have become ``limits``, so ``capabilities`` has none. What is empty is denied.
-    ``isolation`` is one of ``access.policies.clauses.LEVELS``, the weakest that is enough: a sandbox may give a stronger one. ``untrusted`` asks
-    for the runtime set aside for code that nobody here vouches for, and for every wall.
+    ``isolation`` is one of ``access.policies.clauses.LEVELS``, the weakest that is enough: a sandbox may give a stronger
+    one. ``untrusted`` asks for the runtime set aside for code that nobody here vouches for, and for every wall.
     """
 
     limits: Limits = field(default_factory=Limits)

@@ -67,9 +67,7 @@ def test_a_call_that_nobody_started_in_time_is_timed_out(queued: Invocation, cal
 
 
 @pytest.mark.req("TOOLS-18")
-def test_a_worker_that_was_killed_leaves_an_unknown_outcome_and_no_box(
-    queued: Invocation, sandbox: ScriptedSandbox
-) -> None:
+def test_a_worker_that_was_killed_leaves_an_unknown_outcome(queued: Invocation) -> None:
     running(queued)
 
     assert sweeper.sweep()["closed"] == 1
@@ -77,7 +75,6 @@ def test_a_worker_that_was_killed_leaves_an_unknown_outcome_and_no_box(
     queued.refresh_from_db()
     assert (queued.state, queued.reason) == (State.OUTCOME_UNKNOWN, "SANDBOX.WORKER_LOST")
     assert kinds_of(queued) == PAIR
-    assert sandbox.killed == [f"{queued.wire_id}-1"]
     attempt = queued.attempts.get()
     assert attempt.finished_at is not None
     end = Fact.objects.get(invocation_id=queued.pk, kind="invocation.ended")

@@ -1,0 +1,107 @@
+"""Who keeps watch over a run, so that its lease holds and it ends when nobody wants it any more?
+
+One thread for each run: it renews the lease, and ends the box when the call was closed by somebody else or its caller has
+asked for the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from django.db.models import Q
+
+from invocations.models import Invocation, State, box_name
+from invocations.sandbox.current import current_sandbox
+from toolhub.kernel.db import release_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+log = logging.getLogger("toolhub.worker")
+
+_AGAIN_S = 0.05  # a run that has just begun may not be known to the sandbox yet
+_REMEMBERED = 1000
+
+
+class _Watch:
+    """One run: poked when it is to end or has ended."""
+
+    def __init__(self) -> None:
+        self.poked = threading.Event()
+        self.unwanted = False
+        self.over = False
+
+
+_lock = threading.Lock()
+_watches: dict[UUID, _Watch] = {}
+_unwanted: OrderedDict[UUID, None] = OrderedDict()  # asked to end before their run was known here
+
+
+def end_run(invocation_id: UUID) -> None:
+    """End the run of this call if it is, or soon will be, a run of this process."""
+    with _lock:
+        watch = _watches.get(invocation_id)
+        if watch is None:
+            _unwanted[invocation_id] = None
+            while len(_unwanted) > _REMEMBERED:
+                _unwanted.popitem(last=False)
+            return
+        watch.unwanted = True
+    watch.poked.set()
+
+
+def _keep_lease(invocation: Invocation) -> bool:
+    """False when this run has lost it, or its caller has asked for the end."""
+    mine = Q(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt, cancel_asked_at=None)
+    lease_until = datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    try:
+        return Invocation.objects.filter(mine).update(lease_until=lease_until) == 1
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("A heartbeat was not written, trying again: %s", error)
+        return True
+    finally:
+        release_connection()
+
+
+def _mind(invocation: Invocation, watch: _Watch) -> None:
+    while True:
+        watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
+        watch.poked.clear()
+        if watch.over:
+            return
+        if watch.unwanted or not _keep_lease(invocation):
+            break
+    log.warning("%s was closed or cancelled; its run is ended", invocation.wire_id)
+    while not watch.over:
+        current_sandbox().kill(box_name(invocation))
+        watch.poked.wait(_AGAIN_S)
+
+
+@contextmanager
+def minded(invocation: Invocation) -> Iterator[None]:
+    """Watch over the run while the block runs."""
+    watch = _Watch()
+    with _lock:
+        _watches[invocation.pk] = watch
+        if invocation.pk in _unwanted:
+            del _unwanted[invocation.pk]
+            watch.unwanted = True
+            watch.poked.set()
+    thread = threading.Thread(target=_mind, args=(invocation, watch), name=f"mind-{invocation.wire_id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with _lock:
+            del _watches[invocation.pk]
+        watch.over = True
+        watch.poked.set()
+        thread.join()

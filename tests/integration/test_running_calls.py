@@ -1,0 +1,140 @@
+"""What can be seen of a call while it runs, and how does its caller end it?"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evidence.models import Fact, Snapshot
+from invocations import execution
+from invocations.live import LiveReport, live_of, write_live
+from invocations.minding import end_run
+from invocations.models import Invocation, State
+from invocations.sandbox.base import Event, Status
+from tests.calls import PAIR, kinds_of, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ECHO = "sample.tools.echo"
+PATIENCE_S = 30
+LOOKS = 200
+
+
+@pytest.fixture
+def queued(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> Invocation:
+    """A call that waits for a worker."""
+    enable()
+    grant()
+    bell.answers = False
+    return row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
+
+
+@pytest.mark.req("TOOLS-17", "SVC-7")
+def test_what_a_tool_says_reaches_its_caller_while_it_runs_and_is_gone_afterwards(
+    queued: Invocation, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def speak() -> None:
+        sandbox.tell(Event("stdout", "for the author\nonly"))
+        sandbox.tell(Event("progress", progress={"log": "Two of four rows."}))
+        sandbox.tell(Event("progress", progress={"fraction": 0.5, "message": "Half of it"}))
+        told = threading.Event()
+        for _ in range(LOOKS):
+            answer = caller.get(f"/invocations/{queued.wire_id}").json()
+            if answer["call"].get("live", {}).get("progress"):
+                seen.append(answer["call"]["live"])
+                return
+            told.wait(0.05)
+
+    sandbox.during = speak
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    assert seen[0]["progress"]["fraction"] == 0.5
+    assert seen[0]["progress"]["message"] == "Half of it"
+    assert [line["text"] for line in seen[0]["log"]] == ["Two of four rows."]
+    assert "for the author" not in str(seen)
+    assert not Snapshot.objects.filter(invocation_id=queued.pk, kind="live").exists()
+    assert "live" not in caller.get(f"/invocations/{queued.wire_id}").json()["call"]
+
+
+def test_a_secret_is_in_nothing_that_is_said_meanwhile(queued: Invocation) -> None:
+    report = LiveReport(queued, {"API_KEY": "tops3cret"})
+    report._add("stdout", "key=tops3cret")
+    report._note({"fraction": 0.1, "message": "with tops3cret"})
+
+    document = report._document()
+
+    assert "tops3cret" not in str(document)
+    assert document["lines"][0]["text"] == "key=[secret API_KEY]"
+
+
+def test_where_the_answer_is_redacted_only_the_fraction_is_told(queued: Invocation) -> None:
+    Invocation.objects.filter(pk=queued.pk).update(
+        state=State.RUNNING, attempt=1, obligations=[{"mask": "/name"}], started_at=queued.created_at
+    )
+    queued.refresh_from_db()
+    said = {"progress": {"fraction": 0.25, "message": "Jane Doe", "at": ""}, "lines": []}
+
+    assert write_live(queued, said)
+
+    queued.refresh_from_db()
+    assert live_of(queued) == {"progress": {"fraction": 0.25}, "log": []}
+
+
+def test_a_run_that_lost_its_call_says_nothing_more(queued: Invocation) -> None:
+    assert not write_live(queued, {"progress": None, "lines": []})
+    assert not Snapshot.objects.filter(invocation_id=queued.pk, kind="live").exists()
+
+
+@pytest.mark.req("SVC-7")
+def test_a_caller_ends_a_running_call_and_both_are_witnessed(
+    queued: Invocation, caller: Caller, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = threading.Event()
+    monkeypatch.setattr(sandbox, "kill", lambda name: killed.set())
+    answers: list[Any] = []
+
+    def cancelled_meanwhile() -> None:
+        answers.append(caller.delete(f"/invocations/{queued.wire_id}"))
+        assert killed.wait(PATIENCE_S)
+        sandbox.outcome = replace(sandbox.outcome, status=Status.CANCELLED, value=None)
+
+    sandbox.during = cancelled_meanwhile
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    assert answers[0].status_code == 202, answers[0].json()
+    queued.refresh_from_db()
+    assert (queued.state, queued.reason) == (State.CANCELLED, "REQUEST.CANCELLED")
+    assert kinds_of(queued) == [PAIR[0], "invocation.cancel_asked", PAIR[1]]
+    asked = Fact.objects.get(invocation_id=queued.pk, kind="invocation.cancel_asked")
+    assert asked.actor_kind == "agent"
+    again = caller.delete(f"/invocations/{queued.wire_id}")
+    assert again.status_code == 409
+
+
+def test_a_wish_that_comes_before_the_run_is_known_is_not_forgotten(
+    queued: Invocation, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = threading.Event()
+    monkeypatch.setattr(sandbox, "kill", lambda name: killed.set())
+    end_run(queued.pk)
+    sandbox.during = lambda: seen.append(killed.wait(PATIENCE_S))
+    seen: list[bool] = []
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    assert seen == [True]
