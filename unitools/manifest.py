@@ -160,8 +160,23 @@ class Manifest:
         return str(self.document["implementation"].get("entry", default))
 
     @property
+    def isolation(self) -> str:
+        """The weakest level of isolation that the tool accepts; empty: whatever the hub and its policies give."""
+        return str(self.document.get("isolation", ""))
+
+    @property
+    def isolated_by_agent(self) -> bool:
+        """Whether a box that served one agent serves no other one."""
+        return str(self._get("isolate_by")) == "agent"
+
+    @property
     def dependencies(self) -> list[str]:
         return list(self._get("dependencies"))
+
+    @property
+    def dependency_lock(self) -> list[str]:
+        """The lines of a lock (unitools.locks); empty: the hub resolves the dependencies."""
+        return list(self._get("dependency_lock"))
 
     def limit(self, name: str) -> int:
         """A limit in its unit (bytes, count, levels), or its default. ``concurrency`` has none: see max_concurrency."""

@@ -39,6 +39,7 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
     asks.check_scopes,
     running.check_version,
     running.check_limits,
+    running.check_isolation,
     running.check_secrets,
     running.check_dependencies,
     running.check_compatibility,

@@ -39,6 +39,21 @@ SCRATCH = warning(
     "Scratch space lies in memory, so it is smaller than limits.memory_bytes.",
     "Raise limits.memory_bytes, or lower capabilities.tmp.",
 )
+SILENCE = warning(
+    "limits.idle_over_timeout",
+    "The longest silence is shorter than the time that a call may take.",
+    "Lower limits.idle_ms, or leave it out.",
+)
+ISOLATED_OUTSIDE = rule(
+    "isolation.outside_sandbox",
+    "A tool that asks to be isolated always runs in the sandbox.",
+    "Set requires_sandbox to true, or leave isolation and isolate_by out.",
+)
+ISOLATED_ANYWAY = warning(
+    "isolation.by_agent_anyway",
+    "A box that serves one call serves one agent.",
+    "Leave isolate_by out; it is for the levels shared and fresh.",
+)
 PATIENCE = warning(
     "timeout.longer_than_connections",
     f"A tool that may take longer than {PATIENCE_MS // 1000} s is async: connections between callers and hub end earlier.",
@@ -104,7 +119,7 @@ NOT_ENFORCED = warning(
     "It may stay; do not rely on it yet.",
 )
 # What may stand in a manifest already and nothing reads yet. A test looks for readers: a field that has one must leave this.
-UNUSED_FIELDS = ("/limits/files",)
+UNUSED_FIELDS = ("/limits/files", "/limits/idle_ms", "/isolation", "/isolate_by")
 
 
 def check_version(manifest: Manifest) -> Iterator[Finding]:
@@ -123,8 +138,21 @@ def check_limits(manifest: Manifest) -> Iterator[Finding]:
         yield SERIAL.at(("limits", "concurrency"), f"The tool is serial, but {limit} calls may run at a time.")
     if (scratch := manifest.capabilities.get("tmp", 0)) > manifest.limit("memory_bytes"):
         yield SCRATCH.at(("capabilities", "tmp"), f"{scratch:,} bytes of scratch space are more than the memory.")
+    if (idle_ms := manifest.limit("idle_ms")) >= manifest.timeout_ms:
+        yield SILENCE.at(
+            ("limits", "idle_ms"), f"A call is ended after {manifest.timeout_ms:,} ms, before {idle_ms:,}."
+        )
     if manifest.timeout_ms > PATIENCE_MS and not manifest.is_async:
         yield PATIENCE.at(("timeout_ms",), f"A caller would wait up to {manifest.timeout_ms // 1000} s for the answer.")
+
+
+def check_isolation(manifest: Manifest) -> Iterator[Finding]:
+    asks = [name for name in ("isolation", "isolate_by") if name in manifest.document]
+    if asks and manifest.document.get("requires_sandbox") is False:
+        yield ISOLATED_OUTSIDE.at((asks[0],), "The tool asks to be isolated, and to run outside the sandbox.")
+    if manifest.isolated_by_agent and manifest.isolation in ("single", "cold"):
+        message = f"With isolation {manifest.isolation} no box serves a second call, of no agent."
+        yield ISOLATED_ANYWAY.at(("isolate_by",), message)
 
 
 def check_secrets(manifest: Manifest) -> Iterator[Finding]:

@@ -131,6 +131,20 @@ def test_the_page_asks_for_each_risky_change_and_keeps_what_was_ticked(risky: To
     assert Review.objects.get(version=risky).acknowledged == sorted(high(risky))
 
 
+@pytest.mark.req("TOOLS-17")
+def test_the_page_says_how_apart_calls_are_kept_and_asks_when_that_becomes_less(
+    enable: Callable[..., Tool], submit: Callable[..., ToolVersion], operator: Person
+) -> None:
+    enable("write", isolation="single", isolate_by="agent")
+    version = submit("write", version="1.1.0", isolation="fresh")
+
+    page = operator.client().get(f"/reviews/{version.wire_id}").content.decode()
+
+    assert "fresh at least" in page
+    assert "Calls may share more with each other: fresh instead of single." in page
+    assert len(high(version)) == 2
+
+
 def test_the_page_says_why_a_person_may_not_decide(operator: Person, second_operator: Person) -> None:
     robot = make_caller(operator.by, "robot")
     version = services.submit_version(document=manifest(), by=robot.by)

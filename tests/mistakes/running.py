@@ -40,6 +40,26 @@ RUNNING: dict[str, list[Mistake]] = {
             {"capabilities": {"tmp": 67_108_864}},
         )
     ],
+    "limits.idle_over_timeout": [
+        Mistake(
+            "as long as a call may take",
+            {"timeout_ms": 5000, "limits": {"idle_ms": 5000}},
+            "/limits/idle_ms",
+            {"timeout_ms": 5000, "limits": {"idle_ms": 4999}},
+        )
+    ],
+    "isolation.outside_sandbox": [
+        Mistake("a level", {"isolation": "cold", "requires_sandbox": False}, "/isolation", {"requires_sandbox": False}),
+        Mistake("by agent", {"isolate_by": "agent", "requires_sandbox": False}, "/isolate_by", {"isolate_by": "agent"}),
+    ],
+    "isolation.by_agent_anyway": [
+        Mistake(
+            "a box for each call",
+            {"isolation": "single", "isolate_by": "agent"},
+            "/isolate_by",
+            {"isolation": "fresh", "isolate_by": "agent"},
+        )
+    ],
     "timeout.longer_than_connections": [
         Mistake("minutes", {"timeout_ms": 120_000}, "/timeout_ms", {"timeout_ms": 120_000, "async": True})
     ],

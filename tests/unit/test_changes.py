@@ -67,6 +67,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "implementation.changed": ({}, {"implementation": {"module": "sample.other"}}, "/implementation", "patch", "medium"),
     "requires_sandbox.raised": ({"requires_sandbox": False}, {}, "/requires_sandbox", "minor", "low"),
     "requires_sandbox.lowered": ({}, {"requires_sandbox": False}, "/requires_sandbox", "major", "high"),
+    "isolation.strengthened": ({}, {"isolation": "single"}, "/isolation", "patch", "low"),
+    "isolation.weakened": ({"isolate_by": "agent"}, {}, "/isolate_by", "minor", "high"),
     "dependencies.added": ({}, {"dependencies": ["idna==3.10"]}, "/dependencies/0", "patch", "medium"),
     "dependencies.changed": ({"dependencies": ["idna==3.10"]}, {"dependencies": ["idna==3.11"]}, "/dependencies/0", "patch", "medium"),
     "dependencies.removed": ({"dependencies": ["idna==3.10"]}, {}, "/dependencies/0", "patch", "low"),
@@ -142,6 +144,43 @@ def test_whether_a_consent_is_needed_counts_not_where_it_is_written(
     before: dict[str, Any], after: dict[str, Any], kinds: set[str]
 ) -> None:
     assert {each.kind for each in changes_between(manifest(**before), manifest(**after))} == kinds
+
+
+# What a run is given.
+
+
+@pytest.mark.req("TOOLS-9", "TOOLS-17")
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "bump"),
+    [
+        (None, "shared", "field.rewritten", "patch"),
+        (None, "cold", "isolation.strengthened", "patch"),
+        ("fresh", "single", "isolation.strengthened", "patch"),
+        ("single", "fresh", "isolation.weakened", "minor"),
+        ("fresh", None, "isolation.weakened", "minor"),
+        ("fresh", "warm", "field.changed", "major"),
+    ],
+)
+def test_more_isolation_is_a_patch_and_less_of_it_a_risk(before: Any, after: Any, kind: str, bump: str) -> None:
+    (found,) = changes_between(manifest(isolation=before), manifest(isolation=after))
+
+    assert (found.kind, found.bump) == (kind, bump)
+    assert (found.risk == "high") is (kind in ("isolation.weakened", "field.changed"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        ({}, {"idle_ms": 500}, "limits.lowered"),
+        ({"idle_ms": 500}, {"idle_ms": 0}, "limits.raised"),
+        ({"idle_ms": 500}, {"idle_ms": 900}, "limits.raised"),
+        ({}, {"idle_ms": []}, "field.changed"),
+    ],
+)
+def test_no_limit_to_silence_is_the_longest_silence(before: Any, after: Any, kind: str) -> None:
+    (found,) = changes_between(manifest(limits=before), manifest(limits=after))
+
+    assert (found.kind, found.pointer) == (kind, "/limits/idle_ms")
 
 
 # Reach.

@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from access.policies.clauses import LEVELS
 from registry.checks import RULES, findings_of
 from registry.checks.running import UNUSED_FIELDS
 from tests.manifests import manifest
 from tests.mistakes import MISTAKES, SHAPES, Mistake
 from toolhub.kernel.version import HUB_VERSION
+from unitools.changes.fields import ISOLATION_LEVELS
 from unitools.manifest import Manifest, manifest_schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +115,10 @@ READERS = {
     "/concurrency": ".max_concurrency",
     "/consent/scope": ".consent_scope",
     "/limits/concurrency": ".max_concurrency",
+    "/isolate_by": ".isolated_by_agent",
+    "/isolation": "view.isolation",
     "/limits/files": 'limit("files")',
+    "/limits/idle_ms": 'limit("idle_ms")',
     "/provider_compat/models": "manifest.models",
 }
 
@@ -129,6 +134,10 @@ def test_what_is_said_to_have_no_effect_has_none_and_the_rest_is_read() -> None:
     )
 
     assert {place for place, reader in READERS.items() if reader not in code} == set(UNUSED_FIELDS)
+
+
+def test_a_manifest_a_policy_and_a_comparison_name_the_same_levels_in_one_order() -> None:
+    assert tuple(manifest_schema()["properties"]["isolation"]["enum"]) == LEVELS == ISOLATION_LEVELS
 
 
 # Whatever comes.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
 CONSENT_SCOPES = ("once", "period", "standing")
-RUN_LIMITS = ("max_bytes_out", "files", "depth", "concurrency", "memory_bytes")
+RUN_LIMITS = ("max_bytes_out", "files", "depth", "concurrency", "memory_bytes", "idle_ms")
+ISOLATION_LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
 UNLIMITED = float("inf")
 
 Changes = Iterator[Change]
@@ -210,9 +211,13 @@ def consent_need(*, was: bool, is_now: bool) -> Changes:
         yield make_change("consent.required" if is_now else "consent.loosened", "/consent/required", was, is_now)
 
 
+def _bound(name: str, value: Any) -> Any:
+    return UNLIMITED if name == "idle_ms" and _is_number(value) and value == 0 else value
+
+
 def limits(old: dict[str, Any], new: dict[str, Any]) -> Changes:
     for name in sorted(old.keys() | new.keys()):
-        was, is_now = old.get(name, UNLIMITED), new.get(name, UNLIMITED)
+        was, is_now = (_bound(name, side.get(name, UNLIMITED)) for side in (old, new))
         if was == is_now:
             continue
         if not (_is_number(was) and _is_number(is_now) and name in (*RUN_LIMITS, "max_bytes_in")):
@@ -221,6 +226,19 @@ def limits(old: dict[str, Any], new: dict[str, Any]) -> Changes:
         words = ("input_raised", "input_lowered") if name == "max_bytes_in" else ("raised", "lowered")
         kind = _either("limits", is_up=is_now > was, words=words)
         yield make_change(kind, f"/limits/{name}", old.get(name), new.get(name))
+
+
+def isolation(old: str | None, new: str | None) -> Changes:
+    """Left out, it asks for nothing, as the weakest level does."""
+    was, is_now = (ISOLATION_LEVELS.index(level or ISOLATION_LEVELS[0]) for level in (old, new))
+    if was != is_now:
+        kind = _either("isolation", is_up=is_now > was, words=("strengthened", "weakened"))
+        yield make_change(kind, "/isolation", ISOLATION_LEVELS[was], ISOLATION_LEVELS[is_now])
+
+
+def isolate_by(old: str, new: str) -> Changes:
+    kind = _either("isolation", is_up=new == "agent", words=("strengthened", "weakened"))
+    yield make_change(kind, "/isolate_by", old, new)
 
 
 def provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes:
@@ -297,6 +315,8 @@ FIELDS: dict[str, Field] = {
     "deprecations": Field(deprecations, _is_objects("pointer")),
     "implementation": Field(replaced("implementation.changed", "/implementation"), _is_object),
     "requires_sandbox": Field(switched("requires_sandbox", "/requires_sandbox", "raised", "lowered"), _is_flag),
+    "isolation": Field(isolation, lambda value: value is None or value in ISOLATION_LEVELS),
+    "isolate_by": Field(isolate_by, _is_one_of("tenant", "agent")),
     "dependencies": Field(dependencies, _is_words),
     "quotes": Field(listed("quotes", "/quotes"), _is_words),
     "ttl_seconds": Field(ttl, lambda value: value is None or _is_number(value)),

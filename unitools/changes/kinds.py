@@ -69,6 +69,8 @@ KINDS: dict[str, Kind] = {
     "implementation.changed": Kind("patch", "medium", "Other code answers: {after} instead of {before}."),
     "requires_sandbox.raised": Kind("minor", "low", "The tool is always run in the sandbox now."),
     "requires_sandbox.lowered": Kind("major", "high", "The tool asks to run outside the sandbox."),
+    "isolation.strengthened": Kind("patch", "low", "Calls share less with each other: {after} instead of {before}."),
+    "isolation.weakened": Kind("minor", "high", "Calls may share more with each other: {after} instead of {before}."),
     "dependencies.added": Kind("patch", "medium", "Further code of others is used: {after}."),
     "dependencies.changed": Kind("patch", "medium", "Code of others is used in another version: {after} instead of {before}."),
     "dependencies.removed": Kind("patch", "low", "The tool no longer uses {before}."),
