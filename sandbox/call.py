@@ -15,39 +15,40 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sandbox import protocol, syscalls, walls
+from sandbox import protocol, walls
 from sandbox.hints import PACKAGE, READABLE, WORK, WRITABLE, Hints
 from unitools import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_REPORT_FD = 3
+_REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 _NICE = 10  # inside the container the supervisor gets the processor first
 
 
-def serve_one(end: socket.socket) -> NoReturn:
-    """Wait for the call, then be it. ``end`` brings the work and the pipes, and takes one message: "up", or why not."""
+def serve_one(loaded: dict[str, Any], descriptor: int) -> NoReturn:
+    """Raise the walls, wait for the call, then be it. On ``descriptor`` goes one message: "up", or why not."""
     try:
-        _, descriptors, _, _ = socket.recv_fds(end, 16, 4)
-        work, *pipes = descriptors
-        with os.fdopen(work, "rb") as file:
-            head, (arguments, settings, *contents) = protocol.unpack(file.read())
-        write_package(head["files"], contents, PACKAGE)
-        del contents
-        end = _keep_only(pipes, end)
-        hints = Hints()
-        _raise_walls(head["limits"])
+        end = _keep_only(descriptor)
+        try:
+            hints = Hints()
+            _raise_walls(loaded)
+        except BaseException as error:
+            end.send(f"{type(error).__name__}: {error}".encode()[:_MAX_MESSAGE_CHARS])
+            os._exit(1)
         end.send(protocol.WALLS_ARE_UP)
+        _, (work, *pipes), _, _ = socket.recv_fds(end, 16, 5)
         end.close()
-    except BaseException as error:
-        end.send(f"{type(error).__name__}: {error}".encode()[:_MAX_MESSAGE_CHARS])
-        os._exit(1)
-    try:
+        for pipe, place in zip(pipes, (_REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
+            os.dup2(pipe, place)
+        with os.fdopen(work, "rb") as file:
+            head, (arguments, settings) = protocol.unpack(file.read())
+        os.closerange(PROGRESS_FD + 1, 1 << 20)
         hints.watch()
-        report = answer(head, arguments, settings, hints, loaded=lambda: write_all(_REPORT_FD, protocol.LOADED))
+        head["limits"] = loaded["limits"]
+        report = answer(head, arguments, settings, hints, loaded=lambda: write_all(_REPORT_FD, protocol.IMPORTED))
         write_all(_REPORT_FD, report)
     finally:
         os._exit(0)
@@ -74,18 +75,18 @@ def write_package(names: list[str], contents: list[bytes], place: str) -> None:
         os.chmod(folder, 0o555)
 
 
-def _keep_only(pipes: list[int], end: socket.socket) -> socket.socket:
-    """Of all descriptors keep nothing on 0, stdout, stderr and the report on 1 to 3, and for a moment ``end`` on 4."""
-    report, stdout, stderr = pipes
+def _keep_only(descriptor: int) -> socket.socket:
+    """Of all descriptors keep nothing on 0 to 4, where the call's pipes come later, and the way to the supervisor."""
+    os.dup2(descriptor, _OWN_END)
     empty = os.open("/dev/null", os.O_RDONLY)
-    kept = [os.dup2(fd, 100 + place) for place, fd in enumerate((empty, stdout, stderr, report, end.detach()))]
-    for place, fd in enumerate(kept):
-        os.dup2(fd, place)
-    os.closerange(len(kept), 1 << 20)
-    return socket.socket(fileno=len(kept) - 1)
+    for place in range(_OWN_END):
+        os.dup2(empty, place)
+    os.closerange(_OWN_END + 1, 1 << 20)
+    return socket.socket(fileno=_OWN_END)
 
 
-def _raise_walls(limits: dict[str, int]) -> None:
+def _raise_walls(loaded: dict[str, Any]) -> None:
+    limits = loaded["limits"]
     os.setsid()
     walls.set_dumpable(True)  # else the next line, and the tool's own /proc/self, belong to root
     with open("/proc/self/oom_score_adj", "w") as file:
@@ -98,14 +99,12 @@ def _raise_walls(limits: dict[str, int]) -> None:
         PATH="/usr/bin", HOME=WORK, TMPDIR=WORK, LANG="C.UTF-8", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
     )
     sys.path.append(PACKAGE)
-    landlock = walls.landlock_version() > 0
-    program = syscalls.build_filter(os.uname().machine, net=False, proc=False, keep_modes=not landlock)
     walls.limit_resources(limits)
     walls.forbid_new_privileges()
-    if landlock:
+    if walls.landlock_version():
         writable = WRITABLE if scratch else ("/dev/null",)
         walls.confine(readable=READABLE, writable=writable, net=False)
-    walls.filter_system_calls(program)
+    walls.filter_system_calls(loaded["filter"])
 
 
 def write_all(fd: int, data: bytes) -> None:

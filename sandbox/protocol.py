@@ -9,7 +9,15 @@ the first frame (``HELLO``); the process that will run the tool is forked before
 has a key in its memory. A frame that is out of order, too long or wrongly signed ends the conversation: there is no
 resynchronising.
 
-A body is made of parts (:func:`pack`): a small JSON head, then byte strings that nobody here looks into.
+A body is made of parts (:func:`pack`): a small JSON head, then byte strings that nobody here looks into. The
+conversation::
+
+    hub   HELLO keys                        box   READY   what this box is
+          LOAD   level, limits, package           LOADED  whether it can be called; the box ends when it cannot
+          CALL   arguments                        EVENT*  what the tool says meanwhile, when the call asks for it
+          CANCEL (at any time of a call)          RESULT  how it ended, what it said; the box ends when it is not clean
+
+A ``CALL`` may follow its ``LOAD`` at once. A box is loaded once and called one call at a time.
 """
 
 from __future__ import annotations
@@ -26,24 +34,24 @@ except ImportError:  # pragma: no cover - another Python implementation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-VERSION = 3  # an image and a hub of different sources do not misunderstand each other, they part
+VERSION = 4  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
 MAX_FRAME_BYTES = 24 * 1024 * 1024  # a package of 16 MiB and its arguments, with room
 
-HELLO, READY, CALL, RESULT = 1, 2, 3, 4
+HELLO, READY, LOAD, LOADED, CALL, EVENT, RESULT, CANCEL = range(1, 9)
 
 _MAGIC = b"TB"
 _HEADER = struct.Struct("!2sBBII")
 _MAC_BYTES = 16
 _LENGTH = struct.Struct("!I")
 
-# How a tool's process reports, on its own pipe: LOADED as soon as its module is imported, then one REPORT header, the
+# How a tool's process reports, on its own pipe: IMPORTED as soon as its module is imported, then one REPORT header, the
 # value's bytes and the bytes of a JSON object with everything else. All of it is the tool's word only.
-LOADED = b"L"
+IMPORTED = b"L"
 REPORT = struct.Struct("!BII")
 RETURNED, DOMAIN_ERROR, RAISED, BAD_RESULT, BLOCKED, NO_MEMORY, EXITED, TOO_LARGE = range(1, 9)
 MAX_REPORT_BYTES = 64 * 1024
-WALLS_ARE_UP = b"up"  # said to the runner, before the tool can say anything
+WALLS_ARE_UP = b"up"  # said to the supervisor, before the tool can say anything
 
 
 class ProtocolError(Exception):
@@ -80,6 +88,10 @@ class Channel:
 
     def receive(self, kind: int) -> bytes:
         """The body of the next frame, which must be of this kind."""
+        return self.receive_one_of(kind)[1]
+
+    def receive_one_of(self, *kinds: int) -> tuple[int, bytes]:
+        """The kind and the body of the next frame, which must be of one of these kinds."""
         header = self._read(_HEADER.size)
         mac = self._read(_MAC_BYTES)
         magic, version, got, sequence, length = _HEADER.unpack(header)
@@ -88,10 +100,10 @@ class Channel:
         body = self._read(length)
         if mac != _mac(self._key_in, header, body) or sequence != self._next_in:
             raise ProtocolError("A frame is forged, repeated or out of order.")
-        if got != kind:
-            raise ProtocolError(f"Expected a frame of kind {kind}, got {got}.")
+        if got not in kinds:
+            raise ProtocolError(f"Expected a frame of kind {' or '.join(map(str, kinds))}, got {got}.")
         self._next_in += 1
-        return body
+        return got, body
 
 
 def _mac(key: bytes, header: bytes, body: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Which system calls may a tool's process make?
 
 The second of two seccomp tiers. The first is the container's allow-list (``invocations/sandbox/seccomp.py``); this
-one is put on by the tool's own process just before it loads the tool, so it can refuse what the runner itself still
+one is put on by the tool's own process just before it loads the tool, so it can refuse what the supervisor itself still
 needed and what depends on the profile. It names what it refuses and allows the rest, because the first tier has
 already removed everything that is unknown. Numbers are given for x86-64 and arm64; ``None`` where the architecture
 has no such call.
@@ -72,8 +72,11 @@ _REFUSE_NOW: _Instruction = (_RETURN, 0, 0, _REFUSE)
 _ALLOW_NOW: _Instruction = (_RETURN, 0, 0, _ALLOW)
 
 
-def build_filter(machine: str, *, net: bool, proc: bool, keep_modes: bool) -> bytes:
-    """The BPF program for :func:`sandbox.walls.filter_system_calls`; ``KeyError`` for an unknown machine."""
+def build_filter(machine: str, *, net: bool, proc: bool, keep_modes: bool, zygote: int = 1) -> bytes:
+    """The BPF program for :func:`sandbox.walls.filter_system_calls`; ``KeyError`` for an unknown machine.
+
+    ``zygote`` is the process that tools' processes are forked from: no tool may signal it, nor the supervisor.
+    """
     arch, column = _ARCHITECTURES[machine]
     program: list[_Instruction] = [(_LOAD, 0, 0, _ARCH), (_IF_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL_PROCESS)]
     program.append((_LOAD, 0, 0, _NUMBER))
@@ -92,8 +95,8 @@ def build_filter(machine: str, *, net: bool, proc: bool, keep_modes: bool) -> by
         rule(numbers, [_REFUSE_NOW])
     rule(_CLONE3, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # its flags are in memory, out of sight; libc falls back to clone
     rule(_CLONE, [(_LOAD, 0, 0, _ARGUMENT[0]), (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE_NOW, _ALLOW_NOW])
-    for call in (_KILL, _TGKILL):  # not the supervisor, and not "everybody"
-        rule(call, _refuse_if(0, (1, 0xFFFFFFFF)))
+    for call in (_KILL, _TGKILL):  # and not "everybody"
+        rule(call, _refuse_if(0, (1, zygote, 0xFFFFFFFF)))
     rule(_PRLIMIT, _allow_if(0, (0,)))
     rule(_FCNTL, _refuse_if(1, _SIGNALS_TO_OTHERS))
     rule(_IOCTL, _refuse_if(1, _TERMINAL_AND_OWNER))

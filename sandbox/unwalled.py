@@ -19,22 +19,26 @@ _OWN_MEMORY = 256 * 1024 * 1024  # address space of the interpreter itself
 
 
 def serve(folder: str) -> NoReturn:
-    """Run the call that is on stdin, inside ``folder``; the environment names the descriptor for the report."""
+    """Load and run what is on stdin, inside ``folder``; the environment names two descriptors."""
     report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
+    os.environ.pop("TOOLHUB_PROGRESS_FD")
     try:
-        head, (arguments, settings, *contents) = protocol.unpack(sys.stdin.buffer.read())
+        _, (load, called) = protocol.unpack(sys.stdin.buffer.read())
+        loaded, contents = protocol.unpack(load)
+        head, (arguments, settings) = protocol.unpack(called)
         empty = os.open("/dev/null", os.O_RDONLY)
         os.dup2(empty, 0)
         os.close(empty)
         place, work = Path(folder, "p"), Path(folder, "w")
         place.mkdir()
         work.mkdir()
-        call.write_package(head["files"], contents, str(place))
+        call.write_package(loaded["files"], contents, str(place))
         sys.path.append(str(place))
         os.chdir(work)
         os.environ.update(HOME=str(work), TMPDIR=str(work))
-        limits = head["limits"] | {
-            "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0] - 1
+        head["limits"] = loaded["limits"]
+        limits = loaded["limits"] | {
+            "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0] - 2
         }  # of the whole user here
         walls.limit_resources(limits)
         memory = limits["memory_bytes"] + _OWN_MEMORY
@@ -43,7 +47,7 @@ def serve(folder: str) -> NoReturn:
         hints = Hints(readable=(*READABLE, str(place), *interpreter), writable=(str(work), "/dev/null"), refuse=True)
         hints.watch()
         report = call.answer(
-            head, arguments, settings, hints, loaded=lambda: call.write_all(report_fd, protocol.LOADED)
+            head, arguments, settings, hints, loaded=lambda: call.write_all(report_fd, protocol.IMPORTED)
         )
         call.write_all(report_fd, report)
     finally:

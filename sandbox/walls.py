@@ -15,6 +15,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
+_OTHERS = 2  # of the same user in the box: supervisor, zygote
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446  # the same on every architecture
 
 # Landlock access rights (linux/landlock.h), by the first version of the interface that knows them.
@@ -56,7 +57,7 @@ def limit_resources(limits: dict[str, int]) -> None:
         (resource.RLIMIT_CPU, cpu, cpu + 1),
         (resource.RLIMIT_FSIZE, limits["tmp_bytes"], limits["tmp_bytes"]),
         (resource.RLIMIT_NOFILE, 128, 128),
-        (resource.RLIMIT_NPROC, limits["processes"] + 1, limits["processes"] + 1),
+        (resource.RLIMIT_NPROC, limits["processes"] + _OTHERS, limits["processes"] + _OTHERS),
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_MEMLOCK, 0, 0),
     ):

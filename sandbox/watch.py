@@ -1,7 +1,7 @@
 """When does a run end, and what did it leave in its pipes?
 
-The tool's process has three pipes: its report, stdout, stderr. They are read here as bytes with limits and never
-interpreted. The caller says what else may end the run.
+The tool's process has four pipes: its report, stdout, stderr, progress. They are read here as bytes with limits and
+never interpreted. The caller says what else may end the run, and may be told what comes while it comes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXITED, TIMED_OUT, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE = (
+EXITED, TIMED_OUT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE = (
     "exited",
     "timed_out",
+    "idled",
     "cancelled",
     "log_flood",
     "result_too_large",
+    "zygote_gone",
 )
+STDOUT, STDERR, PROGRESS = "stdout", "stderr", "progress"
+_TELL_EVERY_S = 0.05
 
 
 class _Pipe:
@@ -28,7 +32,7 @@ class _Pipe:
 
     def __init__(self, fd: int, *, keep: int, limit: int) -> None:
         self.fd, self.kept, self.total, self.first_at = fd, bytearray(), 0, 0.0
-        self._keep, self._limit = keep, limit
+        self._keep, self._limit, self._told = keep, limit, 0
         os.set_blocking(fd, False)
 
     def drain(self) -> bool:
@@ -45,50 +49,97 @@ class _Pipe:
             self.kept += chunk[: max(0, self._keep - len(self.kept))]
         return True
 
+    def news(self) -> bytes:
+        """What was kept since this was asked last."""
+        new = bytes(self.kept[self._told :])
+        self._told = len(self.kept)
+        return new
+
     @property
     def overflowed(self) -> bool:
         return self.total > self._limit
 
 
 class Watch:
-    """Watch one run. ``loaded_at`` is when the first byte of its report came, 0 if none did."""
+    """Watch one run. ``tell`` gets the stream's name and its new bytes, a few times a second."""
 
-    def __init__(self, report: int, stdout: int, stderr: int, *, limits: dict[str, int], report_extra: int) -> None:
+    def __init__(
+        self,
+        report: int,
+        stdout: int,
+        stderr: int,
+        progress: int,
+        *,
+        limits: dict[str, int],
+        report_extra: int,
+        tell: Callable[[str, bytes], None] | None = None,
+    ) -> None:
         most = limits["result_bytes"] + report_extra
         self._report = _Pipe(report, keep=most, limit=most)
-        self._logs = [_Pipe(fd, keep=limits["log_bytes"], limit=limits["log_flood_bytes"]) for fd in (stdout, stderr)]
-        self._pipes = {pipe.fd: pipe for pipe in (self._report, *self._logs)}
+        self._streams = {
+            name: _Pipe(fd, keep=limits["log_bytes"], limit=limits["log_flood_bytes"])
+            for name, fd in ((STDOUT, stdout), (STDERR, stderr), (PROGRESS, progress))
+        }
+        self._pipes = {pipe.fd: pipe for pipe in (self._report, *self._streams.values())}
+        self._idle_s = limits["idle_ms"] / 1000
+        self._tell = tell
+        self._tell_at = 0.0  # when something waits to be told
 
     def wait(self, deadline: float, others: dict[int, Callable[[], str]]) -> str:
         """Block until something ends the run. ``others``: what to call when a descriptor has news; a word ends it."""
         poll = select.poll()
         for fd in (*self._pipes, *others):
-            poll.register(fd, select.POLLIN if fd in self._pipes or fd != 0 else 0)
+            poll.register(fd, select.POLLIN)
+        heard_at = now = time.monotonic()
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if now >= deadline:
                 return TIMED_OUT
-            for fd, _ in poll.poll(left * 1000 + 1):
+            until = deadline
+            if self._idle_s:
+                if now >= heard_at + self._idle_s:
+                    return IDLED
+                until = min(until, heard_at + self._idle_s)
+            if self._tell_at:
+                until = min(until, self._tell_at)
+            for fd, _ in poll.poll(max(0.0, until - now) * 1000 + 1):
                 if fd in others:
                     ended = others[fd]()
                     if ended:
                         return ended
-                elif not self._pipes[fd].drain():
+                    continue
+                if not self._pipes[fd].drain():
                     poll.unregister(fd)
+                elif fd != self._report.fd:
+                    heard_at = time.monotonic()
+                    if self._tell is not None:
+                        self._tell_at = self._tell_at or heard_at + _TELL_EVERY_S
+            now = time.monotonic()
+            if self._tell_at and now >= self._tell_at:
+                self._tell_news()
             if self._overflow():
                 return self._overflow()
+
+    def _tell_news(self) -> None:
+        self._tell_at = 0.0
+        if self._tell is None:
+            return
+        for name, pipe in self._streams.items():
+            new = pipe.news()
+            if new:
+                self._tell(name, new)
 
     def finish(self, ended: str) -> str:
         """After every process of the run is gone: take the rest of the pipes, close them, and say the final word."""
         for pipe in self._pipes.values():
             pipe.drain()
             os.close(pipe.fd)
+        self._tell_news()
         return self._overflow() or ended if ended == EXITED else ended
 
     def _overflow(self) -> str:
         if self._report.overflowed:
             return RESULT_TOO_LARGE
-        return LOG_FLOOD if any(log.overflowed for log in self._logs) else ""
+        return LOG_FLOOD if any(stream.overflowed for stream in self._streams.values()) else ""
 
     @property
     def loaded_at(self) -> float:
@@ -100,4 +151,4 @@ class Watch:
 
     @property
     def logs(self) -> tuple[bytes, bytes]:
-        return bytes(self._logs[0].kept), bytes(self._logs[1].kept)
+        return bytes(self._streams[STDOUT].kept), bytes(self._streams[STDERR].kept)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 _PAGE = 4096
 _RUNNER_BYTES = 32 * _MIB  # the runner's own memory; the profile's limit is for the tool
+_OWN_PROCESSES = 3  # supervisor, zygote, and for a moment the one between zygote and tool
 _PACKAGE_COPIES = 3  # in the frame, in the child, in the file system
 _SCRATCH_FILES = 4096
 _NOTHING_RUNS = "noexec,nosuid,nodev"
@@ -54,7 +55,7 @@ def container_config(
         "ReadonlyRootfs": True,
         "NetworkMode": "none",
         "IpcMode": "none",
-        "PidsLimit": limits.processes + 1,
+        "PidsLimit": limits.processes + _OWN_PROCESSES,
         "Memory": memory,
         "MemorySwap": memory,
         "NanoCpus": 1_000_000_000,

@@ -22,7 +22,7 @@ from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, Sandb
 from invocations.sandbox.container import container_config
 from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
 from invocations.sandbox.results import outcome_of
-from invocations.sandbox.work import UnusableCall, pack_work
+from invocations.sandbox.work import UnusableCall, pack_call, pack_load
 from sandbox import protocol
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ class DockerSandbox:
             self._runs[call.name] = run
         stream: AttachedStream | None = None
         try:
-            body = pack_work(profile, call)
+            load, body = pack_load(profile, call, level="cold"), pack_call(call, stream=False)
             with clock.step("create"):
                 run.box = self._create(profile, call)
             if run.cancelled:  # before there was a box that could be ended
                 return self._outcome(Status.CANCELLED, "The call was cancelled before the tool ran.", run, clock)
             with clock.step("start"):
-                stream, channel = self._start(run.box)
+                stream, channel = self._start(run.box, load)
             return self._converse(profile, run, clock, stream, channel, body)
         except (UnusableCall, EngineError, ChannelLost, protocol.ProtocolError) as error:
             if run.cancelled:
@@ -150,7 +150,7 @@ class DockerSandbox:
     def _no_image(self) -> str:
         return f"The engine at {self._engine.url} has no sandbox image {self.image}. `make sandbox-image` builds it."
 
-    def _start(self, box: str) -> tuple[AttachedStream, protocol.Channel]:
+    def _start(self, box: str, load: bytes) -> tuple[AttachedStream, protocol.Channel]:
         stream = self._engine.attach(box)
         try:
             self._engine.start(box)
@@ -158,6 +158,7 @@ class DockerSandbox:
             channel = protocol.Channel(stream.read, stream.write)
             channel.open(os.urandom(2 * protocol.KEY_BYTES))
             channel.receive(protocol.READY)
+            _load(channel, load)
         except BaseException:
             stream.close()
             raise
@@ -260,3 +261,10 @@ class DockerSandbox:
         for box in boxes:
             self._remove(box)
         self._engine.close()
+
+
+def _load(channel: protocol.Channel, load: bytes) -> None:
+    channel.send(protocol.LOAD, load)
+    loaded, _ = protocol.unpack(channel.receive(protocol.LOADED))
+    if not loaded["ok"]:
+        raise ChannelLost(f"The box could not be loaded. {loaded['why']}")

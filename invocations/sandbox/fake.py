@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.results import outcome_of
-from invocations.sandbox.work import UnusableCall, pack_work
+from invocations.sandbox.work import UnusableCall, pack_call, pack_load
 from sandbox import protocol, watch
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class _Run:
 
     def __init__(self, command: list[str], work: bytes) -> None:
         self.report, report_end = os.pipe()
+        self.progress, progress_end = os.pipe()
         self.cancelled, self._cancel_end = os.pipe()
         with tempfile.TemporaryFile() as file:
             file.write(work)
@@ -47,11 +48,17 @@ class _Run:
                 stdin=file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=(report_end,),
-                env={"PATH": "/usr/bin", "LANG": "C.UTF-8", "TOOLHUB_REPORT_FD": str(report_end)},
+                pass_fds=(report_end, progress_end),
+                env={
+                    "PATH": "/usr/bin",
+                    "LANG": "C.UTF-8",
+                    "TOOLHUB_REPORT_FD": str(report_end),
+                    "TOOLHUB_PROGRESS_FD": str(progress_end),
+                },
                 start_new_session=True,
             )
         os.close(report_end)
+        os.close(progress_end)
         self.ended = os.pidfd_open(self.process.pid)
 
     def cancel(self) -> None:
@@ -85,7 +92,7 @@ class FakeSandbox:
         moments = [time.monotonic()]
         place = Path(tempfile.mkdtemp(prefix="toolhub-fake-"))
         try:
-            work = pack_work(profile, call)
+            work = protocol.pack({}, pack_load(profile, call, level="cold"), pack_call(call, stream=False))
             moments.append(time.monotonic())
             run = _Run([sys.executable, "-I", "-B", "-c", _COMMAND, str(_ROOT), str(place)], work)
             with self._lock:
@@ -105,6 +112,7 @@ class FakeSandbox:
         limits, process = profile.limits, run.process
         started = time.monotonic()
         streams = [_fileno(process.stdout), _fileno(process.stderr)]
+        streams.append(run.progress)
         watcher = watch.Watch(run.report, *streams, limits=asdict(limits), report_extra=protocol.MAX_REPORT_BYTES + 16)
         others: dict[int, Callable[[], str]] = {run.ended: lambda: watch.EXITED, run.cancelled: lambda: watch.CANCELLED}
         ended = watcher.wait(started + limits.wall_ms / 1000, others)

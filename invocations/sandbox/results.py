@@ -148,6 +148,10 @@ def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     match head["ended"]:
         case watch.TIMED_OUT:
             return _error(Status.TIMED_OUT, f"The tool ran longer than {limits.wall_ms} ms and was stopped.")
+        case watch.IDLED:
+            return _error(Status.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
+        case watch.ZYGOTE_GONE:
+            return _error(Status.LOST, "The process that the tool was started from ended while the tool ran.")
         case watch.CANCELLED:
             return _error(Status.CANCELLED, "The call was cancelled while the tool ran.")
         case watch.LOG_FLOOD:
@@ -177,7 +181,7 @@ def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
 
 def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    loaded = len(protocol.LOADED) if said.startswith(protocol.LOADED) else 0
+    loaded = len(protocol.IMPORTED) if said.startswith(protocol.IMPORTED) else 0
     if len(said) == loaded:
         return _silent_end(head, limits)
     try:

@@ -1,4 +1,4 @@
-"""What does a box get to do one call?
+"""What does a box get, once and for each call?
 
 The tool's package is unpacked here, because unpacking in the box would load a library there for each call.
 """
@@ -23,12 +23,8 @@ class UnusableCall(Exception):
     """The call cannot be handed to any box. The message says why."""
 
 
-def pack_work(profile: Profile, call: SandboxCall) -> bytes:
-    """The body of a ``CALL`` frame: the arguments, what the tenant set for the tool, then the package's files.
-
-    Configuration and secrets are a part of their own, which the runner does not look into: they reach the tool's process
-    and no environment, command line, label or file.
-    """
+def pack_load(profile: Profile, call: SandboxCall, *, level: str) -> bytes:
+    """The body of a ``LOAD`` frame: what the box is for, then the package's files."""
     try:
         with zipfile.ZipFile(io.BytesIO(call.package)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -37,15 +33,39 @@ def pack_work(profile: Profile, call: SandboxCall) -> bytes:
             contents = [archive.read(entry) for entry in entries]
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise UnusableCall(f"The tool's package is not a zip that can be read: {error}") from error
+    capabilities = profile.capabilities.to_json()
+    head: dict[str, Any] = {
+        "level": level,
+        "limits": asdict(profile.limits),
+        "fs": capabilities["fs"],
+        "net": bool(capabilities["net"] or capabilities["cidr"]),
+        "proc": capabilities["proc"],
+        "browser": bool(capabilities["browser"]),
+        "files": [entry.filename for entry in entries],
+        "program": {"argv": list(call.program)} if call.program else None,
+    }
+    return _checked(protocol.pack(head, *contents), "package")
+
+
+def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
+    """The body of a ``CALL`` frame: the arguments, what the tenant set for the tool, the files it is given.
+
+    Configuration and secrets are a part of their own, which the supervisor does not look into: they reach the tool's
+    process and no environment, command line, label or file.
+    """
     head: dict[str, Any] = {
         "module": call.module,
         "entry": call.entry,
         "context": call.context,
-        "limits": asdict(profile.limits),
-        "files": [entry.filename for entry in entries],
+        "stream": stream,
+        "inputs": [{"path": file.path} for file in call.files],
     }
     settings = json.dumps({"config": call.config, "secrets": call.secrets}).encode()
-    body = protocol.pack(head, call.arguments, settings, *contents)
+    contents = [file.content for file in call.files]
+    return _checked(protocol.pack(head, call.arguments, settings, *contents), "arguments and files")
+
+
+def _checked(body: bytes, what: str) -> bytes:
     if len(body) > protocol.MAX_FRAME_BYTES:
-        raise UnusableCall(f"The tool's package and arguments have more than {protocol.MAX_FRAME_BYTES} bytes.")
+        raise UnusableCall(f"The tool's {what} have more than {protocol.MAX_FRAME_BYTES} bytes.")
     return body

@@ -1,4 +1,4 @@
-"""Is everything in the box that the runner and the tools count on? Runs once, as the last step of the image's build."""
+"""Is everything in the box that the supervisor and the tools count on? Runs once, as the last step of the image's build."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main() -> None:
         importlib.import_module(name)
     ZoneInfo("Asia/Shanghai")
     sys.path.insert(0, str(Path(__file__).parent))
-    for name in ("unitools.runtime", "sandbox.runner"):
+    for name in ("unitools.runtime", "sandbox.supervisor"):
         importlib.import_module(name)
 
     if len(ssl.create_default_context(cafile="/etc/ssl/certs/ca-certificates.crt").get_ca_certs()) < 50:

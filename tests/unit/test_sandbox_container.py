@@ -39,7 +39,7 @@ def test_every_wall_of_the_engine_is_asked_for() -> None:
 def test_the_limits_are_the_profiles() -> None:
     host = config(Limits(memory_bytes=64 * MIB, processes=7, tmp_bytes=5 * MIB))["HostConfig"]
 
-    assert host["PidsLimit"] == 8
+    assert host["PidsLimit"] == 10
     assert 64 * MIB < host["Memory"] <= 128 * MIB
     assert host["MemorySwap"] == host["Memory"]
     assert "size=5242880," in host["Tmpfs"]["/w"]

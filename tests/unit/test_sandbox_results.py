@@ -123,7 +123,7 @@ def outcome(said: bytes, limits: Limits | None = None, **more: Any) -> Outcome:
 
 def report(kind: int, value: bytes = b"", **rest: Any) -> bytes:
     about = json.dumps({"report": {}, "attempts": [], "error": {"type": "T", "message": "M"}} | rest).encode()
-    return protocol.LOADED + protocol.REPORT.pack(kind, len(value), len(about)) + value + about
+    return protocol.IMPORTED + protocol.REPORT.pack(kind, len(value), len(about)) + value + about
 
 
 @pytest.mark.parametrize("ended", [watch.TIMED_OUT, watch.CANCELLED, watch.LOG_FLOOD, watch.RESULT_TOO_LARGE])
@@ -146,7 +146,7 @@ def test_a_tool_that_was_stopped_has_no_say(ended: str) -> None:
         ({"started": False, "why_not": "no walls"}, Status.START_FAILED),
     ],
 )
-@pytest.mark.parametrize("said", [b"", protocol.LOADED])
+@pytest.mark.parametrize("said", [b"", protocol.IMPORTED])
 def test_a_silent_end_is_explained_by_the_kernel(said: bytes, more: dict[str, Any], status: Status) -> None:
     assert outcome(said, **more).status is status
 
@@ -171,7 +171,7 @@ def test_nothing_ran_can_only_be_said_by_the_runner() -> None:
         report(protocol.RETURNED, b"1", attempts=["x"] * 101),
         report(protocol.RAISED, error=5),
         report(protocol.RAISED, error={"type": 1, "message": 2}),
-        protocol.LOADED + protocol.REPORT.pack(1, 1, 2) + b"1[]",
+        protocol.IMPORTED + protocol.REPORT.pack(1, 1, 2) + b"1[]",
     ],
 )
 def test_what_is_not_a_report_is_a_bad_result(said: bytes) -> None:

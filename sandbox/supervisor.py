@@ -1,0 +1,298 @@
+"""Who watches a call? The first process of a box: it is loaded once, has each call run by a process of its own, and
+reports.
+
+Order matters. The zygote, from which the tool's processes are forked, is itself forked before the keys of the channel
+arrive, so no process that runs a tool has ever had them in memory. This process cannot be traced or opened through
+/proc, never runs or parses what a tool made, and ends when the hub goes away: a box does not outlive the process that
+asked for it, because the engine removes it then.
+
+A process for the next call is always ready, with its walls up: it is made after a result is sent, so nobody waits for
+it, and only after nothing is left of the call before, so there are never two.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from contextlib import suppress
+from typing import Any, NoReturn
+
+if __name__ == "__main__":  # Python was started isolated and does not know this folder
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from sandbox import protocol, walls, watch
+from sandbox.hub import Hub
+from sandbox.processes import Processes
+from sandbox.scratch import Scratch
+
+_LOAD_S, _PREPARE_S = 120.0, 15.0
+_ANSWER_BYTES = 64 * 1024
+_REUSED = ("shared", "fresh")  # levels
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Signals:
+    """News by signal: a process ended, or whoever owns the engine wants the call to end."""
+
+    def __init__(self) -> None:
+        self.fd, inlet = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.cancelled = False
+        signal.set_wakeup_fd(inlet, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.end_when_asked()
+
+    def end_when_asked(self) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # nothing runs
+
+    def cancel_when_asked(self) -> None:
+        self.cancelled = False
+        signal.signal(signal.SIGTERM, self._cancel)
+
+    def _cancel(self, *_: object) -> None:
+        self.cancelled = True
+
+    def clear(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self.fd, 512)
+
+
+class Broken(Exception):
+    """This box can do no more calls."""
+
+
+class Box:
+    """One box, from its first frame to its last."""
+
+    def __init__(self, hub: Hub, channel: protocol.Channel, zygote: socket.socket, processes: Processes) -> None:
+        self._hub, self._channel, self._zygote, self._processes = hub, channel, zygote, processes
+        self._signals = Signals()
+        self._scratch = Scratch()
+        self._level = ""
+        self._limits: dict[str, int] = {}
+        self._child: socket.socket | None = None
+
+    # -- once
+
+    def load(self, body: bytes) -> None:
+        """Have the zygote take the tool's package, and a process made ready; says whether that went well."""
+        begun = time.monotonic()
+        head = protocol.head_of(body)
+        self._level, self._limits = head["level"], head["limits"]
+        self._scratch.limit(self._limits["tmp_bytes"])
+        preloaded: list[str] = []
+        why = ""
+        try:
+            preloaded = self._have_loaded(body)
+            self._prepare()
+        except Broken as broken:
+            why = str(broken)
+        said = {"ok": not why, "why": why, "load_ms": _ms_since(begun), "preloaded": preloaded}
+        self._channel.send(protocol.LOADED, protocol.pack(said))
+        if why:
+            os._exit(0)
+
+    def _have_loaded(self, body: bytes) -> list[str]:
+        """The zygote takes the package. Returns the names of what it has imported beforehand."""
+        fd = in_memory(body)
+        socket.send_fds(self._zygote, [b"load"], [fd])
+        os.close(fd)
+        verdict, *lines = self._answer_of(self._zygote, _LOAD_S)[0].decode("utf-8", "replace").split("\n")
+        if verdict != "ok":
+            raise Broken(" ".join(lines))
+        if not self._processes.come_to_rest():
+            raise Broken("A module that was imported beforehand has left a process behind.")
+        return lines
+
+    def _prepare(self) -> None:
+        """Have a process made that has its walls up and waits for a call."""
+        child, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        child.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says who speaks
+        socket.send_fds(self._zygote, [b"prepare"], [other.fileno()])
+        other.close()
+        said, pid = self._answer_of(child, _PREPARE_S)
+        if said != protocol.WALLS_ARE_UP or pid in (0, self._processes.zygote):
+            raise Broken("The box could not be closed, so nothing ran. " + said.decode("utf-8", "replace"))
+        self._processes.expect(pid)
+        self._child = child
+
+    def _answer_of(self, end: socket.socket, patience: float) -> tuple[bytes, int]:
+        """The next message of another process, and its number."""
+        poll = select.poll()
+        poll.register(end, select.POLLIN)
+        poll.register(self._hub.fd, 0)
+        deadline = time.monotonic() + patience
+        while True:
+            ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if not ready:
+                raise Broken("The box did not get ready in time.")
+            if any(fd == self._hub.fd for fd, _ in ready):
+                os._exit(0)
+            with suppress(ConnectionError):
+                message, credentials, _, _ = end.recvmsg(_ANSWER_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
+                if message:
+                    pids = [_CREDENTIALS.unpack(data)[0] for _, kind, data in credentials if kind == 2]
+                    return message, next(iter(pids), 0)
+            raise Broken("A process of the box ended before it was ready.")
+
+    # -- for each call
+
+    def call(self, body: bytes) -> None:
+        """Have the waiting process do one call, and report."""
+        begun = time.monotonic()
+        self._signals.cancel_when_asked()
+        kills_before = self._processes.out_of_memory_kills()
+        tell = self._tell if protocol.head_of(body)["stream"] else None
+        pipes = self._hand_over(body)
+        del body
+        run = watch.Watch(*pipes, limits=self._limits, report_extra=protocol.MAX_REPORT_BYTES + 16, tell=tell)
+        others = {
+            self._signals.fd: self._on_signal,
+            self._hub.fd: self._on_hub,
+            self._zygote.fileno(): lambda: watch.ZYGOTE_GONE,
+        }
+        ended = run.wait(begun + self._limits["wall_ms"] / 1000, others)
+        clean = ended == watch.EXITED and self._processes.at_rest() and self._tidy()
+        if not clean:
+            self._processes.kill_all()
+        finished = time.monotonic()
+        how, cpu_ms, max_rss_bytes = self._processes.end_of_tool()
+        ended = run.finish(ended)
+        head: dict[str, Any] = {
+            "ended": ended,
+            "started": True,
+            "why_not": "",
+            "exit": how,
+            "out_of_memory": self._processes.out_of_memory_kills() > kills_before,
+            "clean": clean and ended == watch.EXITED,
+            "load_ms": ((run.loaded_at or finished) - begun) * 1000,
+            "run_ms": (finished - begun) * 1000,
+            "cpu_ms": cpu_ms,
+            "max_rss_bytes": max_rss_bytes,
+            "files": [],
+            "skipped": [],
+        }
+        self._channel.send(protocol.RESULT, protocol.pack(head, run.report, *run.logs))
+        self._signals.end_when_asked()
+        if not head["clean"] or self._level not in _REUSED:
+            os._exit(0)
+        self._prepare()
+
+    def _tidy(self) -> bool:
+        """After a call: is nobody alive who should not be, and nothing left?"""
+        return self._processes.at_rest() and (self._level not in _REUSED or self._scratch.clear())
+
+    def _hand_over(self, body: bytes) -> list[int]:
+        """Give the work to the waiting process; returns the reading ends of report, stdout, stderr and progress."""
+        assert self._child is not None
+        work = in_memory(body)
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(4)]
+        given = [work, *(write for _, write in pipes)]
+        with suppress(ConnectionError), self._child:  # it has ended: then its end is the news
+            socket.send_fds(self._child, [b"call"], given)
+        for fd in given:
+            os.close(fd)
+        return [read for read, _ in pipes]
+
+    def _tell(self, stream: str, data: bytes) -> None:
+        self._channel.send(protocol.EVENT, protocol.pack({"stream": stream}, data))
+
+    def _on_signal(self) -> str:
+        self._signals.clear()
+        self._processes.reap()
+        if self._processes.tool_has_ended:
+            return watch.EXITED
+        return watch.CANCELLED if self._signals.cancelled else ""
+
+    def _on_hub(self) -> str:
+        self._channel.receive(protocol.CANCEL)
+        return watch.CANCELLED
+
+    # -- in between
+
+    def wait_for_frame(self) -> None:
+        """Until the hub says something. Ends the box when the zygote or the waiting process has ended."""
+        poll = select.poll()
+        for fd in (self._hub.fd, self._signals.fd):
+            poll.register(fd, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if self._signals.fd in ready:
+                self._signals.clear()
+                self._processes.reap()
+                if self._processes.tool_has_ended or self._processes.zygote_gone:
+                    raise Broken("A process of the box has ended while it waited.")
+            if self._hub.fd in ready:
+                return
+
+
+def in_memory(data: bytes) -> int:
+    """A descriptor from which ``data`` can be read."""
+    fd = os.memfd_create("work")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _ms_since(moment: float) -> float:
+    return (time.monotonic() - moment) * 1000
+
+
+def _fork_zygote() -> tuple[int, socket.socket]:
+    end, zygotes_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        end.close()
+        empty = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(empty, fd)
+        from sandbox import zygote  # noqa: PLC0415 - only here: the supervisor stays small and never holds the tool's side
+
+        zygote.serve(zygotes_end)
+    zygotes_end.close()
+    return pid, end
+
+
+def main() -> NoReturn:
+    if os.getpid() != 1:  # killing "everybody" is this program's normal work
+        raise SystemExit("The supervisor is the first process of a sandbox container and starts nowhere else.")
+    started = time.monotonic()
+    os.umask(0o077)
+    walls.scrub_environment()
+    walls.set_dumpable(False)
+    processes = Processes()
+    processes.zygote, zygote = _fork_zygote()
+    hub = Hub()
+    channel = protocol.Channel(hub.read, hub.write)
+    box = Box(hub, channel, zygote, processes)
+    channel.accept()
+    ready = {
+        "landlock": walls.landlock_version(),
+        "python": sys.version.split()[0],
+        "boot_ms": _ms_since(started),
+    }
+    channel.send(protocol.READY, protocol.pack(ready))
+    box.load(channel.receive(protocol.LOAD))
+    while True:
+        box.wait_for_frame()
+        kind, body = channel.receive_one_of(protocol.CALL, protocol.CANCEL)
+        if kind == protocol.CALL:  # to cancel what has just ended is no mistake
+            box.call(body)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except protocol.ProtocolError as error:
+        raise SystemExit(
+            f"{error} Are the image and the hub of the same sources? This is {protocol.VERSION}."
+        ) from None
+    except Broken as error:
+        raise SystemExit(str(error)) from None
