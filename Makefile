@@ -9,7 +9,7 @@ VENV = .venv/bin/python
 NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check fix demo bench doctor requirements clean venv lock engine sandbox-image python
+.PHONY: help run test test-all check fix demo bench doctor requirements clean venv lock engine sandbox-image sandbox-images python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -48,6 +48,9 @@ requirements: ## which requirements have a test, and which do not
 
 sandbox-image: python ## build the sandbox image if these sources have none; print its name
 	$(PROVISION) sandbox-image
+
+sandbox-images: python ## the same for tools that use a browser or Node.js (ARGS=--fresh: again, with today's packages)
+	$(PROVISION) sandbox-images $(ARGS)
 
 engine: python ## see that a Docker engine answers
 	$(PROVISION) engine

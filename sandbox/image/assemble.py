@@ -1,10 +1,11 @@
-"""What does the sandbox image hold? Runs while the image is built, inside the base, and copies only that.
+"""What does a sandbox image hold? Runs while the image is built, inside the base, and copies only that.
 
 The base may be the official Python image or an extracted Debian: whatever Python runs this file is the one that is
 taken, with its standard library and the shared libraries that it needs. Nothing else comes along: no shell, no package
-manager, no setuid file, nothing writable.
+manager, no setuid file, nothing writable. The kinds ``browser`` and ``node`` hold one program more, with what it needs.
 
-    python3 -I -B assemble.py /build/toolhub /rootfs
+    python3 -I -B assemble.py python /rootfs /build/toolhub
+    python3 -I -B assemble.py browser /rootfs
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import struct
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 # Not needed by a tool, large, or a way to install things.
@@ -50,6 +52,25 @@ EXTRA_LIBRARIES = (
     "libstdc++.so.6",
     "libutil.so.1",
 )
+# Chromium's store of certificates, opened by name, and the checksums that it looks for beside them.
+BROWSER_LIBRARIES = (
+    "libfreebl3.chk",
+    "libfreebl3.so",
+    "libfreeblpriv3.chk",
+    "libfreeblpriv3.so",
+    "libnssckbi.so",
+    "libsoftokn3.chk",
+    "libsoftokn3.so",
+)
+# Of Chromium's folder: drivers for graphics cards and their checks, and what only a window shows.
+BROWSER_LEFT_OUT = ("chrome_*", "libVk*", "libvulkan*", "libvk_*", "vk_*", "locales", "resources.pak", "*.TOC")
+CHROMIUM = Path("/usr/lib/chromium")
+CERTUTIL = Path("/usr/bin/certutil")
+FONTS = Path("/usr/share/fonts")
+FONTS_LEFT_OUT = ("X11",)
+WHEELS = Path("/build/wheels")
+PACKAGES = "usr/lib/toolhub/packages"  # beside the standard library on the path of every tool
+NODE_PARTS = ("acorn", "acorn-walk", "cjs-module-lexer", "undici")  # what Debian took out of the program itself
 PASSWD = "root:x:0:0:root:/:/nonexistent\nnobody:x:65534:65534:nobody:/nonexistent:/nonexistent\n"
 GROUP = "root:x:0:\nnogroup:x:65534:\n"
 STABLE_PYTHON = "usr/local/bin/sandbox-python"
@@ -115,6 +136,15 @@ class Image:
             path, self.place(path), symlinks=True, ignore=shutil.ignore_patterns(*left_out), dirs_exist_ok=True
         )
 
+    def add_libraries(self, programs: list[Path], by_name: tuple[str, ...] = ()) -> None:
+        """Whatever these programs load, and what they open by its name while they run."""
+        loader = loader_of(programs[0])
+        libraries = libraries_of(programs, loader)
+        opened = {find_library(name, libraries) for name in by_name}
+        libraries |= opened | libraries_of([file for file in opened if ".so" in file.name], loader)
+        for library in sorted(libraries):
+            self.add(library)
+
     def write(self, path: str, text: str) -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(text)
@@ -142,20 +172,15 @@ def lock_down(root: Path) -> None:
                 path.chmod(path.stat().st_mode & 0o555 | 0o444 | (0o111 if path.is_dir() else 0))
 
 
-def main(toolhub: Path, root: Path) -> None:
+def add_python(image: Image) -> Path:
+    """The Python that runs this, and what every tool may count on; returns the folder of its standard library."""
     python = Path(sys.executable).resolve()
     stdlib = Path(sysconfig.get_path("stdlib"))
-    image = Image(root)
-
     image.add(python)
     image.add_tree(stdlib, *LEFT_OUT)
-    (root / STABLE_PYTHON).parent.mkdir(parents=True, exist_ok=True)
-    (root / STABLE_PYTHON).symlink_to(python)
-
-    libraries = libraries_of([python, *stdlib.glob("lib-dynload/*.so")], loader_of(python))
-    libraries |= {find_library(name, libraries) for name in EXTRA_LIBRARIES}
-    for library in sorted(libraries):
-        image.add(library)
+    (image.root / STABLE_PYTHON).parent.mkdir(parents=True, exist_ok=True)
+    (image.root / STABLE_PYTHON).symlink_to(python)
+    image.add_libraries([python, *stdlib.glob("lib-dynload/*.so")], EXTRA_LIBRARIES)
 
     image.add_tree(Path("/usr/share/zoneinfo"), "posix", "right", "*.tab", "leap*")
     if (locale := Path("/usr/lib/locale/C.utf8")).is_dir():
@@ -165,18 +190,62 @@ def main(toolhub: Path, root: Path) -> None:
     image.write("etc/passwd", PASSWD)
     image.write("etc/group", GROUP)
     image.write("etc/nsswitch.conf", "hosts: files dns\n")
+    return image.root / stdlib.resolve().relative_to("/")
+
+
+def add_browser(image: Image) -> Path:
+    """Chromium, fonts, its certificate store's tool, and Playwright, which drives it; returns the folder of packages."""
+    packages = image.root / PACKAGES
+    for wheel in sorted(WHEELS.glob("*.whl")):
+        unpack_wheel(wheel, packages)
+    image.add_tree(CHROMIUM, *BROWSER_LEFT_OUT)
+    image.add(CERTUTIL)
+    programs = [CHROMIUM / "chromium-headless-shell", CERTUTIL, packages / "playwright/driver/node"]
+    image.add_libraries(programs, BROWSER_LIBRARIES)
+    for folder in (FONTS, Path("/etc/fonts"), Path("/usr/share/fontconfig")):
+        image.add_tree(folder, *FONTS_LEFT_OUT)
+    return packages
+
+
+def unpack_wheel(wheel: Path, place: Path) -> None:
+    """A wheel is a zip that needs no more than this. Nothing of it is run, and nothing of it lies outside the place."""
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            written = Path(archive.extract(entry, place))
+            if written.is_file():
+                written.chmod(0o555 if entry.external_attr >> 16 & 0o111 else 0o444)
+
+
+def add_node(image: Image) -> None:
+    node = Path("/usr/bin/node")
+    image.add(node)
+    image.add_libraries([node])
+    for name in NODE_PARTS:
+        image.add_tree(Path("/usr/share/nodejs", name))
+
+
+def main(kind: str, root: Path, toolhub: Path | None = None) -> None:
+    """``toolhub``: our own part. Without it the image is the lower layer of others, which bring it."""
+    image = Image(root)
+    compiled = [add_python(image)]
+    if kind == "browser":
+        compiled.append(add_browser(image))
+    elif kind == "node":
+        add_node(image)
     # The official image keeps libpython outside the loader's own path; the cache makes it found.
     image.write("etc/ld.so.conf", "/usr/local/lib\n")
     subprocess.run([shutil.which("ldconfig", path="/usr/sbin:/sbin") or "ldconfig", "-r", str(root)], check=True)
     (root / "etc/ld.so.conf").unlink()
 
-    shutil.copytree(toolhub, root / "opt/toolhub")
-    for folder in ("w", "p", "proc", "sys", "dev"):  # /w and /p: where the scratch space and the tool are mounted
+    if toolhub is not None:
+        shutil.copytree(toolhub, root / "opt/toolhub")
+        compiled.append(root / "opt/toolhub")
+    for folder in ("w", "p", "c", "deps", "data", "proc", "sys", "dev"):  # where something is mounted
         (root / folder).mkdir()
-    compile_tree(root, root / stdlib.resolve().relative_to("/"))
-    compile_tree(root, root / "opt/toolhub")
+    for place in compiled:
+        compile_tree(root, place)
     lock_down(root)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *map(Path, sys.argv[3:]))

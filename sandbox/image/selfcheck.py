@@ -1,4 +1,7 @@
-"""Is everything in the box that the supervisor and the tools count on? Runs once, as the last step of the image's build."""
+"""Is everything in the box that the supervisor and the tools count on? Runs once, as the last step of the image's build.
+
+The build says with KIND what there is beside Python.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import importlib
 import os
 import ssl
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -24,11 +28,27 @@ MODULES = (
     "zipfile",
     "zlib",
 )
+PACKAGES = "/usr/lib/toolhub/packages"
+# A program of each kind, and what it says when all that it loads is there.
+PROGRAMS = {
+    "browser": (
+        (("/usr/lib/chromium/chromium-headless-shell", "--version"), "Chromium"),
+        (
+            (f"{PACKAGES}/playwright/driver/node", f"{PACKAGES}/playwright/driver/package/cli.js", "--version"),
+            "Version",
+        ),
+        (("/usr/bin/certutil", "-H"), ""),
+    ),
+    "node": (
+        (("/usr/bin/node", "-p", "typeof fetch + new Intl.NumberFormat('de').format(1234.5)"), "function1.234,5"),
+    ),
+}
 
 
 def main() -> None:
     for name in MODULES:
         importlib.import_module(name)
+    check_kind(os.environ.get("KIND", "python"))
     ZoneInfo("Asia/Shanghai")
     sys.path.insert(0, str(Path(__file__).parent))
     for name in ("unitools.runtime", "sandbox.supervisor"):
@@ -45,6 +65,16 @@ def main() -> None:
                 raise SystemExit(f"{directory}/{name} changes the user or group that runs it.")
             if not stat.S_ISLNK(mode) and mode & 0o222 and not name == ".dockerenv":
                 raise SystemExit(f"{directory}/{name} can be written to.")
+
+
+def check_kind(kind: str) -> None:
+    if kind == "browser":
+        sys.path.append(PACKAGES)
+        importlib.import_module("playwright.sync_api")
+    for command, says in PROGRAMS.get(kind, ()):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if says not in done.stdout or done.returncode > 1:
+            raise SystemExit(f"{command[0]} does not run: {done.stdout}{done.stderr}")
 
 
 if __name__ == "__main__":

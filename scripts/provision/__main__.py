@@ -24,6 +24,10 @@ def main(arguments: list[str]) -> int:
     commands.add_parser("engine", help="a Docker engine that answers")
     commands.add_parser("sandbox-image", help="the sandbox image; prints its name")
     commands.add_parser("test", help="run pytest with its services; all that follows goes to pytest")
+    images = commands.add_parser(
+        "sandbox-images", help="those for tools with a browser or in Node.js too; prints their names"
+    )
+    images.add_argument("--fresh", action="store_true", help="again, with today's Debian packages")
     testenv = commands.add_parser("testenv", help="the services of the tests: run COMMAND…, start, stop")
     testenv.add_argument("action", choices=("run", "start", "stop"))
     commands.add_parser("check", help="all static checks")
@@ -44,6 +48,8 @@ def main(arguments: list[str]) -> int:
             engine.ensure()
         case "sandbox-image":
             print(image.ensure())
+        case "sandbox-images":
+            print(*image.ensure_all(fresh=asked.fresh), sep="\n")
         case "test":
             return tests.run_tests(rest)
         case "testenv":

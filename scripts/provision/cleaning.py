@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from sandbox.image import REPOSITORY
+from sandbox.image import BROWSER, NODE, REPOSITORY
 from scripts.provision import services
 from scripts.provision.console import ROOT, Trouble, ask, say
 from scripts.provision.image import BASE_REPOSITORY
@@ -47,7 +47,8 @@ def clean() -> None:
 
 def _images() -> list[str]:
     listed = ""
-    for repository in (REPOSITORY, BASE_REPOSITORY):
+    kinds = (f"{REPOSITORY}-{kind}" for kind in (BROWSER, NODE, "layer"))
+    for repository in (*kinds, REPOSITORY, BASE_REPOSITORY):
         listed += ask(["docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository]) or ""
     return listed.split()
 

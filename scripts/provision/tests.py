@@ -39,7 +39,7 @@ def run_with_services(command: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _environment() -> Iterator[dict[str, str]]:
-    name = image.ensure()
+    name, *_ = image.ensure_all()
     with services.running() as env:
         yield _outer() | env | {"TOOLHUB_SANDBOX_IMAGE": name}
 
@@ -55,7 +55,7 @@ def _outer() -> dict[str, str]:
 
 def start() -> None:
     """Services for a longer sitting. Their addresses are printed, and stay in .testenv/env to be sourced."""
-    name = image.ensure()
+    name, *_ = image.ensure_all()
     env = services.start() | {"TOOLHUB_SANDBOX_IMAGE": name}
     file = ROOT / ".testenv" / "env"
     file.parent.mkdir(exist_ok=True)

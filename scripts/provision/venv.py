@@ -28,6 +28,7 @@ PYTHON = VENV / "bin" / "python"
 BOOTSTRAP_LOCK = Path(__file__).with_name("bootstrap.lock")
 UV = str(VENV / "bin" / "uv")
 RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
+BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environment
 
 
 def ensure(*, dev: bool = False) -> Path:
@@ -55,9 +56,20 @@ def resolve(*arguments: str) -> None:
     ensure(dev=True)
     compile_lock = [UV, "pip", "compile", "--system-certs", "--universal", "--python-version", "3.11"]
     compile_lock += ["--generate-hashes", "--no-header", "--no-emit-index-url", "--no-emit-find-links", *arguments]
-    with step("resolving the Python packages", f"{RUN_LOCK} and {DEV_LOCK} written"):
+    with step("resolving the Python packages", f"{RUN_LOCK}, {DEV_LOCK} and {BROWSER_LOCK} written"):
         run([*compile_lock, "pyproject.toml", "--output-file", RUN_LOCK])
         run([*compile_lock, "pyproject.toml", "--group", "dev", "--output-file", DEV_LOCK])
+        run(
+            [
+                *compile_lock,
+                "--group",
+                "pyproject.toml:browser",
+                "--constraints",
+                DEV_LOCK,
+                "--output-file",
+                BROWSER_LOCK,
+            ]
+        )
 
 
 def pins(lock: str) -> dict[str, str]:

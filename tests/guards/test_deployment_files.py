@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox.image import build_context
+from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,12 +92,31 @@ def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
     assert {name: dev.get(name) for name in run} == run
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "scripts/provision/bootstrap.lock"])
+LOCKS = (venv.RUN_LOCK, venv.DEV_LOCK, venv.BROWSER_LOCK, "scripts/provision/bootstrap.lock")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
 def test_every_package_of_a_lock_is_named_with_its_hashes(lock: str) -> None:
     entries = re.split(r"^(?=[a-zA-Z0-9])", (ROOT / lock).read_text(), flags=re.MULTILINE)[1:]
 
     assert entries
     assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+def test_the_browser_image_has_the_playwright_that_the_console_is_tested_with() -> None:
+    image, dev = venv.pins(venv.BROWSER_LOCK), venv.pins(venv.DEV_LOCK)
+
+    assert "playwright" in image
+    assert {name: dev.get(name) for name in image} == image
+
+
+def test_every_image_is_started_in_the_same_way() -> None:
+    ends = {
+        tuple(re.findall(r"^(?:ENV|USER|WORKDIR|RUN|ENTRYPOINT) .+$", (ROOT / file).read_text(), re.MULTILINE)[-5:])
+        for file in ("sandbox/image/Dockerfile", ON_LAYER)
+    }
+
+    assert len(ends) == 1
 
 
 def test_the_images_build_context_holds_what_its_dockerfile_copies() -> None:

@@ -1,4 +1,4 @@
-"""Does the image's name follow its sources, and nothing else?"""
+"""Do the images' names follow their sources, and nothing else?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.image import ROOT, build_context, image_name
+from sandbox.image import BROWSER, KINDS, LAYER_RECIPE, NODE, ON_LAYER, ROOT, build_context, image_name, layer_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    for name, path in build_context().items():
+    layers = {f"sandbox/image/{name}" for names in LAYER_RECIPE.values() for name in names} | {ON_LAYER}
+    for name, path in (build_context() | {name: ROOT / name for name in layers}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, tmp_path / name)
     return tmp_path
 
 
 def test_the_same_sources_have_the_same_name_wherever_they_lie(copy: Path) -> None:
-    assert image_name(copy) == image_name(ROOT)
+    assert [image_name(copy, kind) for kind in KINDS] == [image_name(ROOT, kind) for kind in KINDS]
 
 
 @pytest.mark.parametrize("source", sorted(build_context()))
@@ -30,7 +31,7 @@ def test_a_change_in_any_source_is_another_image(copy: Path, source: str) -> Non
     with (copy / source).open("a") as file:
         file.write("\n")
 
-    assert image_name(copy) != image_name(ROOT)
+    assert not {image_name(copy, kind) for kind in KINDS} & {image_name(ROOT, kind) for kind in KINDS}
 
 
 def test_a_new_module_in_the_box_is_another_image(copy: Path) -> None:
@@ -43,4 +44,24 @@ def test_a_file_that_the_image_does_not_hold_changes_nothing(copy: Path) -> None
     (copy / "unitools" / "drivers.py").write_text("")
     (copy / "sandbox" / "README.md").write_text("")
 
+    assert image_name(copy) == image_name(ROOT)
+
+
+@pytest.mark.parametrize("kind", [BROWSER, NODE])
+def test_a_change_of_ours_leaves_the_large_layer_as_it_is(copy: Path, kind: str) -> None:
+    (copy / "sandbox" / "more.py").write_text("")
+
+    assert image_name(copy, kind) != image_name(ROOT, kind)
+    assert layer_name(kind, copy) == layer_name(kind, ROOT)
+
+
+@pytest.mark.parametrize("kind", [BROWSER, NODE])
+def test_a_change_of_a_layers_recipe_is_another_layer_and_another_image_of_its_kind(copy: Path, kind: str) -> None:
+    (other,) = {BROWSER, NODE} - {kind}
+    with (copy / "sandbox" / "image" / f"{kind}.txt").open("a") as file:
+        file.write("another-package\n")
+
+    assert layer_name(kind, copy) != layer_name(kind, ROOT)
+    assert image_name(copy, kind) != image_name(ROOT, kind)
+    assert image_name(copy, other) == image_name(ROOT, other)
     assert image_name(copy) == image_name(ROOT)

@@ -1,0 +1,67 @@
+"""What do the browser and Node.js images have below our own part, and how is that made?
+
+Such a layer is large and changes with its recipe only, so it is an image of its own that many images share. Its programs
+come from Debian; packages for Python are wheels of a lock, checked by their hashes.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from pathlib import Path
+
+from sandbox.image import BROWSER, layer_name
+from scripts.provision import debian, venv
+from scripts.provision.console import ROOT, Trouble, ask, run, step
+
+HERE = ROOT / "sandbox" / "image"
+LOCKS = {BROWSER: ROOT / venv.BROWSER_LOCK}
+PYTHON = "3.11"  # Debian 12's
+# From the newest that its C library takes to the oldest that packages still have.
+TAGS = (
+    "manylinux_2_36",
+    "manylinux_2_34",
+    "manylinux_2_28",
+    "manylinux_2_24",
+    "manylinux_2_17",
+    "manylinux2014",
+    "manylinux1",
+)
+
+
+def ensure(kind: str, *, fresh: bool = False) -> str:
+    """The layer's name; it is made if there is none, or if today's packages are wanted (``fresh``)."""
+    name = layer_name(kind, ROOT)
+    if fresh or ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) is None:
+        with step(f"making the layer {name} from Debian's packages", f"layer {name} made"):
+            _make(kind, name)
+    return name
+
+
+def _make(kind: str, name: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="toolhub-layer-") as place:
+        archive, wheels = Path(place, "layer.tar"), Path(place, "wheels")
+        wheels.mkdir()
+        if kind in LOCKS:
+            _download(LOCKS[kind], wheels)
+        debian.unpack(
+            debian.names_in(HERE / "packages.txt", HERE / f"{kind}.txt"),
+            archive,
+            by_hand="make sandbox-images",
+            inside=[["python3", "-I", "-B", "/build/recipe/assemble.py", kind, "/rootfs"]],
+            recipe=HERE,
+            wheels=wheels,
+        )
+        run(["docker", "import", "--change", "LABEL toolhub.image=layer", str(archive), name])
+    if ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) is None:
+        raise Trouble(f"The engine took the layer but does not know {name}.")
+
+
+def _download(lock: Path, wheels: Path) -> None:
+    """For the image's Python, whatever this machine's is; no source distribution, so nothing of them is run."""
+    pip = [str(venv.ensure()), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--require-hashes"]
+    target = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", PYTHON]
+    for tag in TAGS:
+        target += ["--platform", f"{tag}_{platform.machine()}"]
+    remedy = "Is the Python package index reachable from here?"
+    run([*pip, *target, "--dest", str(wheels), "--requirement", str(lock)], remedy=remedy)
