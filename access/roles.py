@@ -18,6 +18,7 @@ PERMISSIONS: dict[str, str] = {
     "tools.install": _("Install and configure tools for the tenant"),
     "tools.trust": _("Mark versions as trusted to run without a sandbox"),
     "secrets.manage": _("Set and remove secrets"),
+    "files.manage": _("Store, read and remove the files that tools may use"),
     "halts.throw": _("Throw and lift kill switches"),
     "agents.view": _("See agents and their keys"),
     "agents.manage": _("Create agents and keys"),
@@ -72,7 +73,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     Role.OWNER: frozenset(PERMISSIONS) - {"evidence.reveal"},
     Role.OPERATOR: frozenset(
         _SEE
-        | {"tools.submit", "tools.review", "tools.operate", "tools.install", "secrets.manage", "halts.throw"}
+        | {"tools.submit", "tools.review", "tools.operate", "tools.install", "secrets.manage", "files.manage", "halts.throw"}
         | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
         | {"policies.draft", "policies.publish", "evidence.view"}
     ),
@@ -96,6 +97,7 @@ SCOPES: dict[str, str] = {
     "budgets:manage": _("Set and end budgets"),
     "policies:read": _("See policies"),
     "policies:draft": _("Draft and simulate policies"),
+    "files:manage": _("Store, read and remove the files that tools may use"),
     "halts:throw": _("Throw kill switches"),
     "agents:manage": _("Create agents and keys"),
     "members:read": _("See people, their roles and who is invited"),
@@ -113,6 +115,7 @@ SCOPE_NEEDS: dict[str, str] = {
     "budgets:manage": "budgets.manage",
     "policies:read": "policies.view",
     "policies:draft": "policies.draft",
+    "files:manage": "files.manage",
     "halts:throw": "halts.throw",
     "agents:manage": "agents.manage",
     "members:read": "members.view",

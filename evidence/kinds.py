@@ -30,6 +30,10 @@ class Kind(TextChoices):
     SECRET_SET = "secret.set"  # noqa: S105  the name of a kind
     SECRET_REMOVED = "secret.removed"  # noqa: S105
 
+    FILE_STORED = "file.stored"
+    FILE_READ = "file.read"
+    FILE_REMOVED = "file.removed"
+
     HALT_THROWN = "halt.thrown"
     HALT_LIFTED = "halt.lifted"
     POLICY_DRAFTED = "policy.drafted"

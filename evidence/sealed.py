@@ -34,6 +34,7 @@ class Sealed:
 SEALED = (
     Sealed("snapshots", "evidence.Snapshot", "key_id", "wrapped_key"),
     Sealed("secrets", "registry.Secret", "key_id", "wrapped_key"),
+    Sealed("files", "invocations.StoredFile", "key_id", "wrapped_key"),
     Sealed("notifications", "access.Notification", "secret_key_id", "secret"),
 )
 

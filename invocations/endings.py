@@ -19,6 +19,8 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations.models import Attempt, Invocation, Outbox, State
+from invocations.sandbox.base import Profile
+from invocations.stored_files import keep_files
 from invocations.waker import waker
 from toolhub.kernel.canonical import canonical, digest
 from toolhub.kernel.ids import encode
@@ -29,7 +31,7 @@ from toolhub.kernel.telemetry import trace_id_of
 if TYPE_CHECKING:
     from django.db.models import Q
 
-    from invocations.sandbox.base import Outcome
+    from invocations.sandbox.base import Outcome, TenantFile
 
 NOTHING = object()
 PLAN = "post_execution_plan"
@@ -51,6 +53,7 @@ class Ending:
     sources: list[dict[str, str]] = field(default_factory=list)
     outcome: Outcome | None = None
     obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
+    inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
     raw: Any = NOTHING  # the output before that; only a keyed hash of it is kept
     ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -131,6 +134,15 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     return data
 
 
+def _has_said(outcome: Outcome) -> bool:
+    return any(
+        (
+            *(outcome.stdout, outcome.stderr, outcome.error_message, outcome.attempts),
+            *(outcome.files, outcome.gone, outcome.skipped),
+        )
+    )
+
+
 def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     """Store the values of an ending; returns their commitments for the End fact."""
     place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
@@ -163,21 +175,38 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
         }
         evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value)
     outcome = ending.outcome
-    if outcome is not None and (outcome.stdout or outcome.stderr or outcome.error_message or outcome.attempts):
-        logs = {
+    if outcome is not None and _has_said(outcome):
+        logs: dict[str, Any] = {
             "stdout": outcome.stdout,
             "stderr": outcome.stderr,
             "error_type": outcome.error_type,
             "error_message": outcome.error_message,
             "attempts": list(outcome.attempts),
         }
+        if outcome.files or outcome.gone or outcome.skipped:
+            logs["files"] = {
+                "written": [each.path for each in outcome.files],
+                "removed": list(outcome.gone),
+                "not_taken": [list(each) for each in outcome.skipped],
+            }
         evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
     return said
 
 
+def _files_kept(invocation: Invocation, ending: Ending) -> dict[str, Any]:
+    """Only a call that succeeded leaves files; of any other nothing is kept."""
+    outcome = ending.outcome
+    if ending.state != State.SUCCEEDED or outcome is None or not (outcome.files or outcome.gone or ending.inputs):
+        return {}
+    reach = Profile.from_json(invocation.profile or {}).capabilities
+    return keep_files(
+        outcome, reach, ending.inputs, tenant_id=invocation.tenant_id, by=encode("agt", invocation.agent_id)
+    )
+
+
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
-    """The sealed values and the End fact, in the transaction of the caller."""
-    said = seal_ending(invocation, ending)
+    """The files, the sealed values and the End fact, in the transaction of the caller."""
+    said = _files_kept(invocation, ending) | seal_ending(invocation, ending)
     evidence.record(
         kind=Kind.INVOCATION_ENDED,
         subject=invocation.wire_id,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from invocations.sandbox.base import BoxKey, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.shipping import package_of
 from invocations.steps import StepLog
+from invocations.stored_files import files_for
 from registry.callability import check_callable, check_not_yanked
 from registry.compiled import compiled_version
 from registry.installations import settings_for_run
@@ -91,7 +93,8 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
     envelope = sealed["envelope"]
     config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
-    within = profile_of(invocation).capabilities.secrets  # what grant and policy left of those that the manifest names
+    reach = profile_of(invocation).capabilities
+    within = reach.secrets  # what grant and policy left of those that the manifest names
     context = {
         "call_id": invocation.wire_id,
         "tool_id": invocation.tool,
@@ -112,6 +115,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         context=context,
         labels={"toolhub.tool": invocation.tool},
         key=box_key(invocation),
+        files=files_for(reach, tenant_id=invocation.tenant_id) if reach.fs else (),
         config=config,
         secrets={name: value for name, value in secrets.items() if name in within},
     )
@@ -216,6 +220,7 @@ def execute(invocation: Invocation) -> Ending:
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
         ending = ending_of(invocation.version, outcome, steps)
+        ending.inputs = call.files
     if not invocation.obligations:
         return ending
     validator = compiled_version(invocation.version.pk).output_validator
@@ -229,6 +234,10 @@ def write_down(invocation: Invocation, ending: Ending) -> bool:
         return finish(invocation, ending, actor=actor, attempt=invocation.attempt)
     except (OperationalError, InterfaceError):
         raise  # the database does not answer; the sweeper closes the call when it does again
+    except Problem as problem:  # the tenant's files have no room for what the call has made
+        outcome = ending.outcome and replace(ending.outcome, files=(), gone=())
+        refused = Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=ending.steps)
+        return finish(invocation, refused, actor=actor, attempt=invocation.attempt)
     except Exception as error:
         log.exception("The ending of %s cannot be stored", invocation.wire_id, exc_info=error)
         lesser = Ending(state=State.FAILED, problem=Internal())

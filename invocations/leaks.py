@@ -73,6 +73,7 @@ def _places(outcome: Outcome) -> dict[str, Any]:
         "error": [outcome.error_message, outcome.error_type, outcome.error_code, outcome.error_details],
         "output": [outcome.stdout, outcome.stderr],
         "attempts": [outcome.attempts, outcome.blocked],
+        "files": [[each.path, each.content.decode("utf-8", "replace")] for each in outcome.files],
     }
 
 
@@ -113,6 +114,9 @@ def withhold_leaks(outcome: Outcome, secrets: dict[str, str]) -> tuple[Outcome, 
         attempts=tuple(redacted(each, secrets) for each in outcome.attempts),
         stdout=redacted(outcome.stdout, secrets),
         stderr=redacted(outcome.stderr, secrets),
+        files=(),
+        gone=(),
+        skipped=tuple((redacted(path, secrets), why) for path, why in outcome.skipped),
     )
     names = sorted({name for each in found.values() for name in each})
     problem = SecretLeak(

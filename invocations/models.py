@@ -213,6 +213,33 @@ class Rejected(models.Model):
         return f"{self.count} of {self.agent}"
 
 
+class StoredFile(models.Model):
+    """A file of the tenant that its tools may read or write, at the path that they see. Encrypted, replaced as a whole."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="files")
+    path = models.CharField(max_length=400)  # below /data
+    size = models.PositiveBigIntegerField()
+    fingerprint = models.CharField(max_length=80)  # keyed, of the content
+    key_id = models.CharField(max_length=64)
+    wrapped_key = models.BinaryField()
+    nonce = models.BinaryField()
+    ciphertext = models.BinaryField()
+    changed_by = models.CharField(max_length=64)
+    changed_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "path"], name="file_path_once_in_a_tenant")]
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def wire_id(self) -> str:
+        return encode("fil", self.id)
+
+
 class SandboxHost(models.Model):
     """What a process that owns sandboxes has, as it says now and then; the console looks here and asks no engine."""
 

@@ -90,6 +90,26 @@ class CallCancelled(Problem):
     reason, code, status = "REQUEST.CANCELLED", PlatformCode.CONFLICT, 409
 
 
+class NoSuchFile(Problem):
+    """There is no file with this path here."""
+
+    reason, code, status = "FILE.UNKNOWN", PlatformCode.NOT_FOUND, 404
+
+
+class FilesFull(Problem):
+    """The tenant's files take all the room that they may."""
+
+    reason, code, status = "FILE.NO_ROOM", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
+class FilesTooLarge(Problem):
+    """A call may read more files than can be given to one run."""
+
+    reason, code, status = "FILE.TOO_MANY_TO_READ", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+
+
 class IdempotencyKeyReused(Problem):
     """The Idempotency-Key was already used with different arguments."""
 

@@ -147,6 +147,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_installation_remove": REASON,
         "PUT api_secret": {"value": "not shown anywhere"},
         "DELETE api_secret": None,
+        "PUT api_file": {"any": "bytes"},
+        "DELETE api_file": None,
         "DELETE api_invocation": None,
         # What agents are given.
         "POST api_consents": {"tool": WRITE, "purpose": "to test"},

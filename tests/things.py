@@ -23,6 +23,7 @@ from access.models import Delivery, Reach, Tenant
 from access.policies import services as policies
 from access.roles import Role
 from evidence.models import Fact
+from invocations import stored_files
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
 from registry.models import Decision, ToolVersion
@@ -124,6 +125,8 @@ def _tools(things: Things) -> dict[str, Any]:
     waiting = _submit(things, "echo", version="1.0.1", requires_sandbox=False)
     for name in ("shop.token", f"of.{things.word}"):
         secrets.set_secret(name=name, value="not shown anywhere", by=things.people["first"].by)
+    for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
+        stored_files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)
     return {
         "tool_id": ECHO,
         "tools.name": ECHO,
@@ -131,6 +134,7 @@ def _tools(things: Things) -> dict[str, Any]:
         "install.publisher": PUBLISHER,
         "install.name": OFFERED,
         "secrets.name": "shop.token",
+        "files.path": "of/all.csv",
         "what": "pause",
         "version": used.version,
         "version_id": used.pk,

@@ -105,8 +105,14 @@ TOOLHUB_SANDBOX_IMAGE = env("TOOLHUB_SANDBOX_IMAGE")  # empty: the tag of this s
 TOOLHUB_SANDBOX_LEVEL = env("TOOLHUB_SANDBOX_LEVEL", "fresh")
 if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
     raise ImproperlyConfigured("TOOLHUB_SANDBOX_LEVEL is one of shared, fresh, single, cold.")
+TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
 TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
 TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
+
+# What tools need of others (registry/dependencies): where wheels come from, and where they are installed for the sandboxes.
+TOOLHUB_DEPENDENCY_DIR = env("TOOLHUB_DEPENDENCY_DIR", str(TOOLHUB_DATA_DIR / "deps"))
+TOOLHUB_PACKAGE_INDEX = env("TOOLHUB_PACKAGE_INDEX")  # empty: pip's own configuration
+TOOLHUB_WHEELHOUSE = env("TOOLHUB_WHEELHOUSE")
 
 INSTALLED_APPS = [
     "django.contrib.auth",

@@ -11,7 +11,7 @@ from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
 from invocations import api as invocations_api
-from invocations import explain_api
+from invocations import explain_api, files_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
@@ -71,6 +71,8 @@ api = [
         installations_api.InstallationRemoveView.as_view(),
         name="api_installation_remove",
     ),
+    path("files", files_api.FileListView.as_view(), name="api_files"),
+    path("files/<path:path>", files_api.FileView.as_view(), name="api_file"),
     path("secrets", secrets_api.SecretListView.as_view(), name="api_secrets"),
     path("secrets/<str:name>", secrets_api.SecretView.as_view(), name="api_secret"),
     path("halts", halts_api.HaltListView.as_view(), name="api_halts"),

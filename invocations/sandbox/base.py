@@ -138,12 +138,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One attempt to reach another host, written by the gate. ``why`` is empty when it was let through."""
+    """One attempt to reach another host, written by the gate.
+
+    ``allowed`` is what the gate said; ``why`` is one of :class:`invocations.sandbox.egress.whys.Why` where it came to nothing.
+    ``host`` is the tool's own word; ``rule`` is the host, pattern or range as the capabilities have it, empty when none names it.
+    """
 
     host: str
     port: int
     allowed: bool
     why: str = ""
+    rule: str = ""
     addresses: tuple[str, ...] = ()
     bytes_out: int = 0
     bytes_in: int = 0
@@ -204,6 +209,7 @@ class Outcome:
     clean: bool = True  # nothing of the run was left behind when it ended by itself
     level: str = ""  # the isolation that it had, one of LEVELS
     files: tuple[TenantFile, ...] = ()  # what it left below the paths that it may write to
+    gone: tuple[str, ...] = ()  # files that it got and that are not there any more
     skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason
     connections: tuple[Connection, ...] = ()
     steps: tuple[tuple[str, float, float], ...] = ()

@@ -95,7 +95,8 @@ def test_no_agent_of_another_tenant_finds_anything(things: Things) -> None:
                 answer = send(client, method, things.url(route), data, {})
                 found[f"{method} {route.name} by a person"] = answer.status_code
 
-    made = {"PUT api_secret": 201, "DELETE api_secret": 204}  # the stranger's own secret, by the same name
+    # The stranger's own secret and file, by the same names.
+    made = {"PUT api_secret": 201, "DELETE api_secret": 204, "PUT api_file": 201, "DELETE api_file": 204}
     assert {action: status for action, status in found.items() if status != 404} == made
     assert rows_of(things.tenant) == before
 

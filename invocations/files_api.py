@@ -1,0 +1,109 @@
+"""How are the files that tools use stored, read and removed over REST?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from invocations import stored_files
+from invocations.models import StoredFile
+from toolhub.kernel.api import caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import enveloped, paged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
+    from rest_framework.request import Request
+
+
+class BytesParser(BaseParser):
+    """Any body as it is; the door of the hub limits its size."""
+
+    media_type = "*/*"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return stream.read()
+
+
+class FileSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    path = serializers.CharField()
+    size = serializers.IntegerField()
+    changed_by = serializers.CharField()
+    changed_at = serializers.DateTimeField()
+
+
+ONE, MANY = enveloped("FileEnvelope", FileSerializer()), paged("FilePage", "files", FileSerializer)
+
+
+def file_json(row: StoredFile) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "path": row.path,
+        "size": row.size,
+        "changed_by": row.changed_by,
+        "changed_at": row.changed_at.isoformat(),
+    }
+
+
+class FileListView(APIView):
+    """The files that tools of this tenant may be given, newest first."""
+
+    required_scope = "files:manage"
+
+    @extend_schema(
+        operation_id="list_files",
+        parameters=[OpenApiParameter("after", str), OpenApiParameter("below", str, description="A folder.")],
+        responses={200: MANY},
+    )
+    def get(self, request: Request) -> Response:
+        rows = StoredFile.objects.filter(tenant_id=caller(request).tenant_id).defer("ciphertext")
+        if below := request.query_params.get("below", "").rstrip("/"):
+            rows = rows.filter(path__startswith=f"{below}/")
+        page = page_of(rows, prefix="fil", after=request.query_params.get("after", ""))
+        data = {"files": [file_json(row) for row in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+
+class FileView(APIView):
+    """One file, at the path that tools see: `/api/v1/files/reports/june.csv` is `/data/reports/june.csv` there."""
+
+    required_scope = "files:manage"
+    parser_classes = (BytesParser,)
+
+    @extend_schema(operation_id="read_file", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, path: str) -> HttpResponse:
+        content = stored_files.read_file(path=f"/data/{path}", by=caller(request))
+        headers = {
+            "Cache-Control": "no-store",
+            "Content-Disposition": "attachment",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return HttpResponse(content, content_type="application/octet-stream", headers=headers)
+
+    @extend_schema(
+        operation_id="store_file",
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses={200: ONE, 201: ONE},
+    )
+    def put(self, request: Request, path: str) -> Response:
+        content: Any = request.data  # bytes; of an empty body something else that is empty
+        row, created = stored_files.store_file(path=f"/data/{path}", content=content or b"", by=caller(request))
+        return Response(ResponseEnvelope(data=file_json(row)).to_json(), status=201 if created else 200)
+
+    @extend_schema(operation_id="remove_file", responses={204: None})
+    def delete(self, request: Request, path: str) -> Response:
+        stored_files.remove_file(path=f"/data/{path}", by=caller(request))
+        return Response(status=204)

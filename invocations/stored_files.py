@@ -1,0 +1,212 @@
+"""Which files of a tenant may its tools read and write, and where are they kept?
+
+As rows of the database, each encrypted under a key of its own: every worker has them, no path of a host is ever named, and
+the room of a tenant is a sum that is checked in the transaction that would exceed it. A run gets copies of what it may read,
+and what it made is kept with the call's End or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, Sum
+
+from access.models import Tenant
+from evidence import services as evidence
+from evidence.keystore import NONCE_BYTES, keystore
+from evidence.kinds import Kind
+from evidence.problems import KeyUnavailable
+from invocations.models import StoredFile
+from invocations.problems import FilesFull, FilesTooLarge, NoSuchFile
+from invocations.sandbox.base import TenantFile
+from sandbox.files import Unsafe, parts_of
+from toolhub.kernel.canonical import digest
+from toolhub.kernel.problems import SchemaInvalid, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from access.capabilities import Capabilities
+    from invocations.sandbox.base import Outcome
+    from toolhub.kernel.principal import Principal
+
+MIB = 1024 * 1024
+MAX_FILE_BYTES = 16 * MIB  # also of all files that one run gets
+MAX_FILES_OF_A_RUN = 100
+
+
+def check_path(path: str) -> str:
+    """A path as tools see it: ``/data/reports/june.csv``."""
+    try:
+        parts_of(path)
+    except Unsafe as error:
+        raise SchemaInvalid.at("/path", f"A file cannot be kept there. {error}") from error
+    return path
+
+
+def _context(tenant_id: UUID, path: str) -> bytes:
+    return tenant_id.bytes + b"\0file\0" + path.encode()
+
+
+def _sealed(tenant_id: UUID, path: str, content: bytes) -> dict[str, Any]:
+    data_key, nonce = AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
+    key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
+    return {
+        "size": len(content),
+        "fingerprint": evidence.fingerprint(content, tenant_id=tenant_id),
+        "key_id": key_id,
+        "wrapped_key": wrapped,
+        "nonce": nonce,
+        "ciphertext": AESGCM(data_key).encrypt(nonce, content, _context(tenant_id, path)),
+    }
+
+
+def _opened(row: StoredFile) -> bytes:
+    data_key = keystore().unwrap(row.key_id, bytes(row.wrapped_key), context=row.tenant_id.bytes)
+    try:
+        return AESGCM(data_key).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(row.tenant_id, row.path))
+    except InvalidTag as error:
+        raise KeyUnavailable("A file does not belong to its row, or was changed.") from error
+
+
+def _check_room(tenant_id: UUID, path: str, more: int) -> None:
+    """The tenant's row is locked, so that two writers do not both find the last free byte."""
+    Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
+    others = StoredFile.objects.filter(tenant_id=tenant_id).exclude(path=path)
+    taken = others.aggregate(bytes=Sum("size"))["bytes"] or 0
+    if taken + more > settings.TOOLHUB_FILES_MAX_MB * MIB:
+        raise FilesFull(
+            f"The files of this tenant would have {taken + more:,} bytes; {settings.TOOLHUB_FILES_MAX_MB} MiB are allowed.",
+            remedy="Remove files that nobody needs, or ask the operator of the hub for more room.",
+        )
+
+
+def _write(*, tenant_id: UUID, path: str, content: bytes, changed_by: str) -> tuple[StoredFile, bool]:
+    """Store or replace, within the caller's transaction."""
+    _check_room(tenant_id, path, len(content))
+    fields = _sealed(tenant_id, path, content) | {"changed_by": changed_by}
+    return StoredFile.objects.update_or_create(tenant_id=tenant_id, path=path, defaults=fields)
+
+
+@transaction.atomic
+def store_file(*, path: str, content: bytes, by: Principal) -> tuple[StoredFile, bool]:
+    """Keep a file at a path; one that was there is replaced for good. Returns it, and whether it is new."""
+    check_path(path)
+    if len(content) > MAX_FILE_BYTES:
+        raise TooLarge(f"A file has at most {MAX_FILE_BYTES:,} bytes.")
+    row, created = _write(tenant_id=by.tenant_id, path=path, content=content, changed_by=by.id)
+    evidence.record(
+        kind=Kind.FILE_STORED,
+        subject=row.wire_id,
+        actor=by,
+        data={"bytes": row.size, "content": row.fingerprint, "new": created},
+    )
+    return row, created
+
+
+def _row(path: str, by: Principal) -> StoredFile:
+    row = StoredFile.objects.select_for_update().filter(tenant_id=by.tenant_id, path=path).first()
+    if row is None:
+        raise NoSuchFile(f"There is no file {path[:200]} here.")
+    return row
+
+
+@transaction.atomic
+def read_file(*, path: str, by: Principal) -> bytes:
+    """The content. That it was read is a fact before it is returned."""
+    row = _row(path, by)
+    evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data={"content": row.fingerprint})
+    return _opened(row)
+
+
+@transaction.atomic
+def remove_file(*, path: str, by: Principal) -> None:
+    row = _row(path, by)
+    evidence.record(kind=Kind.FILE_REMOVED, subject=row.wire_id, actor=by, data={"content": row.fingerprint})
+    row.delete()
+
+
+# For a run.
+
+
+def rules_of(reach: Capabilities) -> list[dict[str, Any]]:
+    """``{path, kind, actions}``: where a run may do what."""
+    return list(reach.to_json()["fs"])
+
+
+def _covered(rules: Iterable[dict[str, Any]], action: str) -> Q | None:
+    found: Q | None = None
+    for rule in rules:
+        if action not in rule["actions"]:
+            continue
+        here = Q(path=rule["path"])
+        if rule.get("kind", "tree") == "tree":
+            here |= Q(path__startswith=rule["path"].rstrip("/") + "/")
+        found = here if found is None else found | here
+    return found
+
+
+def may(rules: Iterable[dict[str, Any]], action: str, path: str) -> bool:
+    """The rule that is nearest to the path decides, as in the algebra."""
+    nearest: dict[str, Any] | None = None
+    for rule in rules:
+        tree = rule.get("kind", "tree") == "tree"
+        if (path == rule["path"] or (tree and path.startswith(rule["path"].rstrip("/") + "/"))) and (
+            nearest is None or len(rule["path"]) > len(nearest["path"])
+        ):
+            nearest = rule
+    return nearest is not None and action in nearest["actions"]
+
+
+def files_for(reach: Capabilities, *, tenant_id: UUID) -> tuple[TenantFile, ...]:
+    """Copies of what a run may read. Too many are refused, since a run that saw only some would answer wrongly."""
+    rules = rules_of(reach)
+    where = _covered(rules, "read")
+    if where is None:
+        return ()
+    heads = StoredFile.objects.filter(where, tenant_id=tenant_id).values_list("pk", "path", "size")
+    readable = [(pk, size) for pk, path, size in heads[: 100 * MAX_FILES_OF_A_RUN] if may(rules, "read", path)]
+    total = sum(size for _, size in readable)
+    if len(readable) > MAX_FILES_OF_A_RUN or total > MAX_FILE_BYTES:
+        raise FilesTooLarge(
+            f"The tool may read {len(readable)} files of {total:,} bytes; "
+            f"a run gets at most {MAX_FILES_OF_A_RUN} files of {MAX_FILE_BYTES:,} bytes together.",
+            remedy="Narrow the paths of the grant or the installation, or remove files.",
+        )
+    rows = StoredFile.objects.filter(pk__in=[pk for pk, _ in readable]).order_by("path")
+    return tuple(TenantFile(row.path, _opened(row)) for row in rows)
+
+
+def keep_files(
+    outcome: Outcome, reach: Capabilities, before: Sequence[TenantFile], *, tenant_id: UUID, by: str
+) -> dict[str, Any]:
+    """Keep what a run has left, in the transaction of its End. Returns what the End says of it; names are for the sealed part.
+
+    The box lets a tool do only what the rules say; they are asked once more here, where it counts.
+    """
+    rules, had = rules_of(reach), {each.path for each in before}
+    kept: list[StoredFile] = []
+    for each in outcome.files:
+        existing = StoredFile.objects.filter(tenant_id=tenant_id, path=each.path).exists()
+        if not may(rules, "write" if existing else "create", each.path):
+            continue
+        row, _ = _write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by)
+        kept.append(row)
+    gone = [path for path in outcome.gone if path in had and may(rules, "delete", path)]
+    StoredFile.objects.filter(tenant_id=tenant_id, path__in=gone).delete()
+    if not (kept or gone or before):
+        return {}
+    written = digest([[row.wire_id, row.fingerprint] for row in kept])
+    return {
+        "files": {
+            "read": len(before),
+            "written": {"count": len(kept), "bytes": sum(row.size for row in kept), "hash": written},
+            "removed": len(gone),
+        }
+    }

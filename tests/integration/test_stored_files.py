@@ -1,0 +1,173 @@
+"""Which files does a run get, and what becomes of those that it leaves?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access.capabilities import Capabilities
+from evidence.models import Fact
+from invocations import stored_files
+from invocations.models import StoredFile
+from invocations.problems import FilesFull, FilesTooLarge
+from invocations.sandbox.base import Outcome, Status, TenantFile
+from tests.calls import ScriptedSandbox, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell
+    from tests.conftest import Caller
+
+pytestmark = pytest.mark.django_db
+ECHO = "sample.tools.echo"
+
+
+def reach(*rules: tuple[str, str]) -> Capabilities:
+    """``("/data/in", "read list")`` and so on."""
+    fs = [{"path": path, "actions": actions.split()} for path, actions in rules]
+    return Capabilities.from_json({"fs": fs})
+
+
+def store(caller: Caller, **files: str) -> None:
+    for name, content in files.items():
+        stored_files.store_file(path=f"/data/{name.replace('__', '/')}.txt", content=content.encode(), by=caller.by)
+
+
+@pytest.mark.req("TOOLS-3", "TOOLS-16")
+def test_a_run_gets_what_it_may_read_and_nothing_else(caller: Caller) -> None:
+    store(caller, in__a="A", in__private__b="B", other="C")
+    within = reach(("/data/in", "read"), ("/data/in/private", "list"))
+
+    files = stored_files.files_for(within, tenant_id=caller.by.tenant_id)
+
+    assert files == (TenantFile("/data/in/a.txt", b"A"),)
+    assert stored_files.files_for(reach(("/data", "list write")), tenant_id=caller.by.tenant_id) == ()
+
+
+def test_more_than_a_run_can_be_given_is_refused_and_not_cut(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_files, "MAX_FILES_OF_A_RUN", 1)
+    store(caller, a="A", b="B")
+
+    with pytest.raises(FilesTooLarge):
+        stored_files.files_for(reach(("/data", "read")), tenant_id=caller.by.tenant_id)
+
+
+@pytest.mark.parametrize(
+    ("actions", "kept"),
+    [("create", {"/data/out/new.txt"}), ("write", {"/data/out/old.txt"}), ("read", set()),
+     ("create write", {"/data/out/new.txt", "/data/out/old.txt"})],
+)  # fmt: skip
+@pytest.mark.req("TOOLS-16")
+def test_what_a_run_leaves_is_kept_as_far_as_it_may_write(caller: Caller, actions: str, kept: set[str]) -> None:
+    store(caller, out__old="before")
+    left = (TenantFile("/data/out/new.txt", b"after"), TenantFile("/data/out/old.txt", b"after"))
+    outcome = Outcome(Status.OK, files=left)
+
+    stored_files.keep_files(outcome, reach(("/data/out", actions)), (), tenant_id=caller.by.tenant_id, by="agt_x")
+
+    rows = StoredFile.objects.filter(tenant_id=caller.by.tenant_id)
+    assert {row.path for row in rows if stored_files._opened(row) == b"after"} == kept
+
+
+def test_only_a_file_that_the_run_had_and_may_delete_goes(caller: Caller) -> None:
+    store(caller, out__mine="x", out__unseen="y", in__given="z")
+    before = (TenantFile("/data/out/mine.txt", b"x"), TenantFile("/data/in/given.txt", b"z"))
+    outcome = Outcome(Status.OK, gone=("/data/out/mine.txt", "/data/out/unseen.txt", "/data/in/given.txt"))
+    within = reach(("/data/out", "read delete"), ("/data/in", "read"))
+
+    said = stored_files.keep_files(outcome, within, before, tenant_id=caller.by.tenant_id, by="agt_x")
+
+    assert set(StoredFile.objects.values_list("path", flat=True)) == {"/data/out/unseen.txt", "/data/in/given.txt"}
+    assert said["files"]["removed"] == 1
+
+
+@pytest.mark.req("TOOLS-3")
+def test_the_room_of_a_tenant_is_a_hard_limit(caller: Caller, settings: Any) -> None:
+    settings.TOOLHUB_FILES_MAX_MB = 1
+    stored_files.store_file(path="/data/a", content=b"x" * 900_000, by=caller.by)
+
+    with pytest.raises(FilesFull):
+        stored_files.store_file(path="/data/b", content=b"x" * 200_000, by=caller.by)
+
+    stored_files.store_file(path="/data/a", content=b"y" * 1_000_000, by=caller.by)  # in place of what was there
+
+
+def test_content_is_encrypted_where_it_lies_and_bound_to_its_path(caller: Caller) -> None:
+    store(caller, a="canary-value", b="other")
+    rows = {row.path: row for row in StoredFile.objects.all()}
+
+    assert b"canary" not in bytes(rows["/data/a.txt"].ciphertext)
+    swapped = rows["/data/a.txt"]
+    swapped.ciphertext, swapped.nonce, swapped.wrapped_key = (
+        getattr(rows["/data/b.txt"], name) for name in ("ciphertext", "nonce", "wrapped_key")
+    )
+    with pytest.raises(stored_files.KeyUnavailable):
+        stored_files._opened(swapped)
+
+
+@pytest.mark.parametrize("path", ["a//b", "a%00b", "%2e%2e/b", "x" * 401])
+def test_a_path_that_is_none_is_refused_by_name(caller: Caller, path: str) -> None:
+    answer = caller.put(f"/files/{path}", b"x")
+
+    assert answer.status_code == 422, answer.content
+    assert answer.json()["error"]["details"]["findings"][0]["pointer"] == "/path"
+    assert not StoredFile.objects.exists()
+
+
+def test_files_are_stored_read_and_removed_over_rest_and_each_is_a_fact(caller: Caller) -> None:
+    assert caller.put("/files/reports/june.csv", b"a,b").status_code == 201
+    assert caller.put("/files/reports/june.csv", b"a,c").status_code == 200
+    listed = caller.get("/files?below=/data/reports").json()["data"]["files"]
+    assert [(each["path"], each["size"]) for each in listed] == [("/data/reports/june.csv", 3)]
+    assert caller.get("/files/reports/june.csv").content == b"a,c"
+    assert caller.delete("/files/reports/june.csv").status_code == 204
+    assert caller.get("/files/reports/june.csv").status_code == 404
+    kinds = Fact.objects.filter(kind__startswith="file.").order_by("id").values_list("kind", flat=True)
+    assert list(kinds) == ["file.stored", "file.stored", "file.read", "file.removed"]
+
+
+@pytest.mark.req("TOOLS-16", "TOOLS-3")
+def test_a_call_reads_and_leaves_files_and_its_end_says_so_without_names(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable(capabilities={"fs": [{"path": "/data", "actions": ["read", "write", "create"]}]}, limits={"files": 5})
+    grant()
+    sandbox.missing = lambda profile: ()  # type: ignore[method-assign]
+    store(caller, given="secret plans")
+    sandbox.outcome = replace(sandbox.outcome, files=(TenantFile("/data/of jane doe.txt", b"made"),))
+
+    answer = caller.invoke(ECHO, {"text": "x"})
+
+    assert answer.status_code == 200, answer.content
+    profile, call = sandbox.calls[0]
+    assert profile.limits.files == 5
+    assert call.files == (TenantFile("/data/given.txt", b"secret plans"),)
+    assert StoredFile.objects.filter(path="/data/of jane doe.txt").exists()
+    end = Fact.objects.get(invocation_id=row_of(answer).pk, kind="invocation.ended")
+    leaf = bytes(end.leaf).decode()
+    assert '"count":1' in leaf
+    assert "jane" not in leaf
+
+
+def test_files_that_have_no_room_fail_the_call_and_are_not_kept(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    settings: Any,
+) -> None:
+    settings.TOOLHUB_FILES_MAX_MB = 0
+    enable(capabilities={"fs": [{"path": "/data", "actions": ["create"]}]})
+    grant()
+    sandbox.missing = lambda profile: ()  # type: ignore[method-assign]
+    sandbox.outcome = replace(sandbox.outcome, files=(TenantFile("/data/a.txt", b"made"),))
+
+    answer = caller.invoke(ECHO, {"text": "x"})
+
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (409, "FILE.NO_ROOM")
+    assert not StoredFile.objects.exists()
