@@ -120,6 +120,10 @@ class Forest(Generic[N, V]):
                 return value
         return self.kind.zero
 
+    def cover(self, node: N) -> N | None:
+        """The node whose rule says what may be done at this one; None when no rule does."""
+        return next((each for each in self.kind.line(node, self.depths) if each in self.rules), None)
+
     def meet(self, other: Forest[N, V]) -> Forest[N, V]:
         if self.rules == other.rules or not self.rules:
             return self

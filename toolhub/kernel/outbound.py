@@ -57,17 +57,29 @@ def _networks() -> list[str]:
     return [text for text in settings.TOOLHUB_OUTBOUND_NETWORKS if text]
 
 
-def is_allowed(address: IPv4Address | IPv6Address) -> bool:
-    """Public, or in a network that the operator named."""
+def may_reach(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
+    """Public, or in one of the networks that the operator named. The one rule for whoever is sent to an address."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
-    if any(address in network for network in map(ip_network, _networks()) if network.version == address.version):
+    if is_within(address, networks):
         return True
     if isinstance(address, IPv6Address) and (
-        address.sixtofour or address.teredo or address in ip_network("64:ff9b::/96")
+        address.sixtofour  # this one and the next carry an IPv4 address that nobody has checked
+        or address.teredo
+        or address.is_reserved  # all that is not assigned, with NAT64 (64:ff9b::/96) and ::/96 in it
+        or address.is_site_local
     ):
-        return False  # carries an IPv4 address that nobody has checked
+        return False
     return address.is_global and not address.is_multicast
+
+
+def is_within(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
+    return any(address in network for network in map(ip_network, networks) if network.version == address.version)
+
+
+def is_allowed(address: IPv4Address | IPv6Address) -> bool:
+    """Public, or in a network that the operator named for the hub itself."""
+    return may_reach(address, _networks())
 
 
 def read_url(url: str) -> Target:
@@ -108,9 +120,7 @@ def resolve(target: Target) -> str:
         address = ip_address(text.partition("%")[0])
         if not is_allowed(address):
             raise Refused(f"{target.host} is at a private address, which the hub does not ask.")
-        if target.scheme == "http" and not any(
-            address in network for network in map(ip_network, _networks()) if network.version == address.version
-        ):
+        if target.scheme == "http" and not is_within(address, _networks()):
             raise Refused("Give an https:// address.")
     return addresses[0]
 

@@ -1,0 +1,196 @@
+"""Who opens and closes the way out of each box?
+
+One thread of the process that owns the boxes. A :class:`Door` is one unix socket in the folder of one box, and serves one call at a
+time: between :meth:`Door.begin` and :meth:`Door.end` it lets through what that call's rules hold, at all other times nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from invocations.sandbox.egress.passage import Caps, Passage, Visit
+from invocations.sandbox.egress.ways import Ways, resolve_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from invocations.sandbox.base import Connection
+    from invocations.sandbox.egress.rules import Rules
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+SOCKET = "egress"
+CA_FILE = "ca.pem"
+_BACKLOG = 64
+_BREATH_S = 0.05  # when there are no descriptors left
+_ANSWER_S = 10.0  # the gate's thread never waits for anybody; this is for one that is gone
+
+
+class Gate:
+    """May be used from many threads. ``networks``: private ones that the operator admits; ``roots``: whom boxes trust, as PEM."""
+
+    def __init__(
+        self,
+        networks: Sequence[str] = (),
+        *,
+        roots: bytes = b"",
+        caps: Caps | None = None,
+        resolve: Callable[[str], Sequence[str]] = resolve_name,
+    ) -> None:
+        self.caps = caps or Caps()
+        self.ways = Ways(networks, resolve)
+        self._roots = roots
+        self._doors: set[Door] = set()
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def open(self, folder: Path) -> Door:
+        """Open the way out of the box whose folder this is."""
+        if self._roots:
+            (folder / CA_FILE).write_bytes(self._roots)
+            (folder / CA_FILE).chmod(0o444)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            listener.bind(str(folder / SOCKET))
+            (folder / SOCKET).chmod(0o666)  # the box has a user of its own; its folder is where nobody else gets
+            listener.listen(_BACKLOG)
+            door = Door(self, folder / SOCKET, listener)
+            self.ask(door.listen())
+        except BaseException:
+            listener.close()
+            raise
+        with self._lock:
+            self._doors.add(door)
+        return door
+
+    def ask(self, work: Coroutine[object, object, T]) -> T:
+        """Have something done in the gate's thread."""
+        done: Future[T] = asyncio.run_coroutine_threadsafe(work, self._running())
+        return done.result(_ANSWER_S)
+
+    def forget(self, door: Door) -> bool:
+        """False when it was forgotten before."""
+        with self._lock:
+            known = door in self._doors
+            self._doors.discard(door)
+        return known
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        """The loop, which begins with the first box: a process that only imports this has no thread of it."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="egress-gate", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        """Close every door. The next box would begin anew."""
+        for door in list(self._doors):
+            door.close()
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+
+class Door:
+    """The way out of one box. ``begin`` and ``end`` are the owner's; nothing that comes through the socket can ask for either."""
+
+    def __init__(self, gate: Gate, path: Path, listener: socket.socket) -> None:
+        self.path = path
+        self._gate = gate
+        self._listener = listener
+        self._visit: Visit | None = None
+
+    def begin(self, rules: Rules) -> None:
+        """Serve a call, until :meth:`end`."""
+        self._gate.ask(self._begin(rules))
+
+    def end(self) -> tuple[Connection, ...]:
+        """Close every connection of the call. Returns one record for each attempt, in the order in which they ended."""
+        return self._gate.ask(self._end())
+
+    def close(self) -> None:
+        """Close the way for good."""
+        if self._gate.forget(self):
+            with suppress(FileNotFoundError):
+                self.path.unlink()
+            self._gate.ask(self._stop())
+
+    # -- in the gate's thread
+
+    async def listen(self) -> None:
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _deafen(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._listener)
+
+    def _accept(self) -> None:
+        """Whose connection it is, is decided here and now: the call that is on, or nobody's."""
+        try:
+            end, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            log.warning("A box's connection was not accepted: %s", error)
+            self._deafen()
+            asyncio.get_running_loop().call_later(_BREATH_S, self._hear_again, self._visit)
+            return
+        visit = self._visit
+        if visit is None:
+            end.close()
+            return
+        visit.attempts += 1
+        task = asyncio.get_running_loop().create_task(self._pass(visit, end))
+        visit.passing.add(task)
+        task.add_done_callback(visit.passing.discard)
+        task.add_done_callback(lambda _: end.close())
+        if visit.attempts > self._gate.caps.attempts:
+            self._deafen()  # who asks without end is not heard any more, until the next call
+
+    def _hear_again(self, visit: Visit | None) -> None:
+        if visit is self._visit and self._listener.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    async def _pass(self, visit: Visit, end: socket.socket) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=end, limit=self._gate.caps.head_bytes)
+        await Passage(visit, self._gate.caps, self._gate.ways, reader, writer).go()
+
+    async def _begin(self, rules: Rules) -> None:
+        await self._end()
+        self._visit = Visit(rules, asyncio.Semaphore(self._gate.caps.connections))
+        await self.listen()
+
+    async def _end(self) -> tuple[Connection, ...]:
+        visit, self._visit = self._visit, None
+        self._turn_away()
+        if visit is None:
+            return ()
+        passing = list(visit.passing)
+        for task in passing:
+            task.cancel()
+        await asyncio.gather(*passing, return_exceptions=True)
+        return tuple(visit.records)
+
+    def _turn_away(self) -> None:
+        """Who still waits outside came for the call before, or for none."""
+        with suppress(OSError):
+            while True:
+                self._listener.accept()[0].close()
+
+    async def _stop(self) -> None:
+        await self._end()
+        self._deafen()
+        self._listener.close()

@@ -1,0 +1,87 @@
+"""Do a run's capabilities hold this request?
+
+The answer is that of :class:`Capabilities`, and nothing else decides. What the gate cannot see, it cannot enforce, and what it
+cannot enforce it does not let through: the methods inside https, and datagrams.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from access.capabilities.nodes import parse_host, parse_range, show_host, show_range
+from access.capabilities.values import METHODS, Reach
+from access.capabilities.wire import host_names, range_names
+from invocations.sandbox.egress.heads import CONNECT
+from invocations.sandbox.egress.whys import Why
+
+if TYPE_CHECKING:
+    from access.capabilities import Capabilities
+    from invocations.sandbox.egress.heads import Request, Target
+
+_WHOLE = ("https", "")
+
+
+class Rules:
+    """What one call may reach."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+
+    def refusal(self, request: Request) -> Why | None:
+        """Why not, or None. Where a name leads is asked elsewhere."""
+        target, held = request.target, self._capabilities
+        if target.address is not None:
+            return None if held.allows_address(target.host, port=target.port) else Why.NOT_GRANTED
+
+        def allowed(scheme: str) -> list[str]:
+            return [
+                method
+                for method in METHODS
+                if held.allows_host(target.host, port=target.port, scheme=scheme, method=method)
+            ]
+
+        if request.method == CONNECT:
+            methods = allowed("https")
+            if len(methods) == len(METHODS):
+                return None
+            return Why.METHODS_UNSEEN if methods else Why.NOT_GRANTED
+        methods = allowed("http")
+        if request.method in methods:
+            return None
+        return Why.METHOD if methods else Why.NOT_GRANTED
+
+    def place(self, target: Target) -> str:
+        """The host, pattern or range of the rule that names this target, as the rule has it; empty when none does.
+
+        A name below ``*.example.org`` is the tool's own word and could spell out a value; the pattern is not.
+        """
+        if target.address is not None:
+            ranges = self._capabilities.cidr
+            found = ranges.cover(parse_range(target.host))
+            reach = ranges.rules.get(found, Reach()) if found else Reach()
+            return show_range(found) if found and _names_port(reach, target.port) else ""
+        hosts = self._capabilities.net
+        node = hosts.cover(parse_host(target.host))
+        return show_host(node) if node and _names_port(hosts.rules[node], target.port) else ""
+
+
+def _names_port(reach: Reach, port: int) -> bool:
+    return any(low <= port <= high for spans in reach.lanes.values() for low, high in spans)
+
+
+def _unseen(reach: Reach) -> Reach:
+    """The part of https that holds some methods of a port and not all."""
+    each = [Reach({_WHOLE: reach.lanes.get(("https", method), ())}) for method in METHODS]
+    whole = reduce(Reach.meet, each).lanes.get(_WHOLE, ())
+    lanes = {lane: ports for lane, ports in reach.lanes.items() if lane[0] == "https"}
+    return Reach(lanes).minus(Reach.over(["https"], METHODS, whole))
+
+
+def not_enforceable(capabilities: Capabilities) -> tuple[str, ...]:
+    """What no gate can hold a tool to, as short texts: single methods inside https, and UDP."""
+    found = [name for node, reach in capabilities.net.rules.items() for name in host_names(node, _unseen(reach))]
+    for node, reach in capabilities.cidr.rules.items():
+        datagrams = Reach({lane: ports for lane, ports in reach.lanes.items() if lane[0] == "udp"})
+        found += range_names(node, datagrams)
+    return tuple(sorted(found))

@@ -1,0 +1,87 @@
+"""Where does a name lead, and may anybody be sent there?
+
+A name is resolved here, once a connection. Every address of it must be public or in a network that the operator named, and
+the connection goes to an address that was looked at: what the name says a moment later changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from invocations.sandbox.egress.whys import Stopped, Why
+from toolhub.kernel.outbound import may_reach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from ipaddress import IPv4Address, IPv6Address
+
+    from invocations.sandbox.egress.heads import Target
+
+_LOOKUPS = 64  # at once, of all boxes
+LOOKUPS_OF_ONE = 4  # at once, of one box: a slow name server of somebody's own delays nobody else
+_MOST_ADDRESSES = 32
+
+
+def resolve_name(name: str) -> list[str]:
+    """All addresses of a name, as the machine's own resolver gives them."""
+    found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Ways:
+    """Shared by all doors of a gate."""
+
+    def __init__(self, networks: Sequence[str], resolve: Callable[[str], Sequence[str]]) -> None:
+        self._networks = networks
+        self._resolve = resolve
+        self._lookups = ThreadPoolExecutor(_LOOKUPS, "egress-lookup")
+
+    async def addresses(
+        self, target: Target, *, seconds: float, turn: asyncio.Semaphore
+    ) -> list[IPv4Address | IPv6Address]:
+        """Those of a target, all of which were found allowed: a name with one private address is refused whole."""
+        if target.address is not None:
+            found = [target.address]
+        else:
+            found = await self._look_up(target.host, seconds, turn)
+        if not all(may_reach(address, self._networks) for address in found):
+            raise Stopped(Why.PRIVATE_ADDRESS)
+        return found
+
+    async def _look_up(self, name: str, seconds: float, turn: asyncio.Semaphore) -> list[IPv4Address | IPv6Address]:
+        loop = asyncio.get_running_loop()
+
+        def give_back(_: object) -> None:
+            with suppress(RuntimeError):  # the gate has closed meanwhile
+                loop.call_soon_threadsafe(turn.release)
+
+        try:
+            async with asyncio.timeout(seconds):
+                await turn.acquire()
+                lookup = self._lookups.submit(self._resolve, name)
+                lookup.add_done_callback(give_back)  # when it has ended, which may be long after we have given up
+                texts = await asyncio.wrap_future(lookup)
+            found = [ip_address(text.partition("%")[0]) for text in texts]
+        except (OSError, ValueError, TimeoutError) as error:  # a UnicodeError of the codec for names is a ValueError
+            raise Stopped(Why.UNRESOLVED) from error
+        if not found or len(found) > _MOST_ADDRESSES:
+            raise Stopped(Why.UNRESOLVED)
+        return found
+
+    async def connect(
+        self, addresses: Sequence[IPv4Address | IPv6Address], port: int, *, seconds: float
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """To the first of these addresses that answers; to nothing else."""
+        for address in addresses:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(seconds / len(addresses)):
+                    return await asyncio.open_connection(str(address), port)
+        raise Stopped(Why.UNREACHABLE)
+
+    def close(self) -> None:
+        self._lookups.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,152 @@
+"""Does exactly one request of plain http travel on, and is it the one that was judged?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.egress.conftest import HOST
+from tests.egress.world import Client, asked, origin, plain, rules
+
+if TYPE_CHECKING:
+    from invocations.sandbox.egress import Door
+    from tests.egress.world import Origin
+
+pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
+
+SECOND = b"DELETE http://api.example.org/everything HTTP/1.1\r\nHost: api.example.org\r\n\r\n"
+
+
+def head(method: str, port: int, *headers: bytes) -> bytes:
+    return b"\r\n".join([f"{method} http://{HOST}:{port}/ HTTP/1.1".encode(), *headers, b"", b""])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (b"Content-Length: 5", b"Transfer-Encoding: chunked"),
+        (b"Transfer-Encoding: chunked", b"Content-Length: 5"),
+        (b"Content-Length: 5", b"Content-Length: 50"),
+        (b"Content-Length: 5, 50",),
+        (b"Content-Length: +5",),
+        (b"Content-Length: 0x5",),
+        (b"Content-Length: -5",),
+        (b"Content-Length:",),
+        (b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity"),
+        (b"Transfer-Encoding: gzip, chunked",),
+        (b"Transfer-Encoding: xchunked",),
+        (b"Transfer-Encoding : chunked",),
+        (b"Transfer-Encoding:\x0bchunked",),
+        (b"X: y", b" Transfer-Encoding: chunked"),
+        (b"X: y\nContent-Length: 5",),
+        (b"X: y\rContent-Length: 5",),
+        (b"X: y\0",),
+        (b"no colon",),
+        (b": empty name",),
+    ],
+)
+def test_headers_that_two_programs_could_read_differently_are_refused(
+    headers: tuple[bytes, ...], door: Door, open_server: Origin
+) -> None:
+    door.begin(rules(net=[plain(HOST, open_server.port)]))
+
+    line = asked(door, head("POST", open_server.port, *headers) + b"hello")
+
+    assert line.startswith("HTTP/1.1 400"), line
+    assert [record.why for record in door.end()] == ["malformed_request"]
+    assert open_server.heard == []
+
+
+def test_a_chunked_body_in_an_old_version_is_refused(door: Door, open_server: Origin) -> None:
+    door.begin(rules(net=[plain(HOST, open_server.port)]))
+
+    request = head("POST", open_server.port, b"Transfer-Encoding: chunked").replace(b"HTTP/1.1", b"HTTP/1.0")
+
+    assert asked(door, request + b"0\r\n\r\n").startswith("HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"Content-Length: 0\r\n", b"Content-Length: 3\r\n\r\nabc"], ids=["none", "empty", "three bytes"]
+)
+def test_a_second_request_after_the_first_does_not_travel_on(body: bytes, door: Door) -> None:
+    first, _, content = body.partition(b"\r\n")
+    with origin(until=b"never") as patient:
+        door.begin(rules(net=[plain(HOST, patient.port)]))
+        request = head("POST", patient.port, *([first] if first else [])) + content.removeprefix(b"\r\n")
+        with Client(door) as client:
+            client.say(request + SECOND).rest()
+
+        heard = patient.all()[0]
+
+    assert b"DELETE" not in heard
+    assert heard.endswith(b"\r\n\r\n" + content.removeprefix(b"\r\n"))
+    (record,) = door.end()
+    assert (record.allowed, record.why) == (True, "malformed_request")
+
+
+def test_a_chunked_body_travels_on_in_new_frames(door: Door) -> None:
+    with origin(until=b"0\r\n\r\n") as patient:
+        door.begin(rules(net=[plain(HOST, patient.port)]))
+        request = head("POST", patient.port, b"Transfer-Encoding: Chunked")
+        with Client(door) as client:
+            answer = client.say(request + b"003\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n").rest()
+        heard = patient.all()[0]
+
+    assert answer.endswith(b"hello")
+    assert heard.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        b"3;ext=1\r\nabc\r\n0\r\n\r\n",
+        b"3\r\nabcd\r\n0\r\n\r\n",
+        b"3\nabc\r\n0\r\n\r\n",
+        b"-1\r\nabc\r\n0\r\n\r\n",
+        b"0x3\r\nabc\r\n0\r\n\r\n",
+        b" 3\r\nabc\r\n0\r\n\r\n",
+        b"fffffffff\r\nabc\r\n",
+        b"0\r\nX-Trailer: 1\r\n\r\n",
+        b"\r\n\r\n",
+        b"0\r\nDELETE http://api.example.org/ HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_chunks_of_another_form_end_the_request(chunks: bytes, door: Door) -> None:
+    with origin(until=b"never") as patient:
+        door.begin(rules(net=[plain(HOST, patient.port)]))
+        with Client(door) as client:
+            client.say(head("POST", patient.port, b"Transfer-Encoding: chunked") + chunks).rest()
+        heard = patient.all()[0]
+
+    assert not heard.endswith(b"\r\n0\r\n\r\n")
+    assert b"DELETE" not in heard
+    assert [record.why for record in door.end()] == ["malformed_request"]
+
+
+def test_words_between_the_tool_and_the_gate_do_not_travel_on(door: Door, open_server: Origin) -> None:
+    door.begin(rules(net=[plain(HOST, open_server.port)]))
+    private = [b"Proxy-Authorization: Basic eA==", b"Proxy-Connection: keep-alive", b"Connection: keep-alive, upgrade"]
+    private += [b"Upgrade: h2c", b"Keep-Alive: 5", b"Host: 169.254.169.254", b"TE: trailers"]
+
+    asked(door, head("GET", open_server.port, *private, b"Accept: text/plain", b"X-Own: 1"))
+
+    heard = open_server.all()[0].decode()
+    assert heard.split("\r\n")[1:-2] == [
+        f"Host: {HOST}:{open_server.port}",
+        "Accept: text/plain",
+        "X-Own: 1",
+        "Connection: close",
+    ]
+
+
+def test_a_tool_that_has_sent_all_may_close_its_side_and_still_read(door: Door) -> None:
+    with origin(until=b"\r\n\r\nabc") as patient:
+        door.begin(rules(net=[plain(HOST, patient.port)]))
+        with Client(door) as client:
+            client.say(head("POST", patient.port, b"Content-Length: 3") + b"abc")
+            client.socket.shutdown(1)
+
+            assert client.rest().endswith(b"hello")
+
+    assert [(record.allowed, record.why) for record in door.end()] == [(True, "")]
