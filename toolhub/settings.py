@@ -6,6 +6,7 @@ applies: SQLite, an in-memory broker and one process.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,18 @@ def env_int(name: str, default: int) -> int:
         return int(text)
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.") from None
+
+
+def runtimes_of(text: str) -> dict[str, str]:
+    """``{"default": name, "untrusted": name}``, either of which may be left out."""
+    try:
+        names = json.loads(text)
+    except ValueError:
+        names = None
+    known = isinstance(names, dict) and set(names) <= {"default", "untrusted"}
+    if not known or not all(isinstance(name, str) and name.strip() for name in names.values()):
+        raise ImproperlyConfigured('TOOLHUB_SANDBOX_RUNTIMES is for example {"default": "runc", "untrusted": "runsc"}.')
+    return dict(names)
 
 
 TOOLHUB_DATA_DIR = Path(env("TOOLHUB_DATA_DIR", str(BASE_DIR / "var")))
@@ -106,6 +119,7 @@ TOOLHUB_SANDBOX_LEVEL = env("TOOLHUB_SANDBOX_LEVEL", "fresh")
 if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
     raise ImproperlyConfigured("TOOLHUB_SANDBOX_LEVEL is one of shared, fresh, single, cold.")
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
+TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # of the engine; none: its own
 TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
 TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
 
@@ -324,25 +338,22 @@ SPECTACULAR_SETTINGS = {
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
 CELERY: dict[str, Any] = {
     "broker_url": TOOLHUB_REDIS_URL or "memory://toolhub",
+    "broker_transport": "toolhub.broker:Transport" if TOOLHUB_REDIS_URL else None,
     "task_serializer": "json",
     "accept_content": ["json"],
     "task_ignore_result": True,
-    "task_acks_late": True,
-    "task_reject_on_worker_lost": True,
-    "task_acks_on_failure_or_timeout": True,
+    "task_acks_late": True,  # a worker asks for another message when it can run one
     "worker_prefetch_multiplier": 1,
     "worker_concurrency": TOOLHUB_WORKER_CONCURRENCY,
     "worker_pool": "threads",
     "worker_hijack_root_logger": False,
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
     "task_default_queue": QUEUE_INVOCATIONS,
     "task_publish_retry": False,
     "broker_transport_options": (
         {
-            "visibility_timeout": 600,
-            "unacked_restore_interval": 5,
-            "unacked_restore_throttle": 1,
             "socket_connect_timeout": 2,
             "socket_timeout": 5,
             # kombu's default tries for 6 s, with the sender's transaction open: a caller is told at once instead.

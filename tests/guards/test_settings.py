@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+
+from toolhub.settings import runtimes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,13 +57,15 @@ def in_production(*, redis: bool = True) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_sender_gives_up_at_once_and_messages_are_kept_until_their_work_is_done() -> None:
+def test_a_sender_gives_up_at_once_and_a_worker_takes_no_more_than_it_can_run_and_waits_for_its_broker() -> None:
     celery: dict[str, Any] = json.loads(in_production().stdout)
 
     options = celery["broker_transport_options"]
     assert celery["task_publish_retry"] is False
     assert options["max_retries"] * options["interval_max"] < 1
-    assert celery["task_acks_late"] is True
+    assert (celery["task_acks_late"], celery["worker_prefetch_multiplier"]) == (True, 1)
+    assert celery["broker_transport"] == f"{Transport.__module__}:{Transport.__qualname__}"
+    assert celery["broker_connection_max_retries"] is None
     assert celery["task_ignore_result"] is True
     assert celery["accept_content"] == ["json"]
 
@@ -70,3 +75,15 @@ def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
 
     assert done.returncode != 0
     assert "Set both TOOLHUB_DATABASE_URL and TOOLHUB_REDIS_URL" in done.stderr
+
+
+@pytest.mark.req("TOOLS-17")
+def test_the_operator_names_the_runtimes() -> None:
+    assert runtimes_of("{}") == {}
+    assert runtimes_of('{"default": "runc", "untrusted": "runsc"}') == {"default": "runc", "untrusted": "runsc"}
+
+
+@pytest.mark.parametrize("text", ["", "runc", "[]", "{", '{"default": ""}', '{"default": 1}', '{"trusted": "runc"}'])
+def test_names_of_runtimes_that_cannot_be_meant_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="for example"):
+        runtimes_of(text)
