@@ -19,6 +19,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations.models import Attempt, Invocation, Outbox, State
+from invocations.reaching import connections_data, connections_sealed
 from invocations.sandbox.base import Profile
 from invocations.stored_files import keep_files
 from invocations.waker import waker
@@ -37,7 +38,7 @@ NOTHING = object()
 PLAN = "post_execution_plan"
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
 MAX_OBLIGATIONS_BYTES = 2 * 1024
-KINDS_OF_CAPABILITIES = frozenset({"browser", "fs", "net", "proc", "system"})
+KINDS_OF_CAPABILITIES = frozenset({"browser", "cidr", "fs", "net", "proc", "system"})
 
 
 @dataclass(slots=True)
@@ -131,6 +132,7 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             data["blocked"] = sorted(kinds & KINDS_OF_CAPABILITIES) + (
                 ["other"] if kinds - KINDS_OF_CAPABILITIES else []
             )
+        data |= connections_data(outcome.connections)
     return data
 
 
@@ -138,7 +140,7 @@ def _has_said(outcome: Outcome) -> bool:
     return any(
         (
             *(outcome.stdout, outcome.stderr, outcome.error_message, outcome.attempts),
-            *(outcome.files, outcome.gone, outcome.skipped),
+            *(outcome.files, outcome.gone, outcome.skipped, outcome.connections),
         )
     )
 
@@ -189,6 +191,8 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
                 "removed": list(outcome.gone),
                 "not_taken": [list(each) for each in outcome.skipped],
             }
+        if outcome.connections:
+            logs["connections"] = connections_sealed(outcome.connections)
         evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
     return said
 

@@ -1,8 +1,9 @@
 """Does anything that comes out of a run hold a secret that went in?
 
-What a tool returns, raises, prints and reports is looked through for the exact values, plain and in the encodings in which
-they usually travel: base64 at each of the three alignments, URL and JSON escapes, hexadecimal. It stops what leaks by mistake;
-a tool that wants to give a secret away can encode it in ways that nobody looks for, and is stopped by having no way out.
+What a tool returns, raises, prints, reports and asks to be connected to is looked through for the exact values, plain and in the
+encodings in which they usually travel: base64 at each of the three alignments, URL and JSON escapes, hexadecimal. It stops what
+leaks by mistake; a tool that wants to give a secret away can encode it in ways that nobody looks for, and is stopped by having no
+way out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from invocations.problems import SecretLeak
+from invocations.reaching import with_hosts
 from invocations.sandbox.base import Status
 
 if TYPE_CHECKING:
@@ -86,7 +88,24 @@ def find_leaks(outcome: Outcome, secrets: dict[str, str]) -> dict[str, list[str]
         names = sorted(name for name, each in forms.items() if any(form in text for form in each))
         if names:
             found[place] = names
-    return found
+    asked = [each.host.lower() for each in outcome.connections if each.host != each.rule]  # no word of the tool's own
+    hosts = sorted(name for name, each in forms.items() if any(_is_in_host(each, host) for host in asked))
+    return found | ({"connections": hosts} if hosts else {})
+
+
+def _is_in_host(forms: set[str], host: str) -> bool:
+    """Names of hosts have no capitals, so a value loses them on its way out."""
+    return any(form.lower() in host for form in forms)
+
+
+def _host_redacted(host: str, secrets: dict[str, str]) -> str:
+    names = [name for name, value in secrets.items() if _is_in_host(forms_of(value), host.lower())]
+    return f"[secret {names[0]}]" if names else host
+
+
+def _attempt_redacted(attempt: str, secrets: dict[str, str]) -> str:
+    capability, colon, what = redacted(attempt, secrets).partition(":")
+    return capability + colon + _host_redacted(what, secrets)
 
 
 def redacted(text: str, secrets: dict[str, str]) -> str:
@@ -111,7 +130,8 @@ def withhold_leaks(outcome: Outcome, secrets: dict[str, str]) -> tuple[Outcome, 
         error_message=redacted(outcome.error_message, secrets),
         error_details={},
         blocked=redacted(outcome.blocked, secrets),
-        attempts=tuple(redacted(each, secrets) for each in outcome.attempts),
+        attempts=tuple(_attempt_redacted(each, secrets) for each in outcome.attempts),
+        connections=with_hosts(outcome.connections, lambda host: _host_redacted(host, secrets)),
         stdout=redacted(outcome.stdout, secrets),
         stderr=redacted(outcome.stderr, secrets),
         files=(),

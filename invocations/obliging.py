@@ -13,6 +13,7 @@ from access.problems import ObligationFailed
 from access.redaction import apply_obligations, value_obliged
 from invocations.endings import NOTHING, PLAN, Ending, parted
 from invocations.models import State
+from invocations.reaching import with_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ def _outcome_obliged(outcome: Outcome | None, obligations: Obligations) -> Outco
         error_details=value_obliged(outcome.error_details, obligations),
         blocked=blocked,
         attempts=tuple(value_obliged(list(outcome.attempts), obligations)),
+        connections=with_hosts(outcome.connections, lambda host: str(value_obliged(host, obligations))),
         report={},
         value=None,
     )

@@ -18,6 +18,7 @@ from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations.models import Invocation, State
+from invocations.reaching import why_told
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.pagination import page_of
@@ -115,6 +116,15 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
     return {"begin": by_kind.get(Kind.INVOCATION_BEGAN), "end": by_kind.get(Kind.INVOCATION_ENDED)}
 
 
+def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
+    """The connections of a call, as its End has them: {rows, more, elsewhere}; empty when there were none."""
+    said = end["leaf"]["data"] if end else {}
+    rows = [each | {"why_told": why_told(each["why"])} for each in said.get("connections", [])]
+    more = said.get("all_connections", {}).get("count", len(rows)) - len(rows)
+    elsewhere = said.get("connections_elsewhere", 0)
+    return {"rows": rows, "more": more, "elsewhere": elsewhere} if rows or elsewhere else {}
+
+
 def _page(
     request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: dict[str, Any] | None = None
 ) -> HttpResponse:
@@ -122,13 +132,15 @@ def _page(
     if not request.principal.may("evidence.view"):
         rows = rows.filter(kind__in=PAIR)  # who looked into a call, and why, is for those who may browse evidence
     facts = list(rows[:MAX_FACTS])
+    pair = _pair(facts)
     context = {
         "section": "invocations",
         "invocation": invocation,
         "chart": lay_out(steps_of(invocation)) if invocation.steps else None,
         "facts": facts,
-        "pair": _pair(facts),
+        "pair": pair,
         "attempts": invocation.attempts.order_by("number"),
+        "reached": _reached(pair["end"]),
         "problem": by_reason(invocation.reason) if invocation.reason else None,
         "snapshots": Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by(
             "id"
@@ -151,8 +163,8 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 @needs("invocations.view")
 def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
-    None or {fact, leaf, hash}), attempts, problem (class with .title, .code, .reason or None), snapshots, may_reveal, form
-    (ReasonForm), revealed (None, or {kind: value}: shown once, after a POST).
+    None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
+    None), snapshots, may_reveal, form (ReasonForm), revealed (None, or {kind: value}: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 

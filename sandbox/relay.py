@@ -18,6 +18,7 @@ CA_FILE = "/c/ca.pem"
 PORT = 3128
 PROXY = f"http://127.0.0.1:{PORT}"
 REFUSED = "Refused by the sandbox"  # how every refusal of the gate begins that is for want of a capability
+GATE = "gate"  # what a tool's exception lacked, when it says that the gate has refused; which it was, the gate knows
 
 _MOST = 64  # connections at once; the gate allows fewer
 _PIECE = 1 << 15

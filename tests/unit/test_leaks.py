@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from invocations.leaks import find_leaks, redacted, withhold_leaks
-from invocations.sandbox.base import Outcome, Status
+from invocations.sandbox.base import Connection, Outcome, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,3 +75,22 @@ def test_a_run_that_was_stopped_stays_stopped_and_its_output_is_redacted(status:
 
 def test_a_secret_within_another_is_redacted_as_the_longer_one() -> None:
     assert redacted("a long-secret-value.", {"A": "secret-v", "B": "long-secret-value"}) == "a [secret B]."
+
+
+def test_a_secret_in_a_name_that_was_asked_for_is_found_though_names_have_no_capitals() -> None:
+    secrets = {"KEY": "Hunter2-Hunter2"}
+    asked = Connection("x.hunter2-hunter2.example.org", 443, allowed=True, rule="*.example.org")
+    outcome = Outcome(Status.OK, connections=(asked,), attempts=("net:hunter2-hunter2.evil.org:443",))
+
+    assert find_leaks(outcome, secrets) == {"connections": ["KEY"]}
+    clean, problem = withhold_leaks(outcome, secrets)
+
+    assert problem is not None
+    assert clean.connections[0].host == "[secret KEY]"
+    assert clean.attempts == ("net:[secret KEY]",)
+
+
+def test_a_host_that_a_rule_names_gives_no_secret_away() -> None:
+    named = Connection("db.example.org", 443, allowed=True, rule="db.example.org")
+
+    assert find_leaks(Outcome(Status.OK, connections=(named,)), {"DATABASE": "db.example.org"}) == {}

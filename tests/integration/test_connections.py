@@ -1,0 +1,116 @@
+"""What does evidence say of the connections of a call, and what does it keep to itself?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Fact, Snapshot
+from invocations.reaching import MAX_BYTES, why_told
+from invocations.sandbox.base import Connection, Outcome, Status
+from invocations.sandbox.egress.whys import Why
+from tests.calls import row_of
+from toolhub.kernel.canonical import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-16", "SVC-6")]
+CANARY = "canary-7c1e90"
+NAMED = Connection(
+    "api.example.org", 443, allowed=True, rule="api.example.org", bytes_out=700, bytes_in=5_000_000, ms=81
+)
+MADE_UP = Connection(f"{CANARY}.example.com", 443, allowed=True, rule="*.example.com", bytes_out=9, bytes_in=9)
+ELSEWHERE = Connection(f"{CANARY}.evil.org", 443, allowed=False, why=Why.NOT_GRANTED)
+INSIDE = Connection("intern.example.org", 443, allowed=False, why=Why.PRIVATE_ADDRESS, rule="intern.example.org")
+
+
+@pytest.fixture
+def ends_with(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> Callable[..., Any]:
+    """``ends_with(*connections)``: the row of a call whose tool made them."""
+    enable()
+    grant()
+
+    def call(*connections: Connection) -> Any:
+        sandbox.outcome = Outcome(Status.OK, value={}, connections=connections)
+        return row_of(caller.invoke("sample.tools.echo", {}))
+
+    return call
+
+
+def end_of(row: Any) -> dict[str, Any]:
+    leaf = Fact.objects.get(invocation_id=row.pk, kind=Kind.INVOCATION_ENDED).leaf
+    data: dict[str, Any] = json.loads(bytes(leaf))["data"]
+    return data
+
+
+def test_the_end_names_a_host_as_the_rules_name_it_and_counts_the_rest(ends_with: Callable[..., Any]) -> None:
+    end = end_of(ends_with(NAMED, MADE_UP, ELSEWHERE, INSIDE, ELSEWHERE))
+
+    assert end["connections"] == [
+        {"host": "api.example.org", "port": 443, "allowed": True, "why": "", "bytes_out": 700, "bytes_in": 5_000_000},
+        {"host": "*.example.com", "port": 443, "allowed": True, "why": "", "bytes_out": 9, "bytes_in": 9},
+        {"host": "intern.example.org", "port": 443, "allowed": False, "why": "private_address", "bytes_out": 0, "bytes_in": 0},
+    ]  # fmt: skip
+    assert end["connections_elsewhere"] == 2
+    assert CANARY not in json.dumps(end)
+
+
+def test_what_was_asked_for_is_sealed_with_the_logs(ends_with: Callable[..., Any]) -> None:
+    row = ends_with(MADE_UP, ELSEWHERE)
+
+    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=row.pk, kind="logs"))
+
+    assert [(each["host"], each["allowed"]) for each in sealed["connections"]] == [
+        (f"{CANARY}.example.com", True),
+        (f"{CANARY}.evil.org", False),
+    ]
+
+
+def test_of_very_many_connections_the_first_are_named_and_all_are_bound(ends_with: Callable[..., Any]) -> None:
+    end = end_of(ends_with(*[NAMED] * 500))
+
+    assert len(json.dumps(end["connections"])) < 2 * MAX_BYTES
+    assert 10 < len(end["connections"]) < 500
+    assert end["all_connections"] == {"count": 500, "hash": digest([end["connections"][0]] * 500)}
+
+
+def test_a_call_that_reached_for_nothing_says_nothing(ends_with: Callable[..., Any]) -> None:
+    end = end_of(ends_with())
+
+    assert not {"connections", "all_connections", "connections_elsewhere"} & set(end)
+
+
+def test_the_calls_page_shows_its_connections(ends_with: Callable[..., Any], developer: Person) -> None:
+    row = ends_with(NAMED, MADE_UP, INSIDE, ELSEWHERE, ELSEWHERE)
+
+    page = developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
+
+    assert "api.example.org" in page
+    assert "*.example.com" in page
+    assert "leads to a private address" in page
+    assert "2 attempts to reach hosts that no rule names were refused" in page
+    assert CANARY not in page
+
+
+def test_the_page_of_a_call_without_connections_has_no_table(ends_with: Callable[..., Any], developer: Person) -> None:
+    row = ends_with()
+
+    assert 'id="connections' not in developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
+
+
+def test_every_reason_has_its_words() -> None:
+    assert [why for why in Why if why_told(why) == str(why)] == []
+    assert why_told("") == ""
+    assert why_told("of_a_later_version") == "of_a_later_version"
