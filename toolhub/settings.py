@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -44,6 +45,17 @@ def runtimes_of(text: str) -> dict[str, str]:
     if not known or not all(isinstance(name, str) and name.strip() for name in names.values()):
         raise ImproperlyConfigured('TOOLHUB_SANDBOX_RUNTIMES is for example {"default": "runc", "untrusted": "runsc"}.')
     return dict(names)
+
+
+def networks_of(name: str) -> list[str]:
+    """Ranges of addresses, separated by commas."""
+    found = [text.strip() for text in env(name).split(",") if text.strip()]
+    for text in found:
+        try:
+            ip_network(text)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name} is a list of networks such as 10.20.0.0/16: {error}.") from error
+    return found
 
 
 TOOLHUB_DATA_DIR = Path(env("TOOLHUB_DATA_DIR", str(BASE_DIR / "var")))
@@ -120,6 +132,9 @@ if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
     raise ImproperlyConfigured("TOOLHUB_SANDBOX_LEVEL is one of shared, fresh, single, cold.")
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
 TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # of the engine; none: its own
+# Tools that may reach a host reach it at public addresses, and in these networks.
+TOOLHUB_SANDBOX_NETWORKS = networks_of("TOOLHUB_SANDBOX_NETWORKS")
+TOOLHUB_SANDBOX_CA_FILE = env("TOOLHUB_SANDBOX_CA_FILE")  # roots, as PEM, that tools trust beside the public ones
 TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
 TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
 
