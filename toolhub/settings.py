@@ -47,14 +47,14 @@ def runtimes_of(text: str) -> dict[str, str]:
     return dict(names)
 
 
-def networks_of(name: str) -> list[str]:
+def networks_of(text: str) -> list[str]:
     """Ranges of addresses, separated by commas."""
-    found = [text.strip() for text in env(name).split(",") if text.strip()]
-    for text in found:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    for each in found:
         try:
-            ip_network(text)
+            ip_network(each)
         except ValueError as error:
-            raise ImproperlyConfigured(f"{name} is a list of networks such as 10.20.0.0/16: {error}.") from error
+            raise ImproperlyConfigured(f"TOOLHUB_SANDBOX_NETWORKS is for example 10.20.0.0/16: {error}.") from error
     return found
 
 
@@ -133,7 +133,7 @@ if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
 TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # of the engine; none: its own
 # Tools that may reach a host reach it at public addresses, and in these networks.
-TOOLHUB_SANDBOX_NETWORKS = networks_of("TOOLHUB_SANDBOX_NETWORKS")
+TOOLHUB_SANDBOX_NETWORKS = networks_of(env("TOOLHUB_SANDBOX_NETWORKS"))
 TOOLHUB_SANDBOX_CA_FILE = env("TOOLHUB_SANDBOX_CA_FILE")  # roots, as PEM, that tools trust beside the public ones
 TOOLHUB_INSTANCE = env("TOOLHUB_INSTANCE", str(TOOLHUB_DATA_DIR.resolve()))  # whose boxes these are
 TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's socket, or DOCKER_HOST
