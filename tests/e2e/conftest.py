@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TOOLS_PATH = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "tests" / "tools")])
 CANARY = "canary-in-the-hub-s-environment"
+# That a call runs is read here, never from the boxes: some stand ready for calls to come.
+RUNNING = "SELECT count(*) FROM invocations_invocation WHERE state = 'running'"
 # Begins without an End. Both databases have these two tables.
 OPEN_BEGINS = """
     SELECT count(*) FROM evidence_fact AS began WHERE began.kind = 'invocation.began' AND NOT EXISTS (

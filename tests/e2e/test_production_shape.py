@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from scripts.provision.processes import free_port
-from tests.e2e.conftest import OPEN_BEGINS, TOOLS_PATH, UNPAIRED, Credentials
+from tests.e2e.conftest import OPEN_BEGINS, RUNNING, TOOLS_PATH, UNPAIRED, Credentials
 from tests.e2e.console import Person
 from tests.e2e.processes import Process, clean_environment, python, run, until
 from tests.e2e.services import Line, OwnRedis, own_database
@@ -64,6 +64,10 @@ class Production:
 
     def boxes(self) -> list[str]:
         return boxes(self.env["TOOLHUB_INSTANCE"])
+
+    def until_it_runs(self) -> None:
+        """Wait until a worker has taken the one call that there is."""
+        until(lambda: self.count(RUNNING) == 1, "the call runs")
 
     def start_web(self) -> None:
         host, port = self.env["TOOLHUB_BIND"].split(":")
@@ -119,10 +123,10 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Production]
             yield hub
             assert hub.count(UNPAIRED) == 0
             assert hub.count(OPEN_BEGINS) == 0
-            assert hub.boxes() == []
             for process in (hub.web, hub.worker):
                 if process is not None and process.runs:
                     process.stop()
+            assert hub.boxes() == []
         finally:
             for process in (hub.web, hub.worker):
                 if process is not None:
@@ -194,10 +198,10 @@ def test_a_consent_is_given_in_the_console_and_the_call_is_seen_there(production
 def test_nothing_of_the_database_is_held_while_a_tool_runs(production: Production) -> None:
     production.use_worker()
     waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 4}))
-    until(production.boxes, "the tool runs")
+    production.until_it_runs()
 
     looks = 0
-    while waiting.thread.is_alive() and production.boxes():
+    while production.count(RUNNING):
         assert production.count(BUSY) == 0
         looks += 1
 
@@ -209,7 +213,7 @@ def test_nothing_of_the_database_is_held_while_a_tool_runs(production: Productio
 def test_a_killed_worker_means_outcome_unknown_and_nothing_is_run_again(production: Production) -> None:
     worker = production.use_worker()
     waiting = in_background(lambda: production.agent.invoke(SLEEPS, {"text": "x"}))
-    until(production.boxes, "the tool runs")
+    production.until_it_runs()
 
     worker.kill()
 
@@ -217,13 +221,12 @@ def test_a_killed_worker_means_outcome_unknown_and_nothing_is_run_again(producti
     assert (answer.status, answer.reason) == (503, "SANDBOX.WORKER_LOST"), answer
     assert answer.json()["call"]["state"] == "outcome_unknown"
     assert production.agent.check_pair(answer.call_id)["outcome"] == "outcome_unknown"
-    until(lambda: not production.boxes(), "the box is gone")
+    until(lambda: not production.boxes(), "the boxes are gone")
     production.use_worker()
     production.ring_again(answer.call_id)
     attempts = "SELECT count(*) FROM invocations_attempt WHERE invocation_id = %s"
     assert production.count(attempts, decode("inv", answer.call_id)) == 1
     assert production.agent.invoke(ECHO, {"text": "next"}).status == 200
-    assert not boxes(production.env["TOOLHUB_INSTANCE"], call=f"{answer.call_id}-2")
     production.agent.check_pair(answer.call_id)
 
 
@@ -244,6 +247,21 @@ def test_without_the_broker_a_call_is_cancelled_and_afterwards_all_works_again(p
     assert ready.headers["retry-after"]
     until(lambda: agent.invoke(ECHO, {"text": "again"}).status == 200, "calls work again")
     assert agent.state(answer.call_id) == "cancelled", "nobody ran it after all"
+
+
+@pytest.mark.req("CARD-5", "TOOLS-18", "TOOLS-24")
+def test_a_broker_that_restarts_takes_no_call_and_no_worker_with_it(production: Production) -> None:
+    worker = production.use_worker()
+    waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 3}))
+    production.until_it_runs()
+
+    production.redis.stop()
+    production.redis.start()
+
+    assert waiting.answer().status == 200, waiting.answer()
+    production.agent.check_pair(waiting.answer().call_id)
+    until(lambda: production.agent.invoke(ECHO, {"text": "again"}).status == 200, "calls work again")
+    assert worker.runs, worker.said()
 
 
 @pytest.mark.req("TOOLS-24")
@@ -285,7 +303,7 @@ def test_without_the_engine_a_call_fails_before_it_starts(production: Production
 def test_a_worker_that_is_asked_to_stop_finishes_what_it_has(production: Production) -> None:
     worker = production.use_worker()
     waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 3}))
-    until(production.boxes, "the tool runs")
+    production.until_it_runs()
 
     assert worker.stop(signal.SIGTERM) == 0
 
