@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
+from toolhub.broker import Transport
 from toolhub.settings import runtimes_of
 
 ROOT = Path(__file__).resolve().parents[2]
