@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
 from toolhub.broker import Transport
-from toolhub.settings import runtimes_of
+from toolhub.settings import networks_of, runtimes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,3 +88,14 @@ def test_the_operator_names_the_runtimes() -> None:
 def test_names_of_runtimes_that_cannot_be_meant_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="for example"):
         runtimes_of(text)
+
+
+def test_the_operator_names_networks_that_tools_may_reach() -> None:
+    assert networks_of("") == []
+    assert networks_of("10.20.0.0/16, 192.168.7.9/32,fd00::/8") == ["10.20.0.0/16", "192.168.7.9/32", "fd00::/8"]
+
+
+@pytest.mark.parametrize("text", ["10.20.0.1/16", "intern.example.org", "10.20.0.0/16;10.30.0.0/16", "*"])
+def test_networks_that_cannot_be_meant_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="for example"):
+        networks_of(text)
