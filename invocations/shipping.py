@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from invocations.problems import BuildChanged
-from unitools.packages import PackageError, build_zip, digest_of_zip, find_package
+from unitools.packages import PackageError, build_zip, digest_of_zip, find_shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def _shipped_of(package: Path) -> tuple[bytes, str]:
 def package_of(version: ToolVersion) -> bytes:
     """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
     try:
-        archive, now = _shipped_of(find_package(version.view.module, settings.TOOLHUB_TOOLS_PATH))
+        archive, now = _shipped_of(find_shipped(version.view, settings.TOOLHUB_TOOLS_PATH))
     except (PackageError, OSError) as error:
         raise BuildChanged(str(error), remedy="Restore the package on the worker, or submit a new version.") from error
     if now != version.build_digest:

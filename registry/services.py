@@ -32,7 +32,7 @@ from registry.problems import ManifestInvalid, VersionExists
 from registry.reviews import approvals_missing, check_can_review, review_version
 from toolhub.kernel.canonical import digest
 from unitools.manifest import Manifest
-from unitools.packages import PackageError, build_digest, find_package
+from unitools.packages import PackageError, build_digest, find_shipped
 
 if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
@@ -60,12 +60,20 @@ def examine(document: Any) -> tuple[list[Finding], str]:
     findings = findings_of(document)
     if any(finding.severity == "error" for finding in findings):
         return findings, ""
+    manifest = Manifest(document)
+    place = "/implementation/program" if manifest.program else "/implementation/module"
+    fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), or correct the name."
     try:
-        package = find_package(Manifest(document).module, settings.TOOLHUB_TOOLS_PATH)
-        return findings, build_digest(package)
+        build, why = build_digest(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)), ""
     except PackageError as error:
-        fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), or correct the name."
-        return [Finding("/implementation/module", "implementation.unusable", str(error), fix), *findings], ""
+        build, why = "", str(error)
+    if manifest.image not in settings.TOOLHUB_SANDBOX_IMAGES:
+        known = ", ".join(sorted(settings.TOOLHUB_SANDBOX_IMAGES))
+        place, why = "/implementation/image", f"This hub has no image {manifest.image!r}; it has: {known}."
+        fix = "Correct the name, or have an operator add it to TOOLHUB_SANDBOX_IMAGES."
+    if why:
+        return [Finding(place, "implementation.unusable", why, fix), *findings], ""
+    return findings, build
 
 
 def submit_version(*, document: Any, by: Principal) -> ToolVersion:

@@ -17,6 +17,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from sandbox.image import read_images
 from toolhub.kernel.names import QUEUE_INVOCATIONS
 from toolhub.kernel.secrets import read_or_make_secret
 
@@ -126,6 +127,11 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 # The sandbox. `docker` runs tools in containers; `fake` is for tests without an engine and runs them in plain processes.
 TOOLHUB_SANDBOX = env("TOOLHUB_SANDBOX", "docker")
 TOOLHUB_SANDBOX_IMAGE = env("TOOLHUB_SANDBOX_IMAGE")  # empty: the tag of this source tree's own image
+# JSON: more images by the name that manifests use, or others for python, browser and node
+try:
+    TOOLHUB_SANDBOX_IMAGES = read_images(env("TOOLHUB_SANDBOX_IMAGES"), python=TOOLHUB_SANDBOX_IMAGE)
+except ValueError as error:
+    raise ImproperlyConfigured(f"TOOLHUB_SANDBOX_IMAGES cannot be used. {error}") from error
 # The weakest isolation of a call: shared, fresh, single or cold. Policy and manifests may ask for a stronger one.
 TOOLHUB_SANDBOX_LEVEL = env("TOOLHUB_SANDBOX_LEVEL", "fresh")
 if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):

@@ -152,7 +152,8 @@ class Manifest:
 
     @property
     def module(self) -> str:
-        return str(self.document["implementation"]["module"])
+        """Empty when the tool is a program."""
+        return str(self.document["implementation"].get("module", ""))
 
     @property
     def entry(self) -> str:
@@ -160,9 +161,30 @@ class Manifest:
         return str(self.document["implementation"].get("entry", default))
 
     @property
+    def program(self) -> tuple[str, ...]:
+        """A program of the image and its arguments; empty when the tool is a function."""
+        return tuple(self.document["implementation"].get("program", ()))
+
+    @property
+    def package(self) -> str:
+        """The folder that is shipped to the sandbox."""
+        return str(self.document["implementation"].get("package") or self.module.partition(".")[0])
+
+    @property
+    def image(self) -> str:
+        """The name of the sandbox image that it runs in."""
+        usual = "browser" if self.capabilities.get("browser") else "python"
+        return str(self.document["implementation"].get("image", usual))
+
+    @property
     def isolation(self) -> str:
-        """The weakest level of isolation that the tool accepts; empty: whatever the hub and its policies give."""
-        return str(self.document.get("isolation", ""))
+        """The weakest level of isolation that the tool accepts; empty: whatever the hub and its policies give.
+
+        There is no process to fork a program or a browser from, so a box of theirs is used once.
+        """
+        asked = str(self.document.get("isolation", ""))
+        used_once = bool(self.program or self.capabilities.get("browser"))
+        return "single" if used_once and asked != "cold" else asked
 
     @property
     def isolated_by_agent(self) -> bool:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from unitools.manifest import Manifest
+
 MAX_PACKAGE_BYTES = 16 * 1024 * 1024
 MAX_PACKAGE_FILES = 2000
 _OURS = {"unitools", "sandbox"}  # what is in the box already
@@ -30,6 +32,7 @@ class PackageError(Exception):
         PackageError
          ├── PackageNotFound
          ├── ModuleNotFound
+     ├── ProgramNotFound
          ├── PackageNameTaken
          ├── PackageTooLarge
          └── PackageNotPlain
@@ -44,6 +47,10 @@ class ModuleNotFound(PackageError):
     """The package does not hold the module."""
 
 
+class ProgramNotFound(PackageError):
+    """The package does not hold what the program is to run."""
+
+
 class PackageNameTaken(PackageError):
     """The package has the name of something that is in the box already."""
 
@@ -56,11 +63,36 @@ class PackageNotPlain(PackageError):
     """The package holds something that is neither a file nor a folder."""
 
 
+def find_shipped(manifest: Manifest, roots: Sequence[Path]) -> Path:
+    """The folder that goes into the box for a tool, whatever answers its calls."""
+    if manifest.program:
+        return find_program(manifest.package, manifest.program, roots)
+    return find_package(manifest.module, roots)
+
+
 def find_package(module: str, roots: Sequence[Path]) -> Path:
     """The folder of a module's package: the first root that has it wins, and it must hold the module."""
-    name = module.partition(".")[0]
+    folder = _find_folder(module.partition(".")[0], roots, f" for the module {module!r}")
+    _check_holds(folder, module)
+    return folder
+
+
+def find_program(name: str, program: Sequence[str], roots: Sequence[Path]) -> Path:
+    """The folder of a program's package, in which it is started: one of its arguments must name a file there."""
+    folder = _find_folder(name, roots)
+    if not any(_is_inside(folder, argument) for argument in program[1:]):
+        raise ProgramNotFound(f"No argument of {program[0]} names a file of the package {name!r}.")
+    return folder
+
+
+def _is_inside(folder: Path, argument: str) -> bool:
+    parts = argument.split("/")
+    return not {"", ".", ".."}.intersection(parts) and folder.joinpath(*parts).is_file()
+
+
+def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:
     if not name.isidentifier():
-        raise PackageNotFound(f"{module!r} is not the dotted name of a module.")
+        raise PackageNotFound(f"{name!r} is not the name of a package.")
     if name in _OURS or name in sys.stdlib_module_names:
         raise PackageNameTaken(f"A tool's package cannot be called {name!r}: that module is in the sandbox already.")
     for root in roots:
@@ -68,10 +100,9 @@ def find_package(module: str, roots: Sequence[Path]) -> Path:
         if folder.is_symlink():
             raise PackageNotPlain(f"{folder} is a symbolic link; a package is a real folder.")
         if folder.is_dir():
-            _check_holds(folder, module)
             return folder
     places = ", ".join(str(root) for root in roots) or "no folder at all"
-    raise PackageNotFound(f"No package {name!r} for the module {module!r}. Looked in: {places}.")
+    raise PackageNotFound(f"No package {name!r}{whose}. Looked in: {places}.")
 
 
 def _check_holds(package: Path, module: str) -> None:

@@ -18,6 +18,7 @@ from registry.checks.document import (
 )
 from registry.checks.findings import RULES, Finding, Rule
 from registry.checks.positions import MAX_EXPANSIONS, expansions
+from registry.checks.programs import check_program
 from registry.checks.schemas import compile_schema, message_of
 from unitools.manifest import Manifest
 
@@ -44,6 +45,7 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
     running.check_dependencies,
     running.check_compatibility,
     running.check_deprecations,
+    check_program,
     running.check_enforced,
     answers.check_freshness,
     answers.check_data_classes,

@@ -155,6 +155,8 @@ def _fix_for(error: Any) -> str:
             return str(error.schema.get("description") or f"Match the pattern {error.validator_value}.")
         case "type":
             return f"Use a value of type {error.validator_value}."
+        case "oneOf":
+            return str(error.schema.get("description") or "Choose one of the forms.")
         case "uniqueItems":
             return "Name each only once."
         case _:

@@ -9,9 +9,16 @@ anything is installed.
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PYTHON, BROWSER, NODE = KINDS = ("python", "browser", "node")
+IMAGE_WORD = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 REPOSITORY = "toolhub-sandbox"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +45,28 @@ def image_name(root: Path = ROOT, kind: str = PYTHON) -> str:
     if kind == PYTHON:
         return f"{REPOSITORY}:{_digest(files)}"
     return f"{REPOSITORY}-{kind}:{_digest(files | _layer_files(root, kind) | {ON_LAYER: root / ON_LAYER})}"
+
+
+def read_images(text: str, *, python: str = "") -> dict[str, str]:
+    """By the names that manifests use, the images of this hub; empty: the one of these sources. ``text`` is JSON or empty.
+
+    ``ValueError`` with a sentence when it cannot be used.
+    """
+    more = json.loads(text) if text else {}
+    if not isinstance(more, dict) or not all(isinstance(image, str) and image for image in more.values()):
+        raise ValueError(
+            'It is a JSON object of names and images, for example {"node": "registry.example/node-box:1"}.'
+        )
+    if odd := [name for name in more if not IMAGE_WORD.fullmatch(name)]:
+        raise ValueError(
+            f"{odd[0]!r} is no name for an image: small letters, digits, - and _, beginning with a letter."
+        )
+    return dict.fromkeys(KINDS, "") | {PYTHON: python} | more
+
+
+def image_called(word: str, images: Mapping[str, str]) -> str:
+    """What the engine calls the image that a manifest calls ``word``; ``KeyError`` when there is none."""
+    return images[word] or image_name(kind=word)
 
 
 def layer_name(kind: str, root: Path = ROOT) -> str:

@@ -254,6 +254,24 @@ def test_a_manifest_whose_code_is_not_there_is_refused(module: str, submit: Call
     assert (finding["pointer"], finding["rule"]) == ("/implementation/module", "implementation.unusable")
 
 
+@pytest.mark.parametrize(
+    ("program", "image", "place"),
+    [
+        (["/usr/bin/node", "nothing.js"], "node", "/implementation/program"),
+        (["/usr/bin/node", "tools.py"], "no-such-image", "/implementation/image"),
+    ],
+)
+def test_a_program_whose_file_or_image_is_not_there_is_refused(
+    program: list[str], image: str, place: str, submit: Callable[..., ToolVersion]
+) -> None:
+    with pytest.raises(ManifestInvalid) as caught:
+        submit(implementation={"program": program, "package": "sample", "image": image})
+
+    finding = caught.value.details["findings"][0]
+    assert (finding["pointer"], finding["rule"]) == (place, "implementation.unusable")
+    assert image in finding["message"] or "names a file" in finding["message"]
+
+
 @pytest.fixture
 def own_tools(tmp_path: Path, settings: Any) -> Path:
     """A tools root of this test, with the package ``mine``."""

@@ -11,6 +11,8 @@ HTTPS: dict[str, Any] = {"host": "api.example.org", "methods": ["GET"]}
 READ = {"side_effect": "Read"}
 NET: Changes = {"side_effect": "Network", "capabilities": {"net": [{"host": "api.example.org"}]}}
 WRITE: Changes = {"side_effect": "Write", "idempotency": "keyed", "safety_class": "Medium"}
+PROGRAM: Changes = {"implementation": {"program": ["/usr/bin/node", "main.js"], "package": "sample", "image": "node"}}
+BROWSER: Changes = {"side_effect": "Browser", "capabilities": {"browser": True, "net": [{"host": "api.example.org"}]}}
 KEY = {"name": "API_KEY", "description": "The key of the service."}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mistakes.base import KEY, NET, WRITE, Changes, Mistake, giving, taking
+from tests.mistakes.base import BROWSER, KEY, NET, PROGRAM, WRITE, Changes, Mistake, giving, taking
 
 
 def deprecating(**changes: str) -> Changes:
@@ -150,6 +150,21 @@ RUNNING: dict[str, list[Mistake]] = {
             "/deprecations/0/successor",
             deprecating(successor="sample.tools.echo2", sunset="2030-01-01"),
         )
+    ],
+    "implementation.outside_sandbox": [
+        Mistake(
+            "a program beside the hub",
+            PROGRAM | {"requires_sandbox": False},
+            "/requires_sandbox",
+            PROGRAM | {"requires_sandbox": True},
+        )
+    ],
+    "implementation.dependencies_of_program": [
+        Mistake("a package for Python", PROGRAM | {"dependencies": ["six==1.17.0"]}, "/dependencies", PROGRAM)
+    ],
+    "implementation.box_used_once": [
+        Mistake("a program", PROGRAM | {"isolation": "fresh"}, "/isolation", PROGRAM | {"isolation": "cold"}),
+        Mistake("a browser", BROWSER | {"isolation": "shared"}, "/isolation", BROWSER | {"isolation": "single"}),
     ],
     "field.not_enforced": [
         Mistake("a number of files", {"limits": {"files": 3}}, "/limits/files", {"limits": {"files": 0}}),

@@ -19,6 +19,32 @@ SHAPES: dict[str, tuple[dict[str, Any], str, str]] = {
         "/implementation/entry",
         "manifest.pattern",
     ),
+    "neither a module nor a program": ({"implementation": {}}, "/implementation", "manifest.oneOf"),
+    "a module and a program": (
+        {"implementation": {"module": "a", "program": ["/bin/sh", "b"], "package": "a"}},
+        "/implementation",
+        "manifest.oneOf",
+    ),
+    "a program without a folder": (
+        {"implementation": {"program": ["/usr/bin/node", "main.js"]}},
+        "/implementation",
+        "manifest.dependentRequired",
+    ),
+    "a program with an entry": (
+        {"implementation": {"program": ["/usr/bin/node", "a.js"], "package": "a", "entry": "run"}},
+        "/implementation",
+        "manifest.dependentRequired",
+    ),
+    "a program without its path": (
+        {"implementation": {"program": ["node", "main.js"], "package": "a"}},
+        "/implementation/program/0",
+        "manifest.pattern",
+    ),
+    "an image in capitals": (
+        {"implementation": {"module": "a", "image": "X"}},
+        "/implementation/image",
+        "manifest.pattern",
+    ),
     "a tag twice": ({"tags": ["a", "a"]}, "/tags", "manifest.uniqueItems"),
     "a secret in small letters": (NET | {"secrets": [KEY | {"name": "key"}]}, "/secrets/0/name", "manifest.pattern"),
     "the value of a secret": (NET | {"secrets": [KEY | {"value": "x"}]}, "/secrets/0", "manifest.additionalProperties"),

@@ -19,6 +19,7 @@ from registry.checks import RULES, findings_of
 from registry.checks.running import UNUSED_FIELDS
 from tests.manifests import manifest
 from tests.mistakes import MISTAKES, SHAPES, Mistake
+from tests.mistakes.base import BROWSER, PROGRAM
 from toolhub.kernel.version import HUB_VERSION
 from unitools.changes.fields import ISOLATION_LEVELS
 from unitools.manifest import Manifest, manifest_schema
@@ -267,3 +268,24 @@ def test_a_view_says_what_the_document_says() -> None:
 
 def test_mistakes_are_examples_of_one_thing() -> None:
     assert all(isinstance(each, Mistake) and each.wrong != each.right for _, each in BY_NAME.values())
+
+
+@pytest.mark.parametrize("changes", [PROGRAM, BROWSER], ids=["a program", "a browser"])
+@pytest.mark.parametrize(
+    ("asked", "level"), [(None, "single"), ("shared", "single"), ("single", "single"), ("cold", "cold")]
+)
+def test_a_program_and_a_browser_never_share_a_box(changes: dict[str, Any], asked: str | None, level: str) -> None:
+    assert Manifest(manifest(**changes, isolation=asked)).isolation == level
+
+
+@pytest.mark.parametrize(
+    ("changes", "image"),
+    [
+        ({}, "python"),
+        (BROWSER, "browser"),
+        (PROGRAM, "node"),
+        (BROWSER | {"implementation": {"module": "sample.tools", "image": "firefox"}}, "firefox"),
+    ],
+)
+def test_a_tool_runs_in_the_image_that_it_names_or_the_usual_one(changes: dict[str, Any], image: str) -> None:
+    assert Manifest(manifest(**changes)).image == image

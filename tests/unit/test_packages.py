@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.manifests import manifest
 from unitools import packages
+from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,3 +112,36 @@ def test_too_much_is_refused_without_reading_it(package: Path) -> None:
 
     with pytest.raises(packages.PackageTooLarge, match="commerce"):
         packages.build_zip(package)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    folder = tmp_path / "tools" / "letters"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "main.js").write_text("")
+    (folder / "lib" / "count.js").write_text("")
+    return folder
+
+
+@pytest.mark.parametrize("argument", ["main.js", "lib/count.js"])
+def test_the_package_of_a_program_is_the_folder_that_it_names(script: Path, argument: str) -> None:
+    implementation = {"program": ["/usr/bin/node", "--no-warnings", argument], "package": "letters", "image": "node"}
+    said = Manifest(manifest(implementation=implementation))
+
+    assert packages.find_shipped(said, [script.parent]) == script
+    assert (said.module, said.package, said.image) == ("", "letters", "node")
+
+
+@pytest.mark.parametrize(
+    "program", [["/usr/bin/jq", "."], ["/usr/bin/node", "../letters/main.js"], ["/usr/bin/node", "lib"]]
+)
+def test_a_program_must_be_given_a_file_of_its_package(script: Path, program: list[str]) -> None:
+    with pytest.raises(packages.ProgramNotFound, match="letters"):
+        packages.find_program("letters", program, [script.parent])
+
+
+def test_a_function_is_shipped_with_the_package_of_its_module(package: Path) -> None:
+    said = Manifest(manifest(implementation={"module": "commerce.pricing"}))
+
+    assert packages.find_shipped(said, [package.parent]) == package
+    assert (said.package, said.program) == ("commerce", ())

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.image import BROWSER, KINDS, LAYER_RECIPE, NODE, ON_LAYER, ROOT, build_context, image_name, layer_name
+from sandbox.image import (
+    BROWSER,
+    KINDS,
+    LAYER_RECIPE,
+    NODE,
+    ON_LAYER,
+    ROOT,
+    build_context,
+    image_called,
+    image_name,
+    layer_name,
+    read_images,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +77,17 @@ def test_a_change_of_a_layers_recipe_is_another_layer_and_another_image_of_its_k
     assert image_name(copy, kind) != image_name(ROOT, kind)
     assert image_name(copy, other) == image_name(ROOT, other)
     assert image_name(copy) == image_name(ROOT)
+
+
+def test_a_hub_has_the_three_images_and_those_of_its_operator() -> None:
+    images = read_images('{"ruby": "boxes/ruby:3", "node": "boxes/node:22"}', python="boxes/python:1")
+
+    assert images == {"python": "boxes/python:1", "browser": "", "node": "boxes/node:22", "ruby": "boxes/ruby:3"}
+    assert image_called("ruby", images) == "boxes/ruby:3"
+    assert image_called("browser", images) == image_name(kind=BROWSER)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"ruby": 3}', '{"ruby": ""}', '{"Ruby": "x"}', "ruby"])
+def test_a_setting_of_images_that_cannot_be_used_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        read_images(text)
