@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 2
 _ANSWER_S = 30.0
-_CONFLICT, _NOT_FOUND = 409, 404
+_BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
 
 
 class EngineError(Exception):
@@ -32,8 +32,9 @@ class EngineError(Exception):
     ::
 
         EngineError
-         ├── NotThere      the container or image does not exist
-         └── NameTaken     a container of this name exists
+         ├── NotThere        the container or image does not exist
+         ├── NameTaken       a container of this name exists
+         └── UnknownRuntime  the engine has no such runtime
     """
 
 
@@ -43,6 +44,10 @@ class NotThere(EngineError):
 
 class NameTaken(EngineError):
     """Another container has the name."""
+
+
+class UnknownRuntime(EngineError):
+    """The engine has no runtime of this name."""
 
 
 class _Connection:
@@ -67,6 +72,19 @@ class _Connection:
             response.close()
         self._raw.close()
         self._socket.close()
+
+
+@contextmanager
+def _naming_the_runtime(name: str) -> Iterator[None]:
+    try:
+        yield
+    except docker.errors.APIError as error:
+        if not name or error.status_code != _BAD_REQUEST or "runtime" not in str(error.explanation).lower():
+            raise
+        raise UnknownRuntime(
+            f'The Docker engine knows no runtime {name!r}. Add it under "runtimes" in the engine\'s daemon.json and have '
+            "the engine read that again, or name another in TOOLHUB_SANDBOX_RUNTIMES."
+        ) from error
 
 
 class Engine:
@@ -130,8 +148,14 @@ class Engine:
         with self._requests() as client:
             return str(client.inspect_image(name)["Id"])  # type: ignore[no-untyped-call]
 
-    def create(self, config: dict[str, Any], name: str) -> str:
+    def info(self) -> dict[str, Any]:
+        """What the engine says of itself and its host."""
         with self._requests() as client:
+            found: dict[str, Any] = client.info()
+            return found
+
+    def create(self, config: dict[str, Any], name: str) -> str:
+        with self._requests() as client, _naming_the_runtime(config.get("HostConfig", {}).get("Runtime", "")):
             return str(client.create_container_from_config(config, name)["Id"])  # type: ignore[no-untyped-call]
 
     def attach(self, box: str) -> AttachedStream:

@@ -14,8 +14,10 @@ from django.db.migrations.executor import MigrationExecutor
 from evidence.keystore import keystore
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.current import current_sandbox
+from invocations.sandbox.examinations import current_examinations
 from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
+from toolhub.management.sandbox_lines import WRONG, lines_about
 from toolhub.startup import missing_keys
 from toolhub.walls import what_is_missing
 
@@ -74,14 +76,24 @@ class Command(BaseCommand):
     requires_system_checks = []  # it says itself what they would stop at
     help = "Say line by line what works and what does not. Exits with 2 when something does not."
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        good = True
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument(
+            "--sandbox", action="store_true", help="look at every wall of a box anew, one line for each"
+        )
+
+    def handle(self, *args: Any, sandbox: bool = False, **options: Any) -> None:
+        good, answering = True, set()
         for check in CHECKS:
             try:
                 said, mark = check(), "ok"
+                answering.add(check.__name__)
             except (DatabaseError, redis.RedisError, Problem, SandboxUnavailable, LookupError, OSError) as error:
                 said, mark, good = str(error).strip(), "WRONG", False
             self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
+        if "sandbox" in answering and settings.TOOLHUB_SANDBOX == "docker":
+            for line in lines_about(current_examinations(), settings.TOOLHUB_SANDBOX_RUNTIMES, every=sandbox):
+                self.stdout.write(f"{line.mark:5}  {line.about:9} {line.said}")
+                good &= line.mark != WRONG
         if settings.TOOLHUB_EMBEDDED:
             self.stdout.write("note   embedded default: one process, SQLite. Several hosts need PostgreSQL and Redis.")
         if not good:
