@@ -173,7 +173,7 @@ def facts(chosen: random.Random, tenant: UUID, count: int) -> Iterator[Fact]:
                         "shape": {"sku": "string(14)"},
                     },
                     "tool": {"name": attributes["tool"], "build": digest(attributes["tool"]), "version": "1.0.0"},
-                    "policy": {"hash": digest("hub"), "version": "builtin@1"},
+                    "policy": {"hash": digest("hub"), "version": "builtin@2"},
                     "profile": digest("profile"),
                 },
             }

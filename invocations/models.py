@@ -239,6 +239,11 @@ class StoredFile(models.Model):
     def wire_id(self) -> str:
         return encode("fil", self.id)
 
+    @property
+    def below(self) -> str:
+        """The path without ``/data/``, as addresses have it."""
+        return self.path.removeprefix("/data/")
+
 
 class SandboxHost(models.Model):
     """What a process that owns sandboxes has, as it says now and then; the console looks here and asks no engine."""

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from invocations import approval_views, explain_views, views
+from invocations import approval_views, explain_views, file_views, views
 
 urlpatterns = [
     path("explain", explain_views.explain, name="explain"),
@@ -13,6 +13,9 @@ urlpatterns = [
     path("consents/<cns:consent_id>", approval_views.consent, name="consent"),
     path("consents/<cns:consent_id>/decision", approval_views.consent_decide, name="consent_decide"),
     path("consents/<cns:consent_id>/try", approval_views.consent_try, name="consent_try"),
+    path("files", file_views.file_list, name="files"),
+    path("files/take/<path:path>", file_views.file_take, name="file_take"),
+    path("files/remove/<path:path>", file_views.file_remove, name="file_remove"),
     path("invocations", views.invocations, name="invocations"),
     path("invocations/<inv:invocation_id>", views.invocation, name="invocation"),
     path("invocations/<inv:invocation_id>/values", views.values, name="invocation_values"),

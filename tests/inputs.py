@@ -101,6 +101,9 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "installation_change": REASON,
         "secrets": {"name": "shop.other", "value": "not shown anywhere"},
         "secret_remove": {},
+        "files": {"path": "/data/of/other.csv", "text": "not shown anywhere"},
+        "file_take": {},
+        "file_remove": {},
         # All of it at once.
         "configuration": {"do": "plan", "text": json.dumps(configuration(things))},
         # Evidence.

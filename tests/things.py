@@ -24,6 +24,7 @@ from access.policies import services as policies
 from access.roles import Role
 from evidence.models import Fact
 from invocations import stored_files
+from invocations.models import SandboxHost
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
 from registry.models import Decision, ToolVersion
@@ -260,6 +261,8 @@ def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
     """Every row of a tenant, or of all; without when a key was last used."""
     found = {}
     for name, model in sorted(tables().items()):
+        if tenant is not None and model is SandboxHost:
+            continue  # of no tenant
         rows: Any = model._default_manager.order_by("pk")
         if tenant is not None:
             rows = rows.filter(**{way_to_tenant(model): tenant.pk})

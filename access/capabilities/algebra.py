@@ -74,7 +74,8 @@ class Capabilities:
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> Capabilities:
         """What a version asks for: its capabilities, the secrets it names, and its limits as ceilings."""
-        limits = {name: manifest.limit(name) for name in ("max_bytes_in", "max_bytes_out", "memory_bytes", "depth")}
+        named = ("max_bytes_in", "max_bytes_out", "memory_bytes", "depth", "files")
+        limits = {name: manifest.limit(name) for name in named}
         limits["timeout_ms"] = manifest.timeout_ms
         secrets = [secret["name"] for secret in manifest.secrets]
         return cls.from_json(manifest.capabilities | {"secrets": secrets, "limits": limits})

@@ -141,15 +141,19 @@ BUILTIN_DOCUMENT: dict[str, Any] = {
             "id": "sandbox",
             "effect": "ceiling",
             "when": {},
-            "capabilities": {"tmp": 32 * 1024 * 1024, "secrets": ["*"]},
+            "capabilities": {
+                "tmp": 32 * 1024 * 1024,
+                "secrets": ["*"],
+                "fs": [{"path": "/data", "actions": ["create", "delete", "list", "read", "write"]}],
+            },
             "limits": {
                 "timeout_ms": 30_000,
                 "memory_bytes": 512 * 1024 * 1024,
                 "max_bytes_in": 1_048_576,
                 "max_bytes_out": 1_048_576,
             },
-            "note": "Scratch space and the tool's own secrets, and nothing outside the sandbox.",
+            "note": "Scratch space, the tool's own secrets and the tenant's files, and nothing outside the hub.",
         },
     ],
 }
-BUILTIN = compile_policy(BUILTIN_DOCUMENT, "builtin@1", digest(BUILTIN_DOCUMENT))
+BUILTIN = compile_policy(BUILTIN_DOCUMENT, "builtin@2", digest(BUILTIN_DOCUMENT))

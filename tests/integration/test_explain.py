@@ -92,7 +92,7 @@ def test_the_available_view_changes_its_etag_exactly_when_something_changes(
     put_in_force(permit(), ceiling("box", {"tmp": 4096}, max_bytes_out=1000, timeout_ms=1000))
     changed = caller.get(f"/tools/{ECHO}/available", **{"If-None-Match": first.headers["ETag"]})
 
-    assert first.json()["data"]["policy"]["version"] == "builtin@1"
+    assert first.json()["data"]["policy"]["version"] == "builtin@2"
     assert again.status_code == 304
     assert changed.status_code == 200
     assert changed.json()["data"]["policy"]["version"] == "hub@1"

@@ -49,10 +49,10 @@ def test_a_call_keeps_the_policy_that_it_was_accepted_under(
     following = caller.invoke(ECHO, {"text": "x"})
 
     row.refresh_from_db()
-    assert (row.state, row.policy_version) == ("succeeded", "builtin@1")
+    assert (row.state, row.policy_version) == ("succeeded", "builtin@2")
     assert following.json()["error"]["reason"] == "POLICY.DENY_TOOL"
     began = Fact.objects.get(invocation_id=row.pk, kind="invocation.began")
-    assert b'"version":"builtin@1"' in bytes(began.leaf)
+    assert b'"version":"builtin@2"' in bytes(began.leaf)
 
 
 def kill_switch(operator: Person, **_: Any) -> str:

@@ -46,7 +46,7 @@ def test_an_allowed_call_passes_every_step_in_order(
     assert data["problem"] is None
     assert [(step["name"], step["status"]) for step in data["steps"]] == [(name, "ok") for name in STEPS]
     assert data["profile_hash"].startswith("sha256:")
-    assert data["policy"]["version"] == "builtin@1"
+    assert data["policy"]["version"] == "builtin@2"
     assert [(each["scope"], each["limit"], each["remaining"]) for each in data["budget_snapshot"]] == [("grant", 3, 3)]
     assert data["obligations"] == []
     assert not Invocation.objects.exists()

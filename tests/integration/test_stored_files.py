@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access import consents
 from access.capabilities import Capabilities
 from evidence.models import Fact
 from invocations import stored_files
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
     from registry.models import Tool
     from tests.calls import Bell
-    from tests.conftest import Caller
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db
-ECHO = "sample.tools.echo"
+WRITE = "sample.tools.write"
 
 
 def reach(*rules: tuple[str, str]) -> Capabilities:
@@ -35,6 +36,22 @@ def reach(*rules: tuple[str, str]) -> Capabilities:
 def store(caller: Caller, **files: str) -> None:
     for name, content in files.items():
         stored_files.store_file(path=f"/data/{name.replace('__', '/')}.txt", content=content.encode(), by=caller.by)
+
+
+def ready_to_write(
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    sandbox: ScriptedSandbox,
+) -> None:
+    """A tool that reads and leaves files, allowed to and agreed to."""
+    rules = [{"path": "/data", "actions": ["read", "write", "create"]}]
+    enable("write", side_effect="Write", capabilities={"fs": rules}, limits={"files": 5})
+    grant()
+    sandbox.missing = lambda profile: ()  # type: ignore[method-assign]
+    consent = consents.request_consent(tool=WRITE, versions="^1", purpose="a test", validity_s=600, by=caller.by)
+    consents.approve_consent(consent_id=consent.pk, reason="for a test", by=operator.by)
 
 
 @pytest.mark.req("TOOLS-3", "TOOLS-16")
@@ -109,7 +126,7 @@ def test_content_is_encrypted_where_it_lies_and_bound_to_its_path(caller: Caller
         stored_files._opened(swapped)
 
 
-@pytest.mark.parametrize("path", ["a//b", "a%00b", "%2e%2e/b", "x" * 401])
+@pytest.mark.parametrize("path", ["a//b", "a%01b", "%2e%2e/b", "x" * 401])
 def test_a_path_that_is_none_is_refused_by_name(caller: Caller, path: str) -> None:
     answer = caller.put(f"/files/{path}", b"x")
 
@@ -132,15 +149,18 @@ def test_files_are_stored_read_and_removed_over_rest_and_each_is_a_fact(caller: 
 
 @pytest.mark.req("TOOLS-16", "TOOLS-3")
 def test_a_call_reads_and_leaves_files_and_its_end_says_so_without_names(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
 ) -> None:
-    enable(capabilities={"fs": [{"path": "/data", "actions": ["read", "write", "create"]}]}, limits={"files": 5})
-    grant()
-    sandbox.missing = lambda profile: ()  # type: ignore[method-assign]
+    ready_to_write(caller, operator, enable, grant, sandbox)
     store(caller, given="secret plans")
     sandbox.outcome = replace(sandbox.outcome, files=(TenantFile("/data/of jane doe.txt", b"made"),))
 
-    answer = caller.invoke(ECHO, {"text": "x"})
+    answer = caller.invoke(WRITE, {"text": "x"})
 
     assert answer.status_code == 200, answer.content
     profile, call = sandbox.calls[0]
@@ -155,6 +175,7 @@ def test_a_call_reads_and_leaves_files_and_its_end_says_so_without_names(
 
 def test_files_that_have_no_room_fail_the_call_and_are_not_kept(
     caller: Caller,
+    operator: Person,
     enable: Callable[..., Tool],
     grant: Callable[..., Any],
     bell: Bell,
@@ -162,12 +183,10 @@ def test_files_that_have_no_room_fail_the_call_and_are_not_kept(
     settings: Any,
 ) -> None:
     settings.TOOLHUB_FILES_MAX_MB = 0
-    enable(capabilities={"fs": [{"path": "/data", "actions": ["create"]}]})
-    grant()
-    sandbox.missing = lambda profile: ()  # type: ignore[method-assign]
+    ready_to_write(caller, operator, enable, grant, sandbox)
     sandbox.outcome = replace(sandbox.outcome, files=(TenantFile("/data/a.txt", b"made"),))
 
-    answer = caller.invoke(ECHO, {"text": "x"})
+    answer = caller.invoke(WRITE, {"text": "x"})
 
     assert (answer.status_code, answer.json()["error"]["reason"]) == (409, "FILE.NO_ROOM")
     assert not StoredFile.objects.exists()

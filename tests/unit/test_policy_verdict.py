@@ -170,11 +170,13 @@ def test_while_the_hub_has_no_policy_what_is_granted_runs_in_a_narrow_sandbox() 
     verdict = decide([BUILTIN], CALL)
 
     assert verdict.allowed
-    assert verdict.capabilities == Capabilities.from_json({"tmp": 32 * 1024 * 1024, "secrets": ["*"]})
+    files = [{"path": "/data", "actions": ["create", "delete", "list", "read", "write"]}]
+    within = {"tmp": 32 * 1024 * 1024, "secrets": ["*"], "fs": files}
+    assert verdict.capabilities == Capabilities.from_json(within)
     assert verdict.limits == {
         "timeout_ms": 30_000, "memory_bytes": 512 * 1024 * 1024, "max_bytes_in": 1_048_576, "max_bytes_out": 1_048_576,
     }  # fmt: skip
-    assert verdict.explain() == ["It is permitted by builtin@1#all."]
+    assert verdict.explain() == ["It is permitted by builtin@2#all."]
 
 
 def test_versions_are_named_and_hashed_in_the_order_of_the_layers() -> None:
