@@ -252,6 +252,8 @@ class _Steps:
             hosts=installed.hosts,
             paths=installed.paths,
             dry_run=self.dry_run,
+            isolation=self.version.isolation,
+            idle_ms=self.version.idle_ms,
         )
 
     def quota(self) -> None:

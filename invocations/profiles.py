@@ -52,8 +52,8 @@ def isolation_of(verdict: Verdict, asked: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def profile_of(reach: Capabilities, isolation: str, idle_ms: int = 0) -> Profile:
-    return Profile(limits=limits_of(reach, idle_ms), capabilities=reach, isolation=isolation)
+def profile_of(reach: Capabilities, isolation: str, untrusted: bool = False, idle_ms: int = 0) -> Profile:
+    return Profile(limits=limits_of(reach, idle_ms), capabilities=reach, isolation=isolation, untrusted=untrusted)
 
 
 @lru_cache(maxsize=4096)
@@ -122,5 +122,5 @@ def reach_of(
         installation=bound_of_installation(hosts, paths),
         dry_run=dry_run,
     )
-    profile = profile_of(met, isolation_of(verdict, isolation), idle_ms)
+    profile = profile_of(met, isolation_of(verdict, isolation), verdict.untrusted, idle_ms)
     return Reach(met, profile, _digest(profile), explanation)

@@ -40,6 +40,8 @@ class CompiledVersion:
     scopes: tuple[Scope, ...]
     attributes: dict[str, Any]  # what policies may ask about the tool itself
     max_bytes_in: int
+    isolation: str  # the weakest that it accepts; empty: any
+    idle_ms: int  # the longest silence of a run; 0: any
     needs_consent: bool
     required_secrets: tuple[str, ...]
 
@@ -81,6 +83,8 @@ def _compile(version_id: UUID, manifest: Manifest) -> CompiledVersion:
             "domains": sorted(manifest.domains),
         },
         max_bytes_in=manifest.limit("max_bytes_in"),
+        isolation=manifest.isolation,
+        idle_ms=manifest.limit("idle_ms"),
         needs_consent=manifest.needs_consent,
         required_secrets=tuple(secret["name"] for secret in manifest.secrets if secret["required"]),
     )

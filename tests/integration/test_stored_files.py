@@ -10,6 +10,7 @@ import pytest
 from access import consents
 from access.capabilities import Capabilities
 from evidence.models import Fact
+from evidence.problems import KeyUnavailable
 from invocations import stored_files
 from invocations.models import StoredFile
 from invocations.problems import FilesFull, FilesTooLarge
@@ -122,7 +123,7 @@ def test_content_is_encrypted_where_it_lies_and_bound_to_its_path(caller: Caller
     swapped.ciphertext, swapped.nonce, swapped.wrapped_key = (
         getattr(rows["/data/b.txt"], name) for name in ("ciphertext", "nonce", "wrapped_key")
     )
-    with pytest.raises(stored_files.KeyUnavailable):
+    with pytest.raises(KeyUnavailable):
         stored_files._opened(swapped)
 
 
