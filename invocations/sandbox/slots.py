@@ -1,0 +1,128 @@
+"""What does the pool know of one box, and of one call that wants one?"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+MIB = 1024 * 1024
+IDLE_BYTES = 16 * MIB  # what a box holds while it waits, measured with its shim
+
+B = TypeVar("B")
+
+
+class State(StrEnum):
+    CREATING = "creating"
+    READY = "ready"  # blank: it has nobody's code
+    LOADED = "loaded"  # it has one tenant's tool version, and waits
+    BUSY = "busy"
+    RETIRING = "retiring"
+    GONE = "gone"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.CREATING: frozenset({State.READY, State.BUSY, State.RETIRING, State.GONE}),
+    State.READY: frozenset({State.BUSY, State.RETIRING}),
+    State.LOADED: frozenset({State.BUSY, State.RETIRING}),
+    State.BUSY: frozenset({State.READY, State.LOADED, State.RETIRING}),
+    State.RETIRING: frozenset({State.GONE}),
+    State.GONE: frozenset(),
+}
+
+
+class Shape(Protocol):
+    """What a box is made with. Hashable: boxes of one shape can stand in for each other while they are blank."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most that it may hold when it is busy."""
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A call needs a box: of this shape, and used before for this key only. Without a key it serves this call alone.
+
+    ``own``: made for this call, by whose name and labels the engine knows it.
+    """
+
+    shape: Shape
+    tenant: str
+    key: Hashable | None = None
+    own: bool = False
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+
+
+@dataclass(eq=False, slots=True)
+class Slot(Generic[B]):
+    """A box, from the moment its room is taken until it is known to be gone."""
+
+    number: int
+    shape: Shape
+    since: float
+    state: State = State.CREATING
+    box: B | None = None
+    key: Hashable | None = None
+    tenant: str = ""
+    used: float = 0.0
+    calls: int = 0
+    weight: int = 0
+    why: str = ""  # it is retired
+    doomed: str = ""  # it is to be retired as soon as it is not busy, and why
+    own: Ticket[B] | None = None  # for whom it is made
+    want: Want | None = None  # of the call that it is made for
+    refill: bool = False
+    not_before: float = 0.0  # the next try to end it
+
+
+class Refused(Exception):
+    """No box for this call. The message says why."""
+
+    def __init__(self, message: str, *, retry_after_s: float = 0.0, cancelled: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.cancelled = cancelled
+
+
+class Ticket(Generic[B]):
+    """A place in the queue: it ends with a slot, or with the reason why there is none."""
+
+    __slots__ = ("_settled", "blocked", "number", "refusal", "since", "slot", "want")
+
+    def __init__(self, want: Want, number: int, since: float) -> None:
+        self.want, self.number, self.since = want, number, since
+        self.slot: Slot[B] | None = None
+        self.refusal: Exception | None = None
+        self.blocked = False  # it waits for room, and not for a box that is being made
+        self._settled = threading.Event()
+
+    @property
+    def settled(self) -> bool:
+        return self.slot is not None or self.refusal is not None
+
+    def settle(self, *, slot: Slot[B] | None = None, refusal: Exception | None = None) -> None:
+        self.slot, self.refusal = slot, refusal
+        self._settled.set()
+
+    def wait(self, seconds: float) -> bool:
+        """True when it is settled."""
+        return self.settled or self._settled.wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What the operator allows."""
+
+    boxes: int = 32
+    memory_bytes: int = 4096 * MIB
+    ready: int = 1
+    idle_s: float = 300.0
+    calls: int = 500  # of one box
+    age_s: float = 1800.0
