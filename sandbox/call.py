@@ -15,17 +15,19 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sandbox import protocol, walls
-from sandbox.hints import PACKAGE, READABLE, WORK, WRITABLE, Hints
+from sandbox import protocol
+from sandbox.room import Room
 from unitools import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sandbox.hints import Hints
+    from sandbox.programs import Programs
+
 _REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
-_NICE = 10  # inside the container the supervisor gets the processor first
 
 
 def serve_one(loaded: dict[str, Any], descriptor: int) -> NoReturn:
@@ -33,46 +35,39 @@ def serve_one(loaded: dict[str, Any], descriptor: int) -> NoReturn:
     try:
         end = _keep_only(descriptor)
         try:
-            hints = Hints()
-            _raise_walls(loaded)
+            room = Room(loaded)
+            data = room.enter()
+            socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
+            _, (work, *pipes), _, _ = socket.recv_fds(end, 16, 5)
+            room.close()
         except BaseException as error:
-            end.send(f"{type(error).__name__}: {error}".encode()[:_MAX_MESSAGE_CHARS])
+            end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
             os._exit(1)
-        end.send(protocol.WALLS_ARE_UP)
-        _, (work, *pipes), _, _ = socket.recv_fds(end, 16, 5)
-        end.close()
         for pipe, place in zip(pipes, (_REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
             os.dup2(pipe, place)
         with os.fdopen(work, "rb") as file:
             head, (arguments, settings) = protocol.unpack(file.read())
+        end.close()
         os.closerange(PROGRESS_FD + 1, 1 << 20)
-        hints.watch()
         head["limits"] = loaded["limits"]
-        report = answer(head, arguments, settings, hints, loaded=lambda: write_all(_REPORT_FD, protocol.IMPORTED))
-        write_all(_REPORT_FD, report)
+        write_all(_REPORT_FD, _report_of(loaded["programs"], head, arguments, settings, room.hints()))
     finally:
         os._exit(0)
 
 
-def write_package(names: list[str], contents: list[bytes], place: str) -> None:
-    """Write the package's files so that nobody may change them."""
-    os.chmod(place, 0o700)  # engines give a mounted folder the mode of the folder below it
-    folders = {place}
-    for name, content in zip(names, contents, strict=True):
-        parts = name.split("/")
-        if {"", ".", ".."}.intersection(parts):
-            raise ValueError(f"A package holds plain files below one folder, not {name!r}.")
-        for depth in range(1, len(parts)):
-            folder = "/".join((place, *parts[:depth]))
-            if folder not in folders:
-                os.mkdir(folder, 0o700)
-                folders.add(folder)
-        fd = os.open(f"{place}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
-        write_all(fd, content)
-        os.fchmod(fd, 0o444)
-        os.close(fd)
-    for folder in folders:
-        os.chmod(folder, 0o555)
+def _report_of(programs: Programs, head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints) -> bytes:
+    if programs.replaces_tool:
+        write_all(_REPORT_FD, protocol.IMPORTED)
+        return _report(*programs.run(head, arguments, settings), None, hints)
+    hints.watch()
+    return answer(
+        head,
+        arguments,
+        settings,
+        hints,
+        loaded=lambda: write_all(_REPORT_FD, protocol.IMPORTED),
+        progress=lambda line: write_all(PROGRESS_FD, line),
+    )
 
 
 def _keep_only(descriptor: int) -> socket.socket:
@@ -85,28 +80,6 @@ def _keep_only(descriptor: int) -> socket.socket:
     return socket.socket(fileno=_OWN_END)
 
 
-def _raise_walls(loaded: dict[str, Any]) -> None:
-    limits = loaded["limits"]
-    os.setsid()
-    walls.set_dumpable(True)  # else the next line, and the tool's own /proc/self, belong to root
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # when memory is short, the tool goes first
-    os.nice(_NICE)
-    scratch = limits["tmp_bytes"] > 0
-    os.chmod(WORK, 0o700 if scratch else 0o500)
-    os.chdir(WORK)
-    os.environ.update(
-        PATH="/usr/bin", HOME=WORK, TMPDIR=WORK, LANG="C.UTF-8", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
-    )
-    sys.path.append(PACKAGE)
-    walls.limit_resources(limits)
-    walls.forbid_new_privileges()
-    if walls.landlock_version():
-        writable = WRITABLE if scratch else ("/dev/null",)
-        walls.confine(readable=READABLE, writable=writable, net=False)
-    walls.filter_system_calls(loaded["filter"])
-
-
 def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -114,7 +87,13 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def answer(
-    head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints, *, loaded: Callable[[], None]
+    head: dict[str, Any],
+    arguments: bytes,
+    settings: bytes,
+    hints: Hints,
+    *,
+    loaded: Callable[[], None],
+    progress: Callable[[bytes], None],
 ) -> bytes:
     """Load the tool, call it, and put what came of it into the bytes of a report."""
     streams = (sys.stdout, sys.stderr)
@@ -124,9 +103,11 @@ def answer(
     value = b""
     error: dict[str, Any] = {}
     try:
-        with runtime.running(runtime.Call.from_json(head["context"] | json.loads(settings))) as said:
+        called = runtime.Call.from_json(head["context"] | json.loads(settings))
+        with runtime.running(called, progress=progress) as said:
             entry = getattr(importlib.import_module(head["module"]), head["entry"])
             loaded()
+            _seed()
             returned = entry(**json.loads(arguments))
             if hasattr(type(returned), "__await__"):
                 returned = importlib.import_module("asyncio").run(_wait_for(returned))  # large: only when it is needed
@@ -139,6 +120,13 @@ def answer(
     for stream in streams:
         _quietly(stream.flush)
     return _report(kind, value, error, said, hints)
+
+
+def _seed() -> None:
+    """What was imported before the fork would give every call the same random numbers."""
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:
+        numbers.seed()
 
 
 async def _wait_for(returned: Any) -> Any:

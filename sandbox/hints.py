@@ -54,11 +54,19 @@ class Hints:
     """The attempts of one call: ``fs:/etc/shadow``, ``net:example.org:443``, ``proc:/bin/sh``; each once, in order."""
 
     def __init__(
-        self, *, readable: tuple[str, ...] = READABLE, writable: tuple[str, ...] = WRITABLE, refuse: bool = False
+        self,
+        *,
+        readable: tuple[str, ...] = READABLE,
+        writable: tuple[str, ...] = WRITABLE,
+        runnable: tuple[str, ...] = (),
+        proxy: tuple[str, int] | None = None,
+        refuse: bool = False,
     ) -> None:
         self.attempts: list[str] = []
-        self._readable = readable + writable
+        self._readable = readable + writable + runnable
         self._writable = writable
+        self._runnable = runnable
+        self._proxy = proxy  # the one address that a tool with a way out connects to
         self._refuse = refuse
 
     def watch(self) -> None:
@@ -131,16 +139,20 @@ class Hints:
         return self._file(arguments[0], change=True)
 
     def _name(self, arguments: tuple[Any, ...]) -> str | None:
+        if self._proxy and arguments[0] == self._proxy[0]:
+            return None
         return "net:" + ":".join(_text(part) for part in arguments[:2] if part)
 
     def _address(self, arguments: tuple[Any, ...]) -> str | None:
         address = arguments[1]
         if isinstance(address, tuple):
+            if self._proxy and address[:2] == self._proxy:
+                return None
             return "net:" + ":".join(_text(part) for part in address[:2])
         return self._file(address, change=False) if address else None
 
     def _socket(self, arguments: tuple[Any, ...]) -> str | None:
-        return None if arguments[1] in (_AF_UNIX, -1) else f"net:socket family {int(arguments[1])}"
+        return None if self._proxy or arguments[1] in (_AF_UNIX, -1) else f"net:socket family {int(arguments[1])}"
 
     def _signal(self, arguments: tuple[Any, ...]) -> str | None:
         target = arguments[0]
@@ -148,6 +160,8 @@ class Hints:
         return f"proc:signal to {target}" if others else None
 
     def _program(self, arguments: tuple[Any, ...]) -> str | None:
+        if _text(arguments[0]) in self._runnable:
+            return None
         return "proc:" + _text(arguments[0])
 
 

@@ -33,7 +33,7 @@ class Processes:
         self._count = _open_first(_COUNTS)
         self._memory_events = _open_first(_MEMORY_EVENTS)
         self._at_rest = 0
-        self.zygote = self.tool = 0
+        self.zygote = self.relay = self.tool = 0
         self.zygote_gone = False
         self._end: tuple[int, float, int] | None = None
 
@@ -48,10 +48,11 @@ class Processes:
                     tasks += len(os.listdir(f"/proc/{name}/task"))
         return tasks
 
-    def come_to_rest(self, *others: int) -> bool:
-        """Remember how many there are without a tool. False when there is more than the supervisor, zygote and others."""
+    def come_to_rest(self) -> bool:
+        """Remember how many there are without a tool. False when there are more than the supervisor and its helpers."""
+        helpers = [pid for pid in (self.zygote, self.relay) if pid]
         try:
-            self._at_rest = 1 + sum(len(os.listdir(f"/proc/{pid}/task")) for pid in (self.zygote, *others))
+            self._at_rest = 1 + sum(len(os.listdir(f"/proc/{pid}/task")) for pid in helpers)
         except OSError:
             return False
         return self.at_rest(patience=_REAP_S)

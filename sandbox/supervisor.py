@@ -16,24 +16,25 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
 if __name__ == "__main__":  # Python was started isolated and does not know this folder
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from sandbox import protocol, walls, watch
+from sandbox import files, protocol, walls, watch
+from sandbox.exchange import Exchange
 from sandbox.hub import Hub
+from sandbox.passing import fork, in_memory, receive
 from sandbox.processes import Processes
 from sandbox.scratch import Scratch
 
 _LOAD_S, _PREPARE_S = 120.0, 15.0
-_ANSWER_BYTES = 64 * 1024
 _REUSED = ("shared", "fresh")  # levels
-_CREDENTIALS = struct.Struct("3i")
+_WAY_OUT, _RELAY_S = "/c/egress", 1.0
 
 
 class Signals:
@@ -69,22 +70,30 @@ class Broken(Exception):
 class Box:
     """One box, from its first frame to its last."""
 
-    def __init__(self, hub: Hub, channel: protocol.Channel, zygote: socket.socket, processes: Processes) -> None:
-        self._hub, self._channel, self._zygote, self._processes = hub, channel, zygote, processes
+    def __init__(
+        self,
+        hub: Hub,
+        channel: protocol.Channel,
+        processes: Processes,
+        zygote: socket.socket,
+        relay: socket.socket | None,
+    ) -> None:
+        self._hub, self._channel, self._processes, self._zygote, self._relay = hub, channel, processes, zygote, relay
         self._signals = Signals()
         self._scratch = Scratch()
-        self._level = ""
+        self._head: dict[str, Any] = {}
         self._limits: dict[str, int] = {}
         self._child: socket.socket | None = None
+        self._files: Exchange | None = None
 
     # -- once
 
     def load(self, body: bytes) -> None:
         """Have the zygote take the tool's package, and a process made ready; says whether that went well."""
         begun = time.monotonic()
-        head = protocol.head_of(body)
-        self._level, self._limits = head["level"], head["limits"]
-        self._scratch.limit(self._limits["tmp_bytes"])
+        self._head = protocol.head_of(body)
+        self._limits = self._head["limits"]
+        self._scratch.expect(self._limits["tmp_bytes"], with_files=bool(self._head["fs"]))
         preloaded: list[str] = []
         why = ""
         try:
@@ -102,11 +111,13 @@ class Box:
         fd = in_memory(body)
         socket.send_fds(self._zygote, [b"load"], [fd])
         os.close(fd)
-        verdict, *lines = self._answer_of(self._zygote, _LOAD_S)[0].decode("utf-8", "replace").split("\n")
+        said, _, _ = self._answer_of(self._zygote, _LOAD_S)
+        verdict, *lines = said.decode("utf-8", "replace").split("\n")
         if verdict != "ok":
             raise Broken(" ".join(lines))
         if not self._processes.come_to_rest():
             raise Broken("A module that was imported beforehand has left a process behind.")
+        self._scratch.watch_package()
         return lines
 
     def _prepare(self) -> None:
@@ -115,14 +126,18 @@ class Box:
         child.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says who speaks
         socket.send_fds(self._zygote, [b"prepare"], [other.fileno()])
         other.close()
-        said, pid = self._answer_of(child, _PREPARE_S)
-        if said != protocol.WALLS_ARE_UP or pid in (0, self._processes.zygote):
-            raise Broken("The box could not be closed, so nothing ran. " + said.decode("utf-8", "replace"))
+        said, pid, folders = self._answer_of(child, _PREPARE_S)
+        if said != protocol.WALLS_ARE_UP or pid in (0, 1, self._processes.zygote):
+            raise Broken(said.decode("utf-8", "replace"))
         self._processes.expect(pid)
         self._child = child
+        if self._head["fs"]:
+            if len(folders) != 1:
+                raise Broken("The folder for files is missing.")
+            self._files = Exchange(folders[0], self._head["fs"], self._limits)
 
-    def _answer_of(self, end: socket.socket, patience: float) -> tuple[bytes, int]:
-        """The next message of another process, and its number."""
+    def _answer_of(self, end: socket.socket, patience: float) -> tuple[bytes, int, list[int]]:
+        """The next message of another process, its number, and the descriptors that it sent."""
         poll = select.poll()
         poll.register(end, select.POLLIN)
         poll.register(self._hub.fd, 0)
@@ -133,11 +148,9 @@ class Box:
                 raise Broken("The box did not get ready in time.")
             if any(fd == self._hub.fd for fd, _ in ready):
                 os._exit(0)
-            with suppress(ConnectionError):
-                message, credentials, _, _ = end.recvmsg(_ANSWER_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
-                if message:
-                    pids = [_CREDENTIALS.unpack(data)[0] for _, kind, data in credentials if kind == 2]
-                    return message, next(iter(pids), 0)
+            message, pid, descriptors = receive(end)
+            if message:
+                return message, pid, descriptors
             raise Broken("A process of the box ended before it was ready.")
 
     # -- for each call
@@ -147,54 +160,108 @@ class Box:
         begun = time.monotonic()
         self._signals.cancel_when_asked()
         kills_before = self._processes.out_of_memory_kills()
-        tell = self._tell if protocol.head_of(body)["stream"] else None
-        pipes = self._hand_over(body)
+        called = protocol.head_of(body)
+        why_not, body = self._lay_out(called, body)
+        run = watch.Watch(
+            *self._hand_over(body, give=not why_not),
+            limits=self._limits,
+            report_extra=protocol.MAX_REPORT_BYTES + 16,
+            tell=self._tell if called["stream"] else None,
+        )
         del body
-        run = watch.Watch(*pipes, limits=self._limits, report_extra=protocol.MAX_REPORT_BYTES + 16, tell=tell)
         others = {
             self._signals.fd: self._on_signal,
             self._hub.fd: self._on_hub,
             self._zygote.fileno(): lambda: watch.ZYGOTE_GONE,
         }
         ended = run.wait(begun + self._limits["wall_ms"] / 1000, others)
-        clean = ended == watch.EXITED and self._processes.at_rest() and self._tidy()
-        if not clean:
+        at_rest = ended == watch.EXITED and self._processes.at_rest()
+        if not at_rest:
             self._processes.kill_all()
         finished = time.monotonic()
         how, cpu_ms, max_rss_bytes = self._processes.end_of_tool()
         ended = run.finish(ended)
+        why_not = why_not or self._why_not()
+        found = self._collect() if at_rest and ended == watch.EXITED else files.Found()
+        clean = at_rest and ended == watch.EXITED and not why_not and self._tidy()
         head: dict[str, Any] = {
             "ended": ended,
-            "started": True,
-            "why_not": "",
+            "started": not why_not,
+            "why_not": why_not,
             "exit": how,
             "out_of_memory": self._processes.out_of_memory_kills() > kills_before,
-            "clean": clean and ended == watch.EXITED,
+            "clean": clean,
             "load_ms": ((run.loaded_at or finished) - begun) * 1000,
             "run_ms": (finished - begun) * 1000,
             "cpu_ms": cpu_ms,
             "max_rss_bytes": max_rss_bytes,
-            "files": [],
-            "skipped": [],
+            "files": [{"path": path, "size": len(content)} for path, content in found.files],
+            "gone": found.gone,
+            "skipped": [{"path": path, "why": why} for path, why in found.skipped],
         }
-        self._channel.send(protocol.RESULT, protocol.pack(head, run.report, *run.logs))
+        contents = (content for _, content in found.files)
+        self._channel.send(protocol.RESULT, protocol.pack(head, run.report, *run.logs, *contents))
         self._signals.end_when_asked()
-        if not head["clean"] or self._level not in _REUSED:
+        if not clean or self._head["level"] not in _REUSED:
             os._exit(0)
         self._prepare()
 
-    def _tidy(self) -> bool:
-        """After a call: is nobody alive who should not be, and nothing left?"""
-        return self._processes.at_rest() and (self._level not in _REUSED or self._scratch.clear())
+    def _lay_out(self, called: dict[str, Any], body: bytes) -> tuple[str, bytes]:
+        """The call's files, if it brings any. Returns why that was not possible, and the body without them."""
+        if not called["inputs"]:
+            return "", body
+        if self._files is None:
+            return "The call brings files, and its profile has no place for them.", b""
+        head, (arguments, settings, *contents) = protocol.unpack(body)
+        try:
+            self._files.lay_out(called["inputs"], contents)
+        except (OSError, ValueError) as error:
+            return f"A file of the call could not be laid out: {error}", b""
+        return "", protocol.pack(head, arguments, settings)
 
-    def _hand_over(self, body: bytes) -> list[int]:
+    def _collect(self) -> files.Found:
+        return self._files.collect() if self._files is not None else files.Found()
+
+    def _why_not(self) -> str:
+        """What the tool's process said after "up": it says that the call's own walls could not be raised, or nothing."""
+        assert self._child is not None
+        with self._child:
+            self._child.setblocking(False)
+            try:
+                return receive(self._child)[0].decode("utf-8", "replace")
+            except BlockingIOError:
+                return ""
+
+    def _tidy(self) -> bool:
+        """After a call, when nobody of it is alive: is nothing left of it?"""
+        if self._files is not None:
+            self._files.close()
+            self._files = None
+        if self._head["level"] not in _REUSED:
+            return True
+        return self._scratch.clear() and self._relay_is_clear()
+
+    def _relay_is_clear(self) -> bool:
+        """Nothing of the call is on its way any more."""
+        if self._relay is None:
+            return True
+        try:
+            self._relay.send(b"x")
+            return bool(self._relay.recv(1))
+        except OSError:
+            return False
+
+    def _hand_over(self, body: bytes, *, give: bool) -> list[int]:
         """Give the work to the waiting process; returns the reading ends of report, stdout, stderr and progress."""
         assert self._child is not None
         work = in_memory(body)
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(4)]
         given = [work, *(write for _, write in pipes)]
-        with suppress(ConnectionError), self._child:  # it has ended: then its end is the news
-            socket.send_fds(self._child, [b"call"], given)
+        if give:
+            with suppress(ConnectionError):  # it has ended: then its end is the news
+                socket.send_fds(self._child, [b"call"], given)
+        else:
+            os.kill(self._processes.tool, signal.SIGKILL)
         for fd in given:
             os.close(fd)
         return [read for read, _ in pipes]
@@ -231,33 +298,23 @@ class Box:
                 return
 
 
-def in_memory(data: bytes) -> int:
-    """A descriptor from which ``data`` can be read."""
-    fd = os.memfd_create("work")
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
 def _ms_since(moment: float) -> float:
     return (time.monotonic() - moment) * 1000
 
 
-def _fork_zygote() -> tuple[int, socket.socket]:
-    end, zygotes_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pid = os.fork()
-    if pid == 0:
-        end.close()
-        empty = os.open("/dev/null", os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(empty, fd)
-        from sandbox import zygote  # noqa: PLC0415 - only here: the supervisor stays small and never holds the tool's side
+# What these two import is loaded in their own processes only: the supervisor stays small and never holds the tool's side.
 
-        zygote.serve(zygotes_end)
-    zygotes_end.close()
-    return pid, end
+
+def _serve_as_relay(end: socket.socket) -> NoReturn:
+    from sandbox import relay  # noqa: PLC0415
+
+    relay.serve(end)
+
+
+def _serve_as_zygote(end: socket.socket, others: list[int]) -> NoReturn:
+    from sandbox import zygote  # noqa: PLC0415
+
+    zygote.serve(end, others)
 
 
 def main() -> NoReturn:
@@ -268,10 +325,15 @@ def main() -> NoReturn:
     walls.scrub_environment()
     walls.set_dumpable(False)
     processes = Processes()
-    processes.zygote, zygote = _fork_zygote()
+    relay = None
+    if os.path.exists(_WAY_OUT):
+        processes.relay, relay = fork(_serve_as_relay)
+        relay.settimeout(_RELAY_S)
+        relay.recv(1)
+    processes.zygote, zygote = fork(partial(_serve_as_zygote, others=[1, *filter(None, [processes.relay])]))
     hub = Hub()
     channel = protocol.Channel(hub.read, hub.write)
-    box = Box(hub, channel, zygote, processes)
+    box = Box(hub, channel, processes, zygote, relay)
     channel.accept()
     ready = {
         "landlock": walls.landlock_version(),

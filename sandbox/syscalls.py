@@ -72,10 +72,13 @@ _REFUSE_NOW: _Instruction = (_RETURN, 0, 0, _REFUSE)
 _ALLOW_NOW: _Instruction = (_RETURN, 0, 0, _ALLOW)
 
 
-def build_filter(machine: str, *, net: bool, proc: bool, keep_modes: bool, zygote: int = 1) -> bytes:
+def build_filter(
+    machine: str, *, net: bool, proc: bool, keep_modes: bool, untouchable: tuple[int, ...] = (1,)
+) -> bytes:
     """The BPF program for :func:`sandbox.walls.filter_system_calls`; ``KeyError`` for an unknown machine.
 
-    ``zygote`` is the process that tools' processes are forked from: no tool may signal it, nor the supervisor.
+    ``untouchable`` are the processes that get no signal from a tool, nor does "everybody"; none where a call has process
+    numbers of its own, and sees no others.
     """
     arch, column = _ARCHITECTURES[machine]
     program: list[_Instruction] = [(_LOAD, 0, 0, _ARCH), (_IF_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL_PROCESS)]
@@ -95,8 +98,8 @@ def build_filter(machine: str, *, net: bool, proc: bool, keep_modes: bool, zygot
         rule(numbers, [_REFUSE_NOW])
     rule(_CLONE3, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # its flags are in memory, out of sight; libc falls back to clone
     rule(_CLONE, [(_LOAD, 0, 0, _ARGUMENT[0]), (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE_NOW, _ALLOW_NOW])
-    for call in (_KILL, _TGKILL):  # and not "everybody"
-        rule(call, _refuse_if(0, (1, zygote, 0xFFFFFFFF)))
+    for call in (_KILL, _TGKILL) if untouchable else ():
+        rule(call, _refuse_if(0, (*untouchable, 0xFFFFFFFF)))
     rule(_PRLIMIT, _allow_if(0, (0,)))
     rule(_FCNTL, _refuse_if(1, _SIGNALS_TO_OTHERS))
     rule(_IOCTL, _refuse_if(1, _TERMINAL_AND_OWNER))

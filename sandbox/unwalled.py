@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from sandbox import call, protocol, walls
 from sandbox.hints import READABLE, Hints
+from sandbox.package import write_package
 
 _OWN_MEMORY = 256 * 1024 * 1024  # address space of the interpreter itself
 
@@ -21,7 +22,7 @@ _OWN_MEMORY = 256 * 1024 * 1024  # address space of the interpreter itself
 def serve(folder: str) -> NoReturn:
     """Load and run what is on stdin, inside ``folder``; the environment names two descriptors."""
     report_fd = int(os.environ.pop("TOOLHUB_REPORT_FD"))
-    os.environ.pop("TOOLHUB_PROGRESS_FD")
+    progress_fd = int(os.environ.pop("TOOLHUB_PROGRESS_FD"))
     try:
         _, (load, called) = protocol.unpack(sys.stdin.buffer.read())
         loaded, contents = protocol.unpack(load)
@@ -32,13 +33,13 @@ def serve(folder: str) -> NoReturn:
         place, work = Path(folder, "p"), Path(folder, "w")
         place.mkdir()
         work.mkdir()
-        call.write_package(loaded["files"], contents, str(place))
+        write_package(loaded["files"], contents, str(place))
         sys.path.append(str(place))
         os.chdir(work)
         os.environ.update(HOME=str(work), TMPDIR=str(work))
         head["limits"] = loaded["limits"]
         limits = loaded["limits"] | {
-            "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0] - 2
+            "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0]
         }  # of the whole user here
         walls.limit_resources(limits)
         memory = limits["memory_bytes"] + _OWN_MEMORY
@@ -47,7 +48,12 @@ def serve(folder: str) -> NoReturn:
         hints = Hints(readable=(*READABLE, str(place), *interpreter), writable=(str(work), "/dev/null"), refuse=True)
         hints.watch()
         report = call.answer(
-            head, arguments, settings, hints, loaded=lambda: call.write_all(report_fd, protocol.IMPORTED)
+            head,
+            arguments,
+            settings,
+            hints,
+            loaded=lambda: call.write_all(report_fd, protocol.IMPORTED),
+            progress=lambda line: call.write_all(progress_fd, line),
         )
         call.write_all(report_fd, report)
     finally:

@@ -9,22 +9,35 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import stat
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
-_OTHERS = 2  # of the same user in the box: supervisor, zygote
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446  # the same on every architecture
 
 # Landlock access rights (linux/landlock.h), by the first version of the interface that knows them.
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_FILE, _REFER = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 13
 _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
+_RIGHTS_OF_ACTION = {
+    "read": _READ_FILE,
+    "list": _READ_DIR,
+    "write": _WRITE_FILE | _TRUNCATE,
+    "create": _MAKE_FILE | _MAKE_DIR | _WRITE_FILE | _TRUNCATE,  # what was made has to be filled
+    "delete": _REMOVE_FILE | _REMOVE_DIR,
+}
 _ALL_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
-_NET_SINCE, _NET_RIGHTS = 4, 0b11  # bind and connect TCP
+_NET_SINCE, _NET_RIGHTS, _CONNECT = 4, 0b11, 0b10  # bind and connect TCP
+_PATH_BENEATH, _NET_PORT = 1, 2  # kinds of rules
 _SCOPES_SINCE, _SCOPES = 6, 0b11  # abstract unix sockets and signals, to processes outside
 
 
@@ -50,14 +63,18 @@ def scrub_environment() -> None:
     os.environ.clear()
 
 
-def limit_resources(limits: dict[str, int]) -> None:
-    """Limits of the kernel for one process. The container's limits hold for all of them together."""
-    cpu = limits["cpu_s"]
+def limit_resources(limits: dict[str, int], *, others: int = 0, first: bool = False) -> None:
+    """Limits of the kernel for one process. The container's limits hold for all of them together.
+
+    ``others`` processes of the same user are not the tool's. ``first``: it is the first of its process namespace, which is
+    not warned at the soft limit of processor time.
+    """
+    cpu, file, processes = limits["cpu_s"], limits["tmp_bytes"], limits["processes"] + others
     for name, soft, hard in (
-        (resource.RLIMIT_CPU, cpu, cpu + 1),
-        (resource.RLIMIT_FSIZE, limits["tmp_bytes"], limits["tmp_bytes"]),
+        (resource.RLIMIT_CPU, cpu, cpu if first else cpu + 1),
+        (resource.RLIMIT_FSIZE, file, file),
         (resource.RLIMIT_NOFILE, 128, 128),
-        (resource.RLIMIT_NPROC, limits["processes"] + _OTHERS, limits["processes"] + _OTHERS),
+        (resource.RLIMIT_NPROC, processes, processes),
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_MEMLOCK, 0, 0),
     ):
@@ -73,38 +90,68 @@ def landlock_version() -> int:
     return max(0, version)
 
 
-def confine(*, readable: tuple[str, ...], writable: tuple[str, ...], net: bool) -> None:
-    """Close the file system except for these paths, TCP unless ``net``, and signals to processes outside."""
-    version = landlock_version()
-    rights = _ALL_RIGHTS[max(known for known in _ALL_RIGHTS if known <= version)]
-    fields = [rights]
-    if version >= _NET_SINCE:
-        fields.append(0 if net else _NET_RIGHTS)
-    if version >= _SCOPES_SINCE:
-        fields.append(_SCOPES)
-    attributes = struct.pack(f"={len(fields)}Q", *fields)
-    ruleset = _libc.syscall(_LANDLOCK_CREATE, attributes, len(attributes), 0)
-    if ruleset < 0:
-        raise _failed("landlock_create_ruleset")
-    for paths, wanted in ((readable, _READ_FILE | _READ_DIR), (writable, rights & ~_EXECUTE & ~_MAKE_DEVICES)):
+class Ground:
+    """What is left of the file system, and of the network: everything is closed that is not opened here."""
+
+    def __init__(self) -> None:
+        version = landlock_version()
+        self._rights = _ALL_RIGHTS[max(known for known in _ALL_RIGHTS if known <= version)]
+        self._has_net = version >= _NET_SINCE
+        fields = [self._rights]
+        if self._has_net:
+            fields.append(_NET_RIGHTS)
+        if version >= _SCOPES_SINCE:
+            fields.append(_SCOPES)
+        attributes = struct.pack(f"={len(fields)}Q", *fields)
+        self._ruleset: int = _libc.syscall(_LANDLOCK_CREATE, attributes, len(attributes), 0)
+        if self._ruleset < 0:
+            raise _failed("landlock_create_ruleset")
+
+    def allow_reading(self, *paths: str) -> None:
+        self._allow(_READ_FILE | _READ_DIR, *paths)
+
+    def allow_writing(self, *paths: str) -> None:
+        """Everything but running programs and making devices."""
+        self._allow(self._rights & ~_EXECUTE & ~_MAKE_DEVICES, *paths)
+
+    def allow_running(self, *paths: str) -> None:
+        self._allow(_EXECUTE | _READ_FILE, *paths)
+
+    def allow_actions(self, path: str, actions: Iterable[str]) -> None:
+        """By the words of a capability; ``exec`` is none of them: what is brought or made is never run."""
+        rights = 0
+        for action in actions:
+            rights |= _RIGHTS_OF_ACTION.get(action, 0)
+        if rights & _MAKE_FILE and rights & _REMOVE_FILE:
+            rights |= _REFER  # to move from folder to folder is to make and to remove
+        self._allow(rights, path)
+
+    def allow_connecting(self, port: int) -> None:
+        rule = struct.pack("=QQ", _CONNECT, port)
+        if self._has_net and _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, _NET_PORT, rule, 0):
+            raise _failed(f"landlock_add_rule({port})")
+
+    def _allow(self, rights: int, *paths: str) -> None:
         for path in paths:
-            _allow_path(ruleset, path, wanted & rights)
-    if _libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0):
-        raise _failed("landlock_restrict_self")
-    os.close(ruleset)
+            try:
+                place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # images differ; what is not there needs no door
+            try:
+                wanted = rights & self._rights
+                if not stat.S_ISDIR(os.fstat(place).st_mode):
+                    wanted &= _FILE_RIGHTS
+                rule = struct.pack("=Qi", wanted, place)
+                if wanted and _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, _PATH_BENEATH, rule, 0):
+                    raise _failed(f"landlock_add_rule({path})")
+            finally:
+                os.close(place)
 
-
-def _allow_path(ruleset: int, path: str, rights: int) -> None:
-    try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return  # images differ; what is not there needs no door
-    if not os.path.isdir(path):
-        rights &= _FILE_RIGHTS
-    rule = struct.pack("=Qi", rights, place)
-    if _libc.syscall(_LANDLOCK_ADD_RULE, ruleset, 1, rule, 0):
-        raise _failed(f"landlock_add_rule({path})")
-    os.close(place)
+    def confine(self) -> None:
+        """This process, from now on."""
+        if _libc.syscall(_LANDLOCK_RESTRICT, self._ruleset, 0):
+            raise _failed("landlock_restrict_self")
+        os.close(self._ruleset)
 
 
 def forbid_new_privileges() -> None:

@@ -2,7 +2,7 @@
 
 The same module works inside the sandbox and in a plain Python process. It uses the standard library only, because it is
 part of the sandbox image. A tool reads its call with :func:`current_call`, raises one of the domain errors below when the
-answer is a catalogued "no", and records what its answer rests on::
+answer is a catalogued "no", records what its answer rests on, and may say how far it is::
 
     from unitools import runtime
 
@@ -10,6 +10,8 @@ answer is a catalogued "no", and records what its answer rests on::
         call = runtime.current_call()
         runtime.used_source("price_list", name="prices-2026-11", version="2026-11-01")
         runtime.set_ttl(60)
+        runtime.log("Looked up the price.")
+        runtime.progress(0.5, "Asking the warehouse")
         if quantity > stock: raise runtime.OutOfStock("Only 3 left.", sku=sku, available=3)
         return {...}
 
@@ -33,14 +35,15 @@ Errors::
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import json
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "AddressInvalid",
@@ -58,6 +61,8 @@ __all__ = [
     "UpstreamError",
     "config",
     "current_call",
+    "log",
+    "progress",
     "running",
     "secret",
     "set_ttl",
@@ -166,16 +171,21 @@ class Report:
 
 
 _current: ContextVar[tuple[Call, Report] | None] = ContextVar("unitools_current_call", default=None)
+_progress: ContextVar[Callable[[bytes], None] | None] = ContextVar("unitools_progress", default=None)
 
 
 @contextmanager
-def running(call: Call) -> Iterator[Report]:
-    """Make ``call`` the current one for the code inside the ``with`` block; yields what that code reports."""
+def running(call: Call, *, progress: Callable[[bytes], None] | None = None) -> Iterator[Report]:
+    """Make ``call`` the current one for the code inside the ``with`` block; yields what that code reports.
+
+    ``progress`` takes the lines of :func:`progress`, each a JSON object; without it they are printed.
+    """
     report = Report()
-    token = _current.set((call, report))
+    token, progress_token = _current.set((call, report)), _progress.set(progress)
     try:
         yield report
     finally:
+        _progress.reset(progress_token)
         _current.reset(token)
 
 
@@ -218,3 +228,20 @@ def set_ttl(seconds: int) -> None:
     if seconds < 0:
         raise ValueError("A TTL is not negative.")
     _state()[1].ttl_seconds = seconds
+
+
+def log(message: str) -> None:
+    """Write a line to the log of the call: its output, which is kept with the call. No personal data, no secrets."""
+    print(message, flush=True)  # noqa: T201 - that is what it is for
+
+
+def progress(fraction: float, message: str = "") -> None:
+    """Say how far the call is, from 0 to 1, to whoever waits for it. No personal data, no secrets."""
+    if not 0 <= fraction <= 1:
+        raise ValueError("Progress is a number from 0 to 1.")
+    take = _progress.get()
+    if take is None:
+        log(f"{fraction:.0%} {message}".rstrip())
+        return
+    with suppress(OSError):  # nobody listens any more
+        take(json.dumps({"fraction": fraction, "message": message}).encode() + b"\n")

@@ -28,6 +28,7 @@ _MAX_REPORT_CHARS = 500
 _REPORT_DEPTH = 16
 _MAX_TTL_S = 365 * 24 * 60 * 60  # as in the manifest
 _SIGXCPU, _SIGKILL, _SIGSYS = 24, 9, 31
+_NEARLY_MS = 800  # of a second
 
 _ERROR_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
@@ -168,10 +169,11 @@ def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
 def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The process ended without a report: the kernel says how."""
     number = head["exit"].get("signal")
-    if number == _SIGXCPU or (number == _SIGKILL and head["cpu_ms"] >= limits.cpu_s * 1000):
-        return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
     if number == _SIGKILL and head["out_of_memory"]:
         return _error(Status.OUT_OF_MEMORY, f"The tool needed more than {limits.memory_bytes} bytes of memory.")
+    # The kernel counts a limit by its own ticks, which may be ahead of what it reports afterwards.
+    if number == _SIGXCPU or (number == _SIGKILL and head["cpu_ms"] >= limits.cpu_s * _NEARLY_MS):
+        return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
     if number == _SIGSYS:
         return _error(Status.CAPABILITY_BLOCKED, "The tool made a forbidden kind of system call.") | {
             "blocked": "system"

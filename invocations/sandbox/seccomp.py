@@ -1,19 +1,23 @@
 """Which system calls may a sandbox container make at all?
 
-The first of two seccomp tiers: an allow-list for the whole container, given to the engine. ``seccomp.json`` beside
-this file is what this module writes; a test compares them::
+The first of two seccomp tiers: an allow-list for the whole container, given to the engine. Where each call gets namespaces
+of its own (level ``fresh``), the processes that make them need a few calls more, with exactly the flags that they use; the
+second tier takes them away again before a tool is loaded. The two files beside this one are what this module writes; a
+test compares them::
 
-    python -m invocations.sandbox.seccomp > invocations/sandbox/seccomp.json
+    python -m invocations.sandbox.seccomp
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+from sandbox import namespaces
+
 PROFILE_FILE = Path(__file__).with_name("seccomp.json")
+FRESH_PROFILE_FILE = Path(__file__).with_name("seccomp-fresh.json")
 
 _ALLOWED = {
     "files": """
@@ -68,7 +72,7 @@ def _allow(names: list[str], *conditions: dict[str, Any]) -> dict[str, Any]:
     return rule | ({"args": list(conditions)} if conditions else {})
 
 
-def build_profile() -> dict[str, Any]:
+def build_profile(*, fresh: bool = False) -> dict[str, Any]:
     """The profile in the engine's form. What it does not name fails with EPERM."""
     rules = [_allow(names.split()) for names in _ALLOWED.values()]
     # clone3 has its flags in memory, where a filter cannot see them; libc falls back to clone.
@@ -79,6 +83,9 @@ def build_profile() -> dict[str, Any]:
     for family in (_INET, _INET6):
         for kind, protocol in ((_STREAM, _ANY), (_STREAM, _TCP), (_DATAGRAM, _ANY), (_DATAGRAM, _UDP)):
             rules.append(_allow(["socket"], _when(0, family), _when(1, kind, mask=_KIND_BITS), _when(2, protocol)))
+    if fresh:
+        rules.append(_allow(["unshare"], _when(0, namespaces.NAMESPACES)))
+        rules += [_allow(["mount"], _when(3, flags)) for flags in namespaces.MOUNT_FLAGS]
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": 1,
@@ -90,6 +97,10 @@ def build_profile() -> dict[str, Any]:
     }
 
 
+def main() -> None:
+    for path, fresh in ((PROFILE_FILE, False), (FRESH_PROFILE_FILE, True)):
+        path.write_text(json.dumps(build_profile(fresh=fresh), indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    json.dump(build_profile(), sys.stdout, indent=1)
-    sys.stdout.write("\n")
+    main()

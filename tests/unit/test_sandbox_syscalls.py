@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from invocations.sandbox.seccomp import PROFILE_FILE, build_profile
-from sandbox import syscalls
+from invocations.sandbox.seccomp import FRESH_PROFILE_FILE, PROFILE_FILE, build_profile
+from sandbox import namespaces, syscalls
 
 ALLOW, REFUSE, NO_SUCH_CALL, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -111,6 +111,41 @@ def test_no_filter_is_made_for_a_machine_that_is_not_known() -> None:
 
 def test_the_committed_profile_of_the_container_is_the_one_the_module_writes() -> None:
     assert json.loads(PROFILE_FILE.read_text()) == build_profile()
+    assert json.loads(FRESH_PROFILE_FILE.read_text()) == build_profile(fresh=True)
+
+
+def test_for_namespaces_the_profile_adds_two_calls_with_the_flags_that_are_used() -> None:
+    strict, fresh = build_profile()["syscalls"], build_profile(fresh=True)["syscalls"]
+
+    added = [
+        (rule["names"], [(each["index"], each["value"], each["op"]) for each in rule["args"]])
+        for rule in fresh[len(strict) :]
+    ]
+
+    assert fresh[: len(strict)] == strict
+    assert added == [
+        (["unshare"], [(0, namespaces.NAMESPACES, "SCMP_CMP_EQ")]),
+        *((["mount"], [(3, flags, "SCMP_CMP_EQ")]) for flags in namespaces.MOUNT_FLAGS),
+    ]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("target", "decision"), [(1, REFUSE), (7, REFUSE), (9, REFUSE), (MINUS_ONE, REFUSE), (8, ALLOW), (0, ALLOW)]
+)
+def test_who_else_is_not_to_be_touched(machine: str, target: int, decision: int) -> None:
+    program = syscalls.build_filter(machine, net=False, proc=False, keep_modes=False, untouchable=(1, 7, 9))
+
+    assert decide(program, MACHINES[machine], NUMBERS[machine]["kill"], target, 9) == decision
+    assert decide(program, MACHINES[machine], NUMBERS[machine]["tgkill"], target, 9, 9) == decision
+
+
+def test_where_a_call_sees_its_own_processes_only_it_may_signal_all_of_them() -> None:
+    program = syscalls.build_filter("x86_64", net=False, proc=False, keep_modes=False, untouchable=())
+
+    assert {decide(program, MACHINES["x86_64"], NUMBERS["x86_64"]["kill"], target, 9) for target in (1, MINUS_ONE)} == {
+        ALLOW
+    }
 
 
 def test_the_profile_of_the_container_allows_nothing_by_default() -> None:

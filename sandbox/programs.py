@@ -1,0 +1,127 @@
+"""Which programs may a tool run, and how is a tool run that is itself a program?
+
+A program can be started only where a profile names it, or where it is the tool. The kernel is told the paths; beside them it
+needs the loader that each of them names.
+
+A tool that is a program gets the arguments as JSON on its stdin, the call's context in the environment variable
+``TOOLHUB_CALL``, configuration and secrets as JSON on the descriptor that ``TOOLHUB_SETTINGS_FD`` names, and writes its
+result as JSON to descriptor 3. The package is in ``/p``, and the working folder is empty. Its stdout and stderr are logs, as
+always; descriptor 4 takes progress, a JSON object a line. It has succeeded when it ends with 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import struct
+from contextlib import suppress
+from typing import Any
+
+from sandbox import protocol
+
+SETTINGS_FD = 5
+_ELF = b"\x7fELF\x02"
+_INTERPRETER = 3  # PT_INTERP
+_HEAD_BYTES = 4096
+_MAX_SCRIPTS = 4  # a script's interpreter may be a script
+
+
+class Programs:
+    """What may be executed in a box."""
+
+    def __init__(self, allowed: list[str], program: dict[str, Any] | None) -> None:
+        self.argv: list[str] = list(program["argv"]) if program else []
+        self.replaces_tool = bool(self.argv)
+        if self.argv:
+            self.argv[0] = shutil.which(self.argv[0], path="/usr/local/bin:/usr/bin:/bin") or self.argv[0]
+        runnable: dict[str, None] = {}
+        for path in (*allowed, *self.argv[:1]):
+            runnable.update(dict.fromkeys(_needed_to_run(path)))
+        self.runnable = tuple(runnable)
+
+    def run(self, head: dict[str, Any], arguments: bytes, settings: bytes) -> tuple[int, bytes, dict[str, Any]]:
+        """Run the tool that is a program; returns what a report says of it: the kind, the value, the error."""
+        result, result_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _become(self.argv, head["context"], arguments, settings, result_end)
+            except OSError as error:
+                with suppress(OSError):
+                    os.write(2, f"{self.argv[0]}: {error}\n".encode())
+            finally:
+                os._exit(127)
+        os.close(result_end)
+        most: int = head["limits"]["result_bytes"]
+        value = _read(result, most)
+        if len(value) > most:
+            os.kill(pid, signal.SIGKILL)
+            return protocol.TOO_LARGE, b"", {"type": "", "message": f"The result has more than {most} bytes."}
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            return protocol.EXITED, b"", {"type": "Exit", "message": f"The program ended with {how}."}
+        return protocol.RETURNED, value, {}
+
+
+def _needed_to_run(path: str) -> list[str]:
+    """The program, its loader; of a script the interpreter with its loader."""
+    needed = []
+    for _ in range(_MAX_SCRIPTS):
+        needed.append(path)
+        try:
+            with open(path, "rb") as file:
+                head = file.read(_HEAD_BYTES)
+                if head.startswith(_ELF):
+                    loader = _loader_of(file.fileno(), head)
+                    return [*needed, loader] if loader else needed
+        except OSError:
+            return needed
+        if not head.startswith(b"#!"):
+            return needed
+        path = os.fsdecode(head[2:].split(b"\n", 1)[0].split()[0])
+    return needed
+
+
+def _loader_of(fd: int, head: bytes) -> str:
+    (offset,) = struct.unpack_from("<Q", head, 32)
+    size, count = struct.unpack_from("<HH", head, 54)
+    for index in range(count):
+        kind, _, start, _, _, length = struct.unpack("<IIQQQQ", os.pread(fd, 40, offset + index * size))
+        if kind == _INTERPRETER:
+            return os.fsdecode(os.pread(fd, length, start).rstrip(b"\0"))
+    return ""
+
+
+def _become(argv: list[str], context: dict[str, Any], arguments: bytes, settings: bytes, result: int) -> None:
+    placed = {0: _holding(arguments), SETTINGS_FD: _holding(settings), 3: result}
+    high = {place: os.dup2(fd, 100 + place) for place, fd in placed.items()}
+    for place, fd in high.items():
+        os.dup2(fd, place, inheritable=True)
+    os.closerange(SETTINGS_FD + 1, 1 << 20)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python has its own mind about them
+    environment = dict(os.environ) | {
+        "TOOLHUB_CALL": json.dumps(context),
+        "TOOLHUB_SETTINGS_FD": str(SETTINGS_FD),
+    }
+    os.execve(argv[0], argv, environment)
+
+
+def _holding(data: bytes) -> int:
+    fd = os.memfd_create("data")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _read(fd: int, most: int) -> bytes:
+    """To the end, or until it is more than may be."""
+    data = bytearray()
+    while len(data) <= most and (chunk := os.read(fd, 1 << 16)):
+        data += chunk
+    return bytes(data)

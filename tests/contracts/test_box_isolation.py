@@ -1,0 +1,222 @@
+"""One real box, driven directly: what a call may do to the next one, to the box, and to the kernel's patience."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sandbox import watch
+from tests.contracts.test_box import LEVELS, REUSED, box_of, once
+from tests.driven import ROOMY, DrivenBox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["box_of"]
+SHORT = replace(ROOMY, wall_ms=1_500)
+
+WALLS = """
+import ctypes, os, resource
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(result):
+    return result != 0 and ctypes.get_errno() == 1
+def run():
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return {
+        "capabilities": [int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+        "no_new_privileges": status["NoNewPrivs"].strip(), "filters": status["Seccomp_filters"].strip(),
+        "pid": os.getpid(), "uid": [os.getuid() == os.geteuid() == os.getgid(), 200_000 <= os.getuid() < 300_000],
+        "unshare": [refused(libc.unshare(flags)) for flags in (0x10000000, 0x3C020000, 0x38020000, 0x20000)],
+        "mount": refused(libc.mount(b"none", b"/w", b"tmpfs", ctypes.c_ulong(14), None)),
+        "umount": refused(libc.umount2(b"/w", 2)),
+        "descriptors": sorted(map(int, os.listdir("/proc/self/fd")))[:5],
+        "limits": [resource.getrlimit(name)[1] for name in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK)],
+        "adjusted": open("/proc/self/oom_score_adj").read().strip(),
+        "environment": open("/proc/self/environ", "rb").read().strip(b"\\0").decode(),
+    }
+"""
+
+
+@pytest.mark.req("SVC-10", "TOOLS-17")
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_wall_is_up_on_every_level(box_of: Callable[..., DrivenBox], level: str) -> None:
+    seen: Any = once(box_of(), WALLS, level=level).value
+
+    assert (seen.pop("pid") == 1) == (level == "fresh")
+    assert seen == {
+        "capabilities": [0, 0, 0, 0, 0],
+        "no_new_privileges": "1",
+        "filters": "2",
+        "uid": [True, True],
+        "unshare": [True, True, True, True],
+        "mount": True,
+        "umount": True,
+        "descriptors": [0, 1, 2, 3, 4],
+        "limits": [0, 0],
+        "adjusted": "1000",
+        "environment": "",
+    }
+
+
+LEAVES_A_PROCESS = """
+import os, signal, time
+def run(how):
+    if os.fork() == 0:
+        if how == "new session": os.setsid()
+        if how == "twice" and os.fork(): os._exit(0)
+        signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+        time.sleep(60)
+    return "left"
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "new session", "twice"])
+@pytest.mark.parametrize(("level", "clean"), [("shared", False), ("fresh", True)])
+def test_a_process_that_is_left_behind_ends_with_the_call_or_with_the_box(
+    box_of: Callable[..., DrivenBox], level: str, clean: bool, how: str
+) -> None:
+    box = box_of()
+    box.load({"main": LEAVES_A_PROCESS}, level=level)
+
+    said = box.call(how=how)  # it holds the pipes of the call, and nobody waits for it
+
+    assert (said.ended, said.value, said.clean) == (watch.EXITED, "left", clean)
+    if clean:
+        assert box.call(how=how).value == "left"
+    else:
+        assert box.is_gone()
+
+
+@pytest.mark.parametrize(
+    "act", ["chmod('/p', 0o777)", "chmod('/p/tool/main.py', 0)", "utime('/p/tool/main.py', (1, 1))"]
+)
+def test_a_package_that_was_touched_serves_no_other_call(box_of: Callable[..., DrivenBox], act: str) -> None:
+    source = f"import os\ndef run():\n    try: os.{act}\n    except OSError as error: return error.errno"
+    shared, fresh = box_of(), box_of()
+    shared.load({"main": source}, level="shared")
+    fresh.load({"main": source}, level="fresh")
+
+    touched, refused = shared.call(), fresh.call()
+
+    assert (touched.value, touched.clean) == (None, False)
+    assert (refused.value, refused.clean) == (30, True)  # EROFS
+    assert shared.is_gone()
+    assert fresh.call().value == 30
+
+
+@pytest.mark.parametrize("level", REUSED)
+@pytest.mark.parametrize(
+    ("body", "ended"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)", watch.TIMED_OUT),
+        ("while True:\n        try: os.fork()\n        except OSError: pass", watch.TIMED_OUT),
+        ("[os.close(fd) for fd in range(5)]; time.sleep(60)", watch.TIMED_OUT),
+        ("os.closerange(0, 5); os._exit(0)", watch.EXITED),
+        ("os.kill(0, signal.SIGKILL); time.sleep(60)", None),
+        ("time.sleep(60) if os.fork() else [os.kill(os.getppid(), n) for n in (19, 9)]", None),
+        ("while True: os.write(2, b'x' * 65536)", watch.LOG_FLOOD),
+        ("while True: os.write(4, b'x' * 65536)", watch.LOG_FLOOD),
+        ("while True: os.write(3, b'x' * 65536)", watch.RESULT_TOO_LARGE),
+    ],
+)
+def test_whatever_a_tool_does_ends_within_its_limits(
+    box_of: Callable[..., DrivenBox], level: str, body: str, ended: str | None
+) -> None:
+    box = box_of(limits=SHORT)
+    box.load({"main": f"import os, signal, time\ndef run():\n    {body}"}, level=level)
+
+    said = box.call()
+
+    assert said.ended in ((ended,) if ended else (watch.EXITED, watch.TIMED_OUT)), said
+    assert said.head["run_ms"] < SHORT.wall_ms + 1_000
+    assert said.value is None
+    if not said.clean:
+        assert box.is_gone()
+
+
+def test_processor_time_is_limited_where_a_call_is_the_first_process(box_of: Callable[..., DrivenBox]) -> None:
+    box = box_of(limits=replace(ROOMY, cpu_s=1))
+    box.load({"main": "def run():\n    while True: pass"})
+
+    said = box.call()
+
+    assert said.head["exit"] == {"signal": 9}
+    assert 800 < said.head["cpu_ms"] < 2_000
+
+
+def test_memory_is_limited_and_the_box_goes_on(box_of: Callable[..., DrivenBox]) -> None:
+    box = box_of(limits=replace(ROOMY, memory_bytes=64 << 20))
+    source = "def run(size):\n    held = []\n    while size: held.append(bytearray(1 << 20)); size -= 1\n    return len(held)"
+    box.load({"main": source})
+
+    killed = box.call(size=2000)
+
+    assert killed.head["exit"] == {"signal": 9}
+    assert killed.head["out_of_memory"]
+    assert box.call(size=1).value == 1
+
+
+SIGNALS = """
+import os, signal
+def run():
+    got = []
+    for pid in range(1, 200):
+        if pid not in (os.getpid(), os.getpgid(0)):
+            try: os.kill(pid, 0)
+            except OSError: continue
+            got.append(pid)
+    return got
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nobody_else_in_the_box_can_be_signalled(box_of: Callable[..., DrivenBox], level: str) -> None:
+    assert once(box_of(), SIGNALS, level=level).value == []
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("import os, time\nif os.fork() == 0: time.sleep(60)", "left a process behind"),
+        ("import os\nos._exit(0)", "ended before it was ready"),
+        ("import os\nos.kill(os.getpid(), 9)", "ended before it was ready"),
+    ],
+)
+def test_a_dependency_that_does_harm_while_it_is_imported_is_not_loaded(
+    box_of: Callable[..., DrivenBox], tmp_path: Any, source: str, why: str
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir(mode=0o755)
+    (store / "harmful.py").write_text(source)
+    box = box_of(binds=[f"{store}:/deps:ro"])
+
+    loaded = box.load({"main": "import harmful\ndef run(): return 1"})
+
+    assert not loaded["ok"]
+    assert why in loaded["why"]
+    assert box.is_gone()
+
+
+def test_dependencies_are_imported_before_the_call_and_never_shadow_what_they_must_not(
+    box_of: Callable[..., DrivenBox], tmp_path: Any
+) -> None:
+    store = tmp_path / "store"
+    (store / "useful").mkdir(parents=True)
+    (store / "useful" / "__init__.py").write_text("import os, threading\nPID = os.getpid()")
+    (store / "useful" / "deep.py").write_text("N = 7")
+    (store / "json.py").write_text("raise SystemExit")
+    (store / "tool.py").write_text("raise SystemExit")
+    (store / "failing.py").write_text("raise RuntimeError")
+    source = (
+        "import os, json, useful\nfrom useful import deep\ntry: import failing\nexcept RuntimeError: pass\n"
+        "def run(): return [useful.PID != os.getpid(), deep.N]"
+    )
+    box = box_of(binds=[f"{store}:/deps:ro"])
+
+    loaded = box.load({"main": source}, level="shared")
+
+    assert "useful" in loaded["preloaded"]
+    assert "failing" not in loaded["preloaded"]
+    assert box.call().value == [True, 7]
