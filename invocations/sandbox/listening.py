@@ -18,7 +18,10 @@ _NONCE_CHARS = 32
 
 
 class Echo:
-    """A socket ``s`` in a folder of its own that gives back what it is told, until the end of the ``with``."""
+    """A socket ``s`` in a folder of its own that gives back what it is told, until the end of the ``with``.
+
+    Where no socket can be made, as in a folder whose name is too long, nobody gives anything back.
+    """
 
     def __init__(self, place: Path) -> None:
         self.nonce = secrets.token_hex(_NONCE_CHARS // 2)
@@ -26,9 +29,10 @@ class Echo:
         self.folder = Path(tempfile.mkdtemp(prefix="probe-", dir=place))
         self.folder.chmod(0o711)
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(str(self.folder / "s"))
-        (self.folder / "s").chmod(0o666)
-        self._socket.listen()
+        with suppress(OSError):
+            self._socket.bind(str(self.folder / "s"))
+            (self.folder / "s").chmod(0o666)
+            self._socket.listen()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def __enter__(self) -> Self:

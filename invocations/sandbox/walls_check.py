@@ -36,10 +36,12 @@ PROBE = Path(__file__).with_name("probe")
 FRESH_PROFILE_FILE = PROFILE_FILE.with_name("seccomp-fresh.json")
 # Little of everything, so that the looks at limits are cheap.
 LIMITS = Limits(memory_bytes=48 * 1024 * 1024, processes=24, tmp_bytes=1024 * 1024, wall_ms=20_000)
+A_CALL, OWN_WORLD = "tool: a call", "user namespaces"
 # What may be missing without making a box unfit for code that nobody vouches for, and why.
 SPARE = {
     "host name": "it gives nothing away that matters",
     "processor": "it keeps one box from slowing the others, and cannot be told on every machine",
+    OWN_WORLD: "without them a level of isolation is not there, and a stronger one is",
     "tool: file system": "kernels before 5.13 have no Landlock; the container shows a tool nothing of the host",
 }
 _UIDS = range(200_000, 300_000)
@@ -229,22 +231,25 @@ def examine(engine: Engine, sandbox: Sandbox, *, image: str, runtime: str, run_d
     levels = _levels(outer["killed"] and freer["killed"], able)
     walls = {name: Wall(name, *found) for name, found in outer["walls"].items()}
     walls["own user"] = _own_user(walls["own user"], taken=outer["name_taken"])
-    walls |= _tool_walls(sandbox, ("fresh", "cold") if "fresh" in levels else ("cold",))
-    if able["no_namespaces"]:
-        walls["user namespaces"] = Wall("user namespaces", False, f"no level fresh: {able['no_namespaces']}", False)
-    else:
-        walls["user namespaces"] = Wall("user namespaces", True, "a call can have a world of its own", False)
+    by_level: dict[str, list[Wall]] = {
+        level: _seen_by_a_tool(sandbox, level) for level in ("fresh", "cold") if level in levels
+    }
+    if _call_of(by_level, "cold").holds is not True:
+        levels = ()
+    elif "fresh" in levels and (call := _call_of(by_level, "fresh")).holds is not True:
+        levels = tuple(level for level in levels if level != "fresh")
+        able["no_namespaces"] = call.detail
+        del by_level["fresh"]
+    walls |= _worst(by_level)
+    world = able["no_namespaces"] or "a call can have a world of its own"
+    walls[OWN_WORLD] = Wall(OWN_WORLD, not able["no_namespaces"], world)
     return replace(
         seen,
-        walls=tuple(replace(wall, needed_for_untrusted=_is_needed(wall)) for wall in walls.values()),
+        walls=tuple(replace(wall, needed_for_untrusted=wall.name not in SPARE) for wall in walls.values()),
         transport="socket" if able["unix_socket"] else "attach",
         levels=levels,
         label=able["label"],
     )
-
-
-def _is_needed(wall: Wall) -> bool:
-    return wall.needed_for_untrusted and wall.name not in SPARE
 
 
 def _levels(killed: bool, able: dict[str, Any]) -> tuple[str, ...]:
@@ -268,18 +273,23 @@ def _own_user(wall: Wall, *, taken: bool) -> Wall:
     return replace(wall, holds=False, detail="the engine lets two boxes have one name, and so one user")
 
 
-def _tool_walls(sandbox: Sandbox, levels: tuple[str, ...]) -> dict[str, Wall]:
-    """As a tool sees them; one that falls at any level does not hold."""
+def _call_of(by_level: dict[str, list[Wall]], level: str) -> Wall:
+    return by_level[level][0] if level in by_level else Wall(A_CALL, False, "a box cannot be ended")
+
+
+def _worst(by_level: dict[str, list[Wall]]) -> dict[str, Wall]:
+    """One that falls at any level does not hold."""
     walls: dict[str, Wall] = {}
-    for level in levels:
-        for wall in _seen_by_a_tool(sandbox, level):
+    for level, found in by_level.items():
+        for wall in found:
             known = walls.get(wall.name)
             if known is None or (known.holds is True and wall.holds is not True):
                 walls[wall.name] = wall if wall.holds else replace(wall, detail=f"{wall.detail} (level {level})")
     return walls
 
 
-def _seen_by_a_tool(sandbox: Sandbox, level: str) -> Iterator[Wall]:
+def _seen_by_a_tool(sandbox: Sandbox, level: str) -> list[Wall]:
+    """That it is called at all is the first."""
     call = SandboxCall(
         name=f"walls-{secrets.token_hex(8)}",
         package=probe(),
@@ -289,6 +299,8 @@ def _seen_by_a_tool(sandbox: Sandbox, level: str) -> Iterator[Wall]:
         context={"call_id": "walls", "tool_id": "toolhub.walls.probe", "started_at": "1970-01-01T00:00:00+00:00"},
     )
     outcome = sandbox.run(Profile(LIMITS, isolation=level), call)
-    yield Wall("tool: a call", outcome.status is Status.OK, outcome.error_message or "a tool ran to its end")
-    if outcome.status is Status.OK:
-        yield from (Wall(name, *found) for name, found in outcome.value.items())
+    if outcome.status is not Status.OK:
+        return [Wall(A_CALL, False, outcome.error_message or f"it ended as {outcome.status}")]
+    if level == "fresh" and outcome.level not in ("", level):
+        return [Wall(A_CALL, False, f"calls are given the level {outcome.level}")]
+    return [Wall(A_CALL, True, "a tool ran to its end"), *(Wall(name, *found) for name, found in outcome.value.items())]

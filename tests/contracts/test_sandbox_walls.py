@@ -19,6 +19,7 @@ from invocations.sandbox.probe import box, tool
 from invocations.sandbox.runtimes import Runtimes
 from sandbox.image import image_name
 from tests.boxes import docker_sandbox, run_source
+from toolhub.management.sandbox_lines import lines_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -178,6 +179,7 @@ def test_a_box_in_which_no_tool_runs_has_a_wall_that_does_not_hold(engine: Engin
     (wall,) = found.missing
     assert (wall.name, wall.holds) == ("tool: a call", False)
     assert "make sandbox-image" in wall.detail
+    assert found.levels == ()
     broken.close()
 
 
@@ -223,6 +225,17 @@ def test_what_was_seen_is_kept_and_looked_at_anew_when_asked(engine: Engine, tmp
     assert first.holding > 30
     assert anew.at > first.at
     assert examinations(engine, tmp_path).of("runc") == anew
+
+
+def test_doctor_says_of_each_wall_and_each_runtime_how_it_is(engine: Engine, tmp_path: Path) -> None:
+    names = {"default": "runc", "untrusted": "no-such-runtime"}
+
+    lines = list(lines_about(examinations(engine, tmp_path), names, every=True))
+
+    assert len([line for line in lines if (line.mark, line.about) == ("ok", "wall")]) >= 35
+    assert [line.mark for line in lines if line.about == "runtime"] == ["ok", "WRONG"]
+    assert "not verified on this host" in next(line.said for line in lines if line.mark == "WRONG")
+    assert "runc" in lines[-1].said
 
 
 def test_untrusted_code_gets_the_runtime_set_aside_when_every_wall_holds(engine: Engine, tmp_path: Path) -> None:

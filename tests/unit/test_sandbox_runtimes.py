@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox import examinations, walls_check
-from invocations.sandbox.base import Profile, SandboxUnavailable
+from invocations.sandbox.base import Outcome, Profile, SandboxUnavailable, Status
 from invocations.sandbox.engine import EngineError
 from invocations.sandbox.examinations import Examinations
+from invocations.sandbox.listening import Echo
 from invocations.sandbox.runtimes import Runtimes, why_not_untrusted
 from invocations.sandbox.walls_check import Examined, Wall
 from toolhub.management.sandbox_lines import Line, lines_about
@@ -84,6 +85,56 @@ def test_nobody_looks_at_walls_for_code_that_is_trusted() -> None:
 def test_a_level_is_offered_where_its_means_are(able: dict[str, Any], levels: tuple[str, ...]) -> None:
     assert walls_check._levels(True, able) == levels
     assert walls_check._levels(False, able) == ()
+
+
+class Box:
+    """An engine whose boxes say that all is well, and a sandbox that calls a tool at some levels only."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *refused: str, given: str = "") -> None:
+        self.refused, self.given = refused, given
+        monkeypatch.setattr(walls_check, "look", self._look)
+
+    def _look(self, *_: object) -> dict[str, Any]:
+        able = {"counts_processes": True, "unix_socket": False, "no_namespaces": "", "label": ""}
+        return {"abilities": able, "walls": {"own user": (True, "7")}, "killed": True, "name_taken": True}
+
+    def run(self, profile: Profile, call: object) -> Outcome:
+        if profile.isolation in self.refused:
+            return Outcome(Status.START_FAILED, error_message=f"no {profile.isolation} today")
+        falls = profile.isolation == "fresh"
+        return Outcome(Status.OK, value={"tool: w": [not falls, "seen"]}, level=self.given or profile.isolation)
+
+    def examined(self, folder: Path) -> Examined:
+        box: Any = self
+        return walls_check.examine(box, box, image="i", runtime="runc", run_dir=folder)
+
+
+def test_a_wall_that_falls_at_one_level_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = Box(monkeypatch).examined(tmp_path)
+
+    assert [(wall.name, wall.detail) for wall in found.missing] == [("tool: w", "seen (level fresh)")]
+    assert (found.levels, found.transport) == (LEVELS, "attach")
+
+
+@pytest.mark.parametrize("how", [{"refused": "fresh"}, {"given": "single"}])
+def test_a_level_at_which_no_tool_is_called_is_not_offered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: dict[str, str]
+) -> None:
+    refused = [how["refused"]] if "refused" in how else []
+    found = Box(monkeypatch, *refused, given=how.get("given", "")).examined(tmp_path)
+
+    assert found.levels == ("shared", "single", "cold")
+    assert found.missing == []
+    assert [wall.name for wall in found.others] == ["user namespaces"]
+
+
+def test_where_no_tool_is_called_at_all_nothing_is_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert Box(monkeypatch, "cold", "fresh").examined(tmp_path).levels == ()
+
+
+def test_a_folder_in_which_no_socket_can_be_made_is_no_obstacle(tmp_path: Path) -> None:
+    with Echo(tmp_path / ("x" * 120)) as echo:
+        assert not (echo.folder / "s").exists()
 
 
 # What is remembered.

@@ -48,7 +48,7 @@ def _runtime(seen: Examined, used: str) -> Iterator[Line]:
         yield Line(WRONG, "runtime", f"{name}: not verified on this host. {seen.why}")
         return
     how = {"socket": "boxes reach a unix socket of this host", "attach": "boxes are reached through the engine only"}
-    levels = ", ".join(seen.levels) or "no level of isolation can be given: a box cannot be ended"
+    levels = ", ".join(seen.levels) or "no level of isolation can be given"
     said = f"{name}: {seen.holding} of {len(seen.walls)} walls hold; {levels}; {how[seen.transport]}"
     if seen.label:
         said += f"; labelled {seen.label}"
