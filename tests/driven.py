@@ -59,7 +59,7 @@ class Line:
 
 
 class DrivenBox:
-    """One container. ``attach`` speaks over the engine; ``mounts`` are more of Docker's binds."""
+    """One container. ``attach`` speaks over the engine; ``binds`` are more of Docker's mounts; ``before`` fills the folder."""
 
     def __init__(self, folder: Path, *, limits: Limits = ROOMY, attach: bool = False, **options: Any) -> None:
         self.limits = limits
@@ -68,6 +68,7 @@ class DrivenBox:
         self.folder = folder / f"box-{uuid.uuid4().hex[:8]}"
         self.folder.mkdir()
         self.folder.chmod(0o711)
+        options.pop("before", lambda _: None)(self.folder)
         image = options.get("image") or os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
         self._line: Line | AttachedStream
         with closing(socket.socket(socket.AF_UNIX)) as listener:
