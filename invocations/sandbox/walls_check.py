@@ -23,7 +23,7 @@ from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
 from invocations.sandbox.container import container_config
 from invocations.sandbox.engine import EngineError, NameTaken
 from invocations.sandbox.listening import Echo
-from invocations.sandbox.seccomp import PROFILE_FILE, build_profile
+from invocations.sandbox.seccomp import FRESH_PROFILE_FILE
 from unitools.packages import build_zip
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from invocations.sandbox.engine import Engine
 
 PROBE = Path(__file__).with_name("probe")
-FRESH_PROFILE_FILE = PROFILE_FILE.with_name("seccomp-fresh.json")
 # Little of everything, so that the looks at limits are cheap.
 LIMITS = Limits(memory_bytes=48 * 1024 * 1024, processes=24, tmp_bytes=1024 * 1024, wall_ms=20_000)
 A_CALL, OWN_WORLD = "tool: a call", "user namespaces"
@@ -125,19 +124,11 @@ def box_request(
     host = config["HostConfig"]
     if fresh:
         strict = [option for option in host["SecurityOpt"] if not option.startswith("seccomp=")]
-        host["SecurityOpt"] = [*strict, f"seccomp={_fresh_profile()}"]
+        host["SecurityOpt"] = [*strict, f"seccomp={FRESH_PROFILE_FILE.read_text()}"]
     if folder is not None:
         host["Binds"] = [f"{folder}:/c:ro"]
     config["Entrypoint"] = [_PYTHON, "-I", "-S", "-B", "-c", _BEGIN]
     return config
-
-
-def _fresh_profile() -> str:
-    if FRESH_PROFILE_FILE.exists():
-        return FRESH_PROFILE_FILE.read_text()
-    profile = build_profile()
-    profile["syscalls"].append({"names": ["unshare", "mount"], "action": "SCMP_ACT_ALLOW"})
-    return json.dumps(profile)
 
 
 def asked_of(config: dict[str, Any], looks: str = "box", *, only: Iterable[str] = ()) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from invocations.sandbox.probe import box, tool
 from invocations.sandbox.runtimes import Runtimes
 from sandbox.image import image_name
 from tests.boxes import docker_sandbox, run_source
+from tests.driven import DrivenBox
 from toolhub.management.sandbox_lines import lines_about
 
 if TYPE_CHECKING:
@@ -181,6 +182,18 @@ def test_a_box_in_which_no_tool_runs_has_a_wall_that_does_not_hold(engine: Engin
     assert "make sandbox-image" in wall.detail
     assert found.levels == ()
     broken.close()
+
+
+@pytest.mark.parametrize("level", ["shared", "fresh", "single", "cold"])
+def test_at_every_level_a_tool_sees_the_same_walls(tmp_path: Path, level: str) -> None:
+    tmp_path.chmod(0o755)
+    sources = {path.stem: path.read_text() for path in walls_check.PROBE.glob("*.py")}
+    with DrivenBox(tmp_path) as driven:
+        assert driven.load(sources | {"main": "from .tool import run"}, level=level)["ok"]
+        found = driven.call().value
+
+    assert {name: detail for name, (holds, detail) in found.items() if not holds} == {}
+    assert set(found) == set(tool.LOOKS)
 
 
 # Runtimes.
