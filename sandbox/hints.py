@@ -13,6 +13,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from sandbox.relay import GATE, REFUSED, UNKNOWN_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -78,6 +80,8 @@ class Hints:
         for _ in range(_MAX_CHAIN):
             if error is None:
                 break
+            if self._proxy and self._is_the_gates(error):
+                return GATE
             if isinstance(error, OSError):
                 capability = self._capability(error)
                 if capability:
@@ -85,9 +89,16 @@ class Hints:
             error = error.__cause__ or error.__context__
         return ""
 
+    def _is_the_gates(self, error: BaseException) -> bool:
+        """Clients put the gate's answer into exceptions of their own. Whether it has said so, the gate knows."""
+        text = str(error)
+        return REFUSED in text or UNKNOWN_NAME in text
+
     def _capability(self, error: OSError) -> str:
         if type(error).__name__ == "gaierror" or error.errno in _NO_ROUTE:
             return "net"
+        if any(each.__module__ == "ssl" for each in type(error).__mro__):
+            return ""  # numbers of its own, which are not the kernel's
         path = error.filename
         if isinstance(path, (str, bytes)):
             path = os.fsdecode(path)

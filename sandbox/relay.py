@@ -15,9 +15,11 @@ from typing import NoReturn
 
 SOCKET = "/c/egress"
 CA_FILE = "/c/ca.pem"
+PUBLIC_CA_FILE = "/etc/ssl/certs/ca-certificates.crt"  # where the image has them; libraries look in other places
 PORT = 3128
 PROXY = f"http://127.0.0.1:{PORT}"
 REFUSED = "Refused by the sandbox"  # how every refusal of the gate begins that is for want of a capability
+UNKNOWN_NAME = "unrecognized name"  # how TLS libraries put the alert that ends a connection for another host
 GATE = "gate"  # what a tool's exception lacked, when it says that the gate has refused; which it was, the gate knows
 
 _MOST = 64  # connections at once; the gate allows fewer

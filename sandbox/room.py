@@ -67,8 +67,9 @@ class Room:
         if self._net:
             for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
                 os.environ[name] = relay.PROXY
-            if os.path.exists(relay.CA_FILE):
-                os.environ["SSL_CERT_FILE"] = relay.CA_FILE
+            roots = relay.CA_FILE if os.path.exists(relay.CA_FILE) else relay.PUBLIC_CA_FILE
+            for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
+                os.environ[name] = roots
         if not self._programs.replaces_tool:
             sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
 
@@ -99,7 +100,7 @@ class Room:
         paths = tuple(rule["path"] for rule in self._rules)
         changes = tuple(rule["path"] for rule in self._rules if {"write", "create", "delete"} & set(rule["actions"]))
         return Hints(
-            readable=(*READABLE, DEPENDENCIES, relay.CA_FILE, *paths),
+            readable=(*READABLE, DEPENDENCIES, relay.CA_FILE, relay.SOCKET, *paths),
             writable=(*WRITABLE, *changes),
             runnable=self._programs.runnable,
             proxy=("127.0.0.1", relay.PORT) if self._net else None,

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
+import urllib.error
 
 import pytest
 
@@ -108,3 +110,44 @@ def test_a_circle_of_causes_has_an_end() -> None:
     first.__context__, second.__context__ = second, first
 
     assert hints_with().blocked(first) == ""
+
+
+def with_a_way_out(*attempts: str) -> Hints:
+    hints = Hints(readable=("/usr", "/c/egress"), writable=("/w",), proxy=("127.0.0.1", 3128))
+    hints.attempts.extend(attempts)
+    return hints
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        urllib.error.URLError(OSError("Tunnel connection failed: 403 Refused by the sandbox (not_granted)")),
+        caused(RuntimeError("The service does not answer."), OSError("403 Refused by the sandbox (not_tls)")),
+        RuntimeError("403 Refused by the sandbox (private_address)"),
+        ssl.SSLError(1, "[SSL: TLSV1_UNRECOGNIZED_NAME] tlsv1 unrecognized name (_ssl.c:1006)"),
+    ],
+)
+def test_an_exception_with_the_gates_words_is_for_the_gate_to_judge(error: Exception) -> None:
+    assert with_a_way_out().blocked(error) == "gate"
+    assert hints_with().blocked(error) == ""
+
+
+def test_other_exceptions_of_a_tool_with_a_way_out_are_its_own() -> None:
+    assert with_a_way_out().blocked(ConnectionResetError(104, "Connection reset by peer")) == ""
+    assert with_a_way_out().blocked(ValueError("refused")) == ""
+    assert with_a_way_out().blocked(ssl.SSLCertVerificationError(1, "certificate verify failed")) == ""
+    assert hints_with("net:example.org:443").blocked(ssl.SSLError(1, "[SSL] internal error")) == ""
+
+
+def test_the_way_out_is_no_attempt_and_every_other_is() -> None:
+    hints = with_a_way_out()
+
+    hints._hook("socket.__new__", (None, socket.AF_INET, 1, 0))
+    hints._hook("socket.getaddrinfo", ("127.0.0.1", 3128, 0, 0, 0))
+    hints._hook("socket.connect", (None, ("127.0.0.1", 3128)))
+    hints._hook("socket.connect", (None, "/c/egress"))
+    assert hints.attempts == []
+
+    hints._hook("socket.connect", (None, ("192.0.2.1", 443)))
+    hints._hook("socket.getaddrinfo", ("example.org", 443, 0, 0, 0))
+    assert hints.attempts == ["net:192.0.2.1:443", "net:example.org:443"]
