@@ -25,6 +25,7 @@ from invocations.sandbox.current import current_sandbox
 from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
 from registry.callability import check_callable
 from registry.checks import message_of
+from registry.dependencies import check_ready
 from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import Forbidden, Problem, SchemaInvalid, TooLarge
 
@@ -330,8 +331,7 @@ class _Steps:
     def sandbox_guard(self) -> None:
         """A call that could only fail for want of a capability is refused before it starts."""
         assert self.result.reach is not None
-        lacks = lacking(self.result.reach.explanation)
-        if lacks and not self.dry_run:
+        if (lacks := lacking(self.result.reach.explanation)) and not self.dry_run:
             first = lacks[0]
             raise CapabilityBlocked(
                 f"{self.standing.tool} needs {first['capability']}, which the {first['dropped_by']} does not allow.",
@@ -345,6 +345,7 @@ class _Steps:
                 details={"missing": list(missing)},
                 remedy="Use a tool that does without, or a hub whose sandbox provides it.",
             )
+        check_ready(self.version.id, self.version.manifest)
 
 
 def policy_problem(verdict: Verdict, standing: Standing) -> PolicyDenied:

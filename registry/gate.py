@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from registry.models import VersionState
+from registry.models import Dependencies, VersionState
 from registry.problems import VersionExists, WrongBump
 from unitools import semver
 from unitools.changes import Change, changes_between, offending
+from unitools.changes.fields import dependency_lock
 
 if TYPE_CHECKING:
     from registry.models import Tool, ToolVersion
@@ -44,11 +45,35 @@ def _sentence(change: Change) -> str:
     return f"{change.message} ({change.pointer or '/'}: {change.bump.upper()})"
 
 
+def lock_of(version: ToolVersion) -> list[str]:
+    """The lines of its lock, whoever made it; empty until there is one."""
+    if version.view.dependency_lock or not version.view.dependencies:
+        return version.view.dependency_lock
+    found = Dependencies.objects.filter(version=version).values_list("lock", flat=True).first()
+    return found or []
+
+
+def _side(version: ToolVersion, *, of: dict[str, Any]) -> dict[str, Any]:
+    """The manifest as it is compared with another one: with its lock where the other has one, and only there."""
+    manifest = {name: value for name, value in version.manifest.items() if name != "dependency_lock"}
+    return manifest | ({"dependency_lock": lock_of(version)} if of.get("dependency_lock") else {})
+
+
+def lock_changes(base: ToolVersion | None, version: ToolVersion) -> list[dict[str, Any]]:
+    """What the lock that the hub has found changes; one that stands in the manifest is compared with it."""
+    if base is None or version.view.dependency_lock:
+        return []
+    before, after = lock_of(base), lock_of(version)
+    if version.view.dependencies and not after:
+        return []  # not there yet
+    return [change.to_json() for change in dependency_lock(before, after)]
+
+
 def check_bump(base: ToolVersion | None, document: dict[str, Any]) -> list[Change]:
     """The changes from the base; refuses a number that promises less than they need, and names each that is too much for it."""
     if base is None:
         return []
-    changes = changes_between(base.manifest, document)
+    changes = changes_between(_side(base, of=document), document)
     wrong = offending(base.version, document["version"], changes)
     if wrong:
         tool, number = document["id"], document["version"]
@@ -77,11 +102,12 @@ def check_bump(base: ToolVersion | None, document: dict[str, Any]) -> list[Chang
 
 
 def changes_now(version: ToolVersion) -> tuple[ToolVersion | None, list[dict[str, Any]]]:
-    """What a submitted version changes as of now, and compared with what: another one may have been approved meanwhile."""
-    if version.review_state != VersionState.SUBMITTED:
-        return version.base, version.changes
-    base = base_of(version.tool, version.version)
+    """What a version changes as of now, and compared with what: of a submitted one another may have been approved meanwhile, or
+    the lock of its dependencies found.
+    """
+    submitted = version.review_state == VersionState.SUBMITTED
+    base = base_of(version.tool, version.version) if submitted else version.base
     if (base.pk if base else None) == version.base_id:
-        return base, version.changes
-    changes = changes_between(base.manifest, version.manifest) if base else []
-    return base, [change.to_json() for change in changes]
+        return base, [*version.changes, *lock_changes(base, version)]
+    changes = changes_between(_side(base, of=version.manifest), version.manifest) if base else []
+    return base, [*(change.to_json() for change in changes), *lock_changes(base, version)]

@@ -12,9 +12,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from registry import lifecycle
-from registry.models import Tool, ToolState, ToolVersion, VersionState
+from registry import lifecycle, services
+from registry.gate import lock_changes
+from registry.models import DependencyState, Tool, ToolState, ToolVersion, VersionState
 from registry.selectors import get_tool
+from registry.showing import dependencies_json
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.problems import NotFound
@@ -58,8 +60,34 @@ class VersionSerializer(serializers.Serializer[Any]):
     build_digest = serializers.CharField()
 
 
+class PackageSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    version = serializers.CharField()
+    named = serializers.BooleanField(help_text="Whether the manifest names it; otherwise another package needs it.")
+    sha256 = serializers.ListField(child=serializers.CharField())
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    remedy = serializers.CharField()
+
+
+class DependenciesSerializer(serializers.Serializer[Any]):
+    """The packages of others that a version needs, and how far they are."""
+
+    state = serializers.ChoiceField(DependencyState.choices)
+    changed_at = serializers.DateTimeField()
+    lock = serializers.CharField(allow_null=True, help_text="Digest of the lock; null until there is one.")
+    packages = PackageSerializer(many=True)
+    progress = serializers.ListField(child=serializers.CharField(), help_text="What is being done, the newest last.")
+    failure = FailureSerializer(allow_null=True)
+    size_bytes = serializers.IntegerField(allow_null=True)
+
+
 class WholeVersionSerializer(VersionSerializer):
     manifest = serializers.JSONField(help_text="As it was submitted.")
+    dependencies = DependenciesSerializer(allow_null=True, help_text="null: it needs none.")
 
 
 class ToolStateSerializer(serializers.Serializer[Any]):
@@ -83,6 +111,7 @@ TOOL = enveloped("ToolStateEnvelope", ToolStateSerializer())
 VERSIONS = enveloped("VersionListEnvelope", VersionSerializer(many=True))
 VERSION = enveloped("VersionEnvelope", WholeVersionSerializer())
 MOVED = enveloped("MovedEnvelope", MovedSerializer())
+DEPENDENCIES = enveloped("DependenciesEnvelope", DependenciesSerializer(allow_null=True))
 
 
 class EnableSerializer(ReasonSerializer):
@@ -167,7 +196,8 @@ class VersionView(APIView):
     @extend_schema(operation_id="read_tool_version", responses={200: VERSION})
     def get(self, request: Request, tool_id: str, version: str) -> Response:
         row = own_version(tool_id, version, by=caller(request))
-        data = version_json(row, row.tool) | {"manifest": row.manifest}
+        data = version_json(row, row.tool) | {"manifest": row.manifest, "dependencies": dependencies_json(row)}
+        data["changes"] = [*row.changes, *lock_changes(row.base, row)]
         return Response(ResponseEnvelope(data=data).to_json())
 
 
@@ -254,3 +284,16 @@ class VersionYankView(APIView):
         moved, stuck = lifecycle.yank_version(version_id=row.pk, reason=data["reason"], by=by)
         answer = {"version": row.version, "moved": len(moved), "stuck": len(stuck)}
         return Response(ResponseEnvelope(data=answer).to_json())
+
+
+class VersionDependenciesView(APIView):
+    """Try again to resolve or to install what a version needs of others, once that has failed."""
+
+    required_scope = OPERATE
+
+    @extend_schema(operation_id="retry_tool_version_dependencies", request=None, responses={200: DEPENDENCIES})
+    def post(self, request: Request, tool_id: str, version: str) -> Response:
+        by = caller(request)
+        row = own_version(tool_id, version, by=by)
+        services.retry_dependencies(version_id=row.pk, by=by)
+        return Response(ResponseEnvelope(data=dependencies_json(row)).to_json())

@@ -1,8 +1,9 @@
 """What is in the catalogue?
 
 A :class:`Tool` is a name within a tenant and the state in which callers find it. A :class:`ToolVersion` is one manifest with
-the code that it names, and never changes. A :class:`Review` is one person's decision on one version. An
-:class:`Installation` is a tenant's own instance of a tool; its secrets are :class:`Secret` rows that it refers to by name.
+the code that it names, and never changes. A :class:`Review` is one person's decision on one version, :class:`Dependencies` are
+the packages of others that it needs. An :class:`Installation` is a tenant's own instance of a tool; its secrets are
+:class:`Secret` rows that it refers to by name.
 """
 
 from __future__ import annotations
@@ -178,6 +179,62 @@ class Review(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("rev", self.id)
+
+
+class DependencyState(models.TextChoices):
+    RESOLVING = "resolving"
+    UNRESOLVED = "unresolved"
+    LOCKED = "locked"
+    QUEUED = "queued"
+    BUILDING = "building"
+    READY = "ready"
+    FAILED = "failed"
+
+
+DEPENDENCY_TRANSITIONS: dict[str, frozenset[str]] = {
+    DependencyState.RESOLVING: frozenset({DependencyState.LOCKED, DependencyState.UNRESOLVED}),
+    DependencyState.UNRESOLVED: frozenset({DependencyState.RESOLVING}),
+    DependencyState.LOCKED: frozenset({DependencyState.QUEUED}),
+    DependencyState.QUEUED: frozenset({DependencyState.BUILDING}),
+    DependencyState.BUILDING: frozenset({DependencyState.READY, DependencyState.FAILED}),
+    DependencyState.READY: frozenset({DependencyState.LOCKED}),
+    DependencyState.FAILED: frozenset({DependencyState.QUEUED, DependencyState.LOCKED}),
+}
+
+
+class Dependencies(models.Model):
+    """The packages of others that one version needs, and how far they are: locked, then built once somebody uses the version.
+
+    ``lock`` is part of what is reviewed and is never changed once it is there. What is built lies in a folder of each host
+    that is named by the lock (:mod:`registry.dependencies`).
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    version = models.OneToOneField(ToolVersion, models.PROTECT, related_name="dependencies")
+    state = models.CharField(max_length=16, choices=DependencyState)
+    lock = models.JSONField(default=list)  # lines in normal form (unitools.locks); empty: not resolved yet
+    lock_digest = models.CharField(max_length=71, blank=True)
+    progress = models.JSONField(default=list)  # the last lines of what is being done
+    failure = models.JSONField(default=dict)  # {code, message, remedy} of the last time
+    size_bytes = models.BigIntegerField(null=True, blank=True)
+    attempt = models.PositiveIntegerField(default=0)
+    builder = models.CharField(max_length=100, blank=True)  # who is at it
+    lease_until = models.DateTimeField(null=True, blank=True)
+    changed_at = models.DateTimeField(auto_now_add=True)  # when the state did
+    idle_since = models.DateTimeField(null=True, blank=True)  # no installation has had the version since
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["resolving", "unresolved"], lock_digest="")
+                | ~Q(state__in=["resolving", "unresolved"]) & ~Q(lock_digest=""),
+                name="dependencies_built_from_a_lock",
+            ),
+        ]
+        indexes = [models.Index(fields=["state", "changed_at"], name="dependencies_by_state")]
+
+    def __str__(self) -> str:
+        return f"{self.state} of {self.version_id}"
 
 
 class InstallationState(models.TextChoices):

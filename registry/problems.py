@@ -75,6 +75,13 @@ class VersionYanked(Problem):
     retryable = Retryable.AFTER_ACTION
 
 
+class DependenciesNotReady(Problem):
+    """The packages that this tool needs are not installed yet, so it did not run."""
+
+    reason, code, status = "SANDBOX.DEPENDENCIES_NOT_READY", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.YES, 5
+
+
 class NotTrustable(Problem):
     """This version may not run without a sandbox."""
 

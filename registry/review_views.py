@@ -16,7 +16,7 @@ from registry.exceptions import on_version
 from registry.forms import EnableForm, ReviewForm, SubmitForm
 from registry.models import Decision, ToolVersion, VersionState
 from registry.problems import ManifestInvalid, WrongBump
-from registry.showing import shown_changes
+from registry.showing import shown_changes, shown_dependencies
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.diffing import diff_documents
 from toolhub.kernel.forms import add_problem
@@ -101,11 +101,14 @@ def _review_page(
         "base": base,
         "wrong_bump": _wrong_bump(version, base),
         "changes": shown_changes(changes, acknowledged=acknowledged),
+        "dependencies": shown_dependencies(version),
+        "may_operate": "tools.operate" in allowed_on(request.principal, version.tool),
         "to_acknowledge": len(reviews.to_acknowledge(changes)),
         "diff": diff_documents(base.manifest if base else None, version.manifest),
         "warnings": [Finding(**each) for each in version.warnings],
         "form": form,
         "why_not": why_not,
+        "why_not_locked": reviews.why_not_locked(version),
         "approvals_missing": services.approvals_missing(version),
         "reviews": version.reviews.order_by("pk"),
         "may_enable": "tools.operate" in allowed_on(request.principal, version.tool)
@@ -138,10 +141,10 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 @require_GET
 @needs("tools.review", held=on_version)
 def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
-    """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes (from
-    registry.showing), to_acknowledge (how many of them), wrong_bump (sentence or ""), diff (Diff for
-    the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
-    (list of Review), may_enable, enable_form.
+    """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes and
+    dependencies (from registry.showing), why_not_locked (sentence or ""), to_acknowledge (how many of the
+    changes), wrong_bump (sentence or ""), diff (Diff for the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not
+    (sentence or ""), approvals_missing (int), reviews (list of Review), may_operate, may_enable, enable_form.
     """
     return _review_page(request, _version(request, version_id))
 

@@ -13,12 +13,13 @@ from django.db import transaction
 from access.people import controls
 from evidence import services as evidence
 from evidence.kinds import Kind
-from registry.gate import changes_now, check_bump
+from registry.gate import changes_now, check_bump, lock_of
 from registry.models import Decision, Review, ToolVersion, VersionState
 from registry.problems import NotAcknowledged, OwnSubmission
 from registry.resolution import settle_pins
 from toolhub.kernel.ids import decode
 from toolhub.kernel.problems import Conflict, SchemaInvalid
+from unitools.locks import lock_digest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -86,6 +87,22 @@ def check_acknowledged(changes: list[dict[str, Any]], acknowledged: Collection[s
     )
 
 
+def why_not_locked(version: ToolVersion) -> str:
+    """Which code of others comes along is a part of what is approved; empty when that is known."""
+    if not version.view.dependencies or lock_of(version):
+        return ""
+    return "It is not known yet which code its dependencies bring: they are not resolved."
+
+
+def check_locked(version: ToolVersion) -> None:
+    if message := why_not_locked(version):
+        raise Conflict(
+            message,
+            details={"findings": [{"pointer": "/dependencies", "message": message}]},
+            remedy="Wait until they are resolved; when that has failed, the page of the version says why.",
+        )
+
+
 @transaction.atomic
 def review_version(
     *, version_id: UUID, decision: Decision, note: str, by: Principal, acknowledged: Iterable[str] = ()
@@ -102,6 +119,7 @@ def review_version(
     base, changes = changes_now(version)
     seen = sorted(set(acknowledged) & {change["id"] for change in to_acknowledge(changes)})
     if decision is Decision.APPROVE:
+        check_locked(version)
         check_bump(base, version.manifest)
         check_acknowledged(changes, seen)
     review = Review.objects.create(
@@ -121,6 +139,7 @@ def review_version(
             "decision": str(decision),
             "note": review.note,
             "acknowledged": seen,
+            "lock": lock_digest(lock) if (lock := lock_of(version)) else "",
             "state": version.review_state,
         },
     )

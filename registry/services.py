@@ -15,6 +15,7 @@ from access.notifications import notify
 from evidence import services as evidence
 from evidence.kinds import Kind
 from registry.checks import Finding, findings_of
+from registry.dependencies.states import note_dependencies, retry_dependencies
 from registry.gate import base_of, check_bump, check_is_another_version
 from registry.lifecycle import (
     deprecate_tool,
@@ -45,6 +46,7 @@ __all__ = [
     "enable_tool",
     "examine",
     "pause_tool",
+    "retry_dependencies",
     "review_version",
     "share_tool",
     "stage_version",
@@ -161,6 +163,7 @@ def _register(
                 "submitted_build": build,
             },
         ) from error
+    note_dependencies(version, by=by)
     evidence.record(
         kind=Kind.TOOL_REGISTERED,
         subject=tool.urn,

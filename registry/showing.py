@@ -1,4 +1,4 @@
-"""How are the changes of a version shown to people?
+"""How are the changes and the dependencies of a version shown to people and programs?
 
 Long values from shortly before the first difference on, so that what changed is never cut away.
 """
@@ -6,10 +6,18 @@ Long values from shortly before the first difference on, so that what changed is
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from registry.dependencies.states import IN_WORK, RETRIED
+from registry.models import Dependencies, DependencyState, InstallationState
+from unitools.locks import normal_name, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+    from registry.models import ToolVersion
 
 MAX_SHOWN = 300
 LEAD_IN = 40
@@ -49,3 +57,43 @@ def _cut(text: str | None, start: int) -> str | None:
         return None
     shown = text[start : start + MAX_SHOWN]
     return ("…" if start else "") + shown + ("…" if start + MAX_SHOWN < len(text) else "")
+
+
+def dependencies_json(version: ToolVersion) -> dict[str, Any] | None:
+    """What it needs of others and how far that is; None when it needs nothing."""
+    named = version.view.dependencies
+    row = Dependencies.objects.filter(version=version).first() if named else None
+    if row is None:
+        return None
+    direct = {normal_name(re.split(r"[\s\[=]", each, maxsplit=1)[0]) for each in named}
+    packages = [
+        {"name": each.name, "version": each.version, "named": each.name in direct, "sha256": list(each.hashes)}
+        for each in map(read_line, row.lock)
+    ]
+    return {
+        "state": row.state,
+        "changed_at": row.changed_at.isoformat(),
+        "lock": row.lock_digest or None,
+        "packages": packages,
+        "progress": row.progress,
+        "failure": row.failure or None,
+        "size_bytes": row.size_bytes,
+    }
+
+
+def shown_dependencies(version: ToolVersion) -> dict[str, Any] | None:
+    """The same for the console: ``is_waiting`` while the page should look again, ``may_retry`` when that would help."""
+    found = dependencies_json(version)
+    if found is None:
+        return None
+    state = DependencyState(found["state"])
+    about_to = (
+        state == DependencyState.LOCKED and version.installations.exclude(state=InstallationState.REMOVED).exists()
+    )
+    changed_at = datetime.fromisoformat(found["changed_at"])
+    return {
+        **found,
+        "changed_at": changed_at,
+        "is_waiting": state in IN_WORK or about_to,
+        "may_retry": state in RETRIED,
+    }

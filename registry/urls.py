@@ -19,6 +19,11 @@ urlpatterns = [
     path("versions/<tvn:version_id>/stage", version_views.version_stage, name="version_stage"),
     path("versions/<tvn:version_id>/yank", version_views.version_yank, name="version_yank"),
     path("versions/<tvn:version_id>/trust", version_views.version_trust, name="version_trust"),
+    path(
+        "versions/<tvn:version_id>/dependencies/retry",
+        version_views.version_dependencies_retry,
+        name="version_dependencies_retry",
+    ),
     path("reviews", review_views.review_queue, name="reviews"),
     path("reviews/<tvn:version_id>", review_views.review, name="review"),
     path("reviews/<tvn:version_id>/decision", review_views.review_decide, name="review_decide"),

@@ -14,10 +14,11 @@ from evidence.models import Fact
 from registry import services
 from registry.exceptions import on_version
 from registry.forms import EnableForm, StageForm, StateForm, YankForm
+from registry.gate import lock_changes
 from registry.lifecycle import check_can_trust
 from registry.models import Installation, InstallationState, ToolState, ToolVersion
 from registry.resolution import is_usable
-from registry.showing import shown_changes
+from registry.showing import shown_changes, shown_dependencies
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.problems import Problem
@@ -61,7 +62,8 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
         "tool": version.tool,
         "version": version,
         "manifest": version.view,
-        "changes": shown_changes(version.changes),
+        "changes": shown_changes([*version.changes, *lock_changes(version.base, version)]),
+        "dependencies": shown_dependencies(version),
         "is_current": version.tool.current_id == version.pk,
         "usable": usable,
         "installed": installed_in(version),
@@ -85,9 +87,9 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
 @require_GET
 @needs("tools.view")
 def version(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
-    """Context: version, tool, manifest, changes (from registry.showing), is_current, usable, installed (Installations that get
-    it), facts, may_enable, may_stage, may_yank, may_trust, may_halt, may_review, why_not_trusted (sentence or ""), and a form
-    for each change.
+    """Context: version, tool, manifest, changes and dependencies (from registry.showing), is_current, usable, installed
+    (Installations that get it), facts, may_operate, may_enable, may_stage, may_yank, may_trust, may_halt, may_review,
+    why_not_trusted (sentence or ""), and a form for each change.
     """
     return _page(request, _version(request, version_id), {})
 
@@ -151,3 +153,12 @@ def version_trust(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
         return gettext("It is trusted now.")
 
     return _change(request, _version(request, version_id), StateForm(request.POST), "trust_form", do)
+
+
+@require_POST
+@needs("tools.operate", held=on_version)
+def version_dependencies_retry(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """Try again to resolve or build them."""
+    services.retry_dependencies(version_id=version_id, by=request.principal)
+    messages.success(request, gettext("They are tried again."))
+    return redirect("version", version_id)

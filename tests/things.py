@@ -27,6 +27,8 @@ from invocations import stored_files
 from invocations.models import SandboxHost
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
+from registry.dependencies import states
+from registry.dependencies.failures import Failure
 from registry.models import Decision, ToolVersion
 from tests.calls import row_of
 from tests.conftest import make_caller, make_person
@@ -119,11 +121,17 @@ def _enable(things: Things, version: ToolVersion) -> ToolVersion:
 
 
 def _tools(things: Things) -> dict[str, Any]:
-    """Two in use, of one of which another version waits; a secret."""
+    """Two in use, of one of which another version waits; one whose dependencies could not be resolved; a secret."""
     used = _enable(things, _submit(things, "echo", requires_sandbox=False))
     write = {"side_effect": "Write", "idempotency": "keyed", "dry_run": True, "consent": {"validity_seconds": 7200}}
     _enable(things, _submit(things, "write", **write))
     waiting = _submit(things, "echo", version="1.0.1", requires_sandbox=False)
+    needy = _submit(
+        things, "needy", implementation={"module": "sample.tools", "entry": "echo"}, dependencies=["first==1.0"]
+    )
+    claimed = states.claim_next()
+    assert claimed is not None
+    states.write_failed(claimed, Failure("unknown_package", f"There is no {things.word}.", "Correct it."))
     for name in ("shop.token", f"of.{things.word}"):
         secrets.set_secret(name=name, value="not shown anywhere", by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
@@ -140,6 +148,8 @@ def _tools(things: Things) -> dict[str, Any]:
         "version": used.version,
         "version_id": used.pk,
         "reviews.version_id": waiting.pk,
+        "version_dependencies_retry.version_id": needy.pk,
+        "api_version_dependencies_retry.tool_id": needy.tool.name,
     }
 
 

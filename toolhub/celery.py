@@ -27,6 +27,8 @@ app.set_default()
 app.autodiscover_tasks(["invocations"])
 
 _stop_sweeping = threading.Event()
+_beside: list[threading.Thread] = []
+STOPPED_WITHIN_S = 5
 
 
 def sweeper_loop() -> Callable[[threading.Event], None]:
@@ -47,6 +49,12 @@ def canceller_loop() -> Callable[[threading.Event], None]:
     return run
 
 
+def builder_loop() -> Callable[[threading.Event], None]:
+    from registry.dependencies.builder import run  # noqa: PLC0415  as above
+
+    return run
+
+
 @worker_init.connect
 def _trace(**_: Any) -> None:
     from toolhub.startup import refuse_without_keys  # noqa: PLC0415  models load only after Django is set up
@@ -60,9 +68,11 @@ def _start_sweeping(**_: Any) -> None:
     if settings.TOOLHUB_EMBEDDED:
         return  # the one process sweeps by itself (toolhub.embedded)
     _stop_sweeping.clear()
-    threading.Thread(target=sweeper_loop(), args=(_stop_sweeping,), name="sweeper", daemon=True).start()
-    threading.Thread(target=canceller_loop(), args=(_stop_sweeping,), name="canceller", daemon=True).start()
-    threading.Thread(target=sender_loop(), args=(_stop_sweeping,), name="sender", daemon=True).start()
+    loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
+    for name, loop in loops.items():
+        thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
+        thread.start()
+        _beside.append(thread)
 
 
 @worker_shutdown.connect
@@ -71,3 +81,5 @@ def _stop(**_: Any) -> None:
 
     _stop_sweeping.set()
     current_sandbox().close()
+    while _beside:  # what one of them has started ends with it
+        _beside.pop().join(STOPPED_WITHIN_S)

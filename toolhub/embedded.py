@@ -16,6 +16,7 @@ from django.conf import settings
 from access import deliveries
 from invocations import sweeper
 from invocations.sandbox.current import current_sandbox
+from registry.dependencies import builder
 from toolhub.celery import app
 
 if TYPE_CHECKING:
@@ -68,10 +69,15 @@ def sender_thread() -> AbstractContextManager[None]:
     return loop_thread("sender", deliveries.run)
 
 
+def builder_thread() -> AbstractContextManager[None]:
+    """What installs the dependencies of tools; it may be at one of them for minutes."""
+    return loop_thread("builder", builder.run)
+
+
 @contextmanager
 def all_parts() -> Iterator[None]:
-    """Worker, sweeper and sender; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with sender_thread(), sweeper_thread(), worker_thread():
+    """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
+    with sender_thread(), builder_thread(), sweeper_thread(), worker_thread():
         try:
             yield
         finally:

@@ -53,6 +53,11 @@ api = [
         lifecycle_api.VersionYankView.as_view(),
         name="api_version_yank",
     ),
+    path(
+        "tools/<str:tool_id>/versions/<str:version>/dependencies/retry",
+        lifecycle_api.VersionDependenciesView.as_view(),
+        name="api_version_dependencies_retry",
+    ),
     path("catalogue", installations_api.CatalogueView.as_view(), name="api_catalogue"),
     path("installations", installations_api.InstallationListView.as_view(), name="api_installations"),
     path("installations/<str:tool_id>", installations_api.InstallationView.as_view(), name="api_installation"),

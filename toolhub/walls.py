@@ -56,10 +56,13 @@ WRITTEN_BY_OWNER = {
     "registry_toolversion": (
         f"EXISTS (SELECT FROM registry_tool o WHERE o.id = registry_toolversion.tool_id AND o.tenant_id = {ME})"
     ),
-    "registry_review": (
-        "EXISTS (SELECT FROM registry_toolversion v JOIN registry_tool o ON o.id = v.tool_id "
-        f"WHERE v.id = registry_review.version_id AND o.tenant_id = {ME})"
-    ),
+    **{
+        table: (
+            "EXISTS (SELECT FROM registry_toolversion v JOIN registry_tool o ON o.id = v.tool_id "
+            f"WHERE v.id = {table}.version_id AND o.tenant_id = {ME})"
+        )
+        for table in ("registry_review", "registry_dependencies")
+    },
     "invocations_sandboxhost": "false",
 }
 # Of what others may see too, a row refers to no more than fits its own tool. Columns of the row are in braces.

@@ -2,6 +2,7 @@
 
 ``python -m unitools diff OLD.json NEW.json`` lists what changed between two manifests of a tool and says whether the version
 number was raised far enough. Exit status: 0 it was, 1 the command could not run, 2 it was not.
+``python -m unitools lock requirements.txt`` prints what stands under ``dependency_lock``, from a requirements file with hashes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from unitools.changes import changes_between, given_bump, needed_bump, offending
+from unitools.locks import lines_of
 from unitools.semver import Version
 
 if TYPE_CHECKING:
@@ -111,6 +113,19 @@ def diff(options: argparse.Namespace) -> int:
     return NO if wrong else GOOD
 
 
+def lock(options: argparse.Namespace) -> int:
+    try:
+        lines = lines_of(options.requirements.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CannotRun(f"{options.requirements} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CannotRun(
+            f"{options.requirements}: {error} Make it with pip-compile or uv pip compile, --generate-hashes."
+        ) from error
+    sys.stdout.write(json.dumps(lines, indent=2) + "\n")
+    return GOOD
+
+
 def build_parser() -> Parser:
     parser = Parser(prog="python -m unitools", description="Work with manifests of tools.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -119,6 +134,9 @@ def build_parser() -> Parser:
     command.add_argument("new", type=Path, metavar="NEW.json")
     command.add_argument("--json", action="store_true", help="for programs")
     command.set_defaults(run=diff)
+    command = commands.add_parser("lock", help="a requirements file with hashes, as a manifest's dependency_lock")
+    command.add_argument("requirements", type=Path, metavar="requirements.txt")
+    command.set_defaults(run=lock)
     return parser
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from registry.checks import answers, asks, effects, running, schemas, steering, texts
+from registry.checks import answers, asks, dependencies, effects, running, schemas, steering, texts
 from registry.checks.document import (
     MAX_SCHEMA_BYTES,
     MAX_SCHEMA_DEPTH,
@@ -42,7 +42,7 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
     running.check_limits,
     running.check_isolation,
     running.check_secrets,
-    running.check_dependencies,
+    dependencies.check_dependencies,
     running.check_compatibility,
     running.check_deprecations,
     check_program,

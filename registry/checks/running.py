@@ -1,4 +1,4 @@
-"""Do the limits, secrets, dependencies and version statements of a manifest fit each other and this hub?"""
+"""Do the limits, secrets and version statements of a manifest fit each other and this hub?"""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 MAX_MAJOR = 2_147_483_647
 PATIENCE_MS = 60_000
-PINNED = re.compile(
-    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._, -]+\])?\s*==\s*[0-9][A-Za-z0-9.!+_-]*(\s+--hash=sha256:[0-9a-f]{64})*"
-)
 MODEL = re.compile(r"[a-z][a-z0-9_-]*:[^\s*]+")
 
 VERSION_INVALID = rule(
@@ -75,17 +72,6 @@ SECRET_ANYWHERE = warning(
     "With several hosts in reach, a secret says which of them it is for.",
     "Add hosts to the secret.",
 )
-DEPENDENCY_OPEN = rule(
-    "dependencies.unpinned",
-    "Each dependency names one exact version, with hashes where there are any.",
-    "Write name==version, followed by --hash=sha256:… where you know it.",
-)
-DEPENDENCY_TWICE = rule("dependencies.duplicate", "Each dependency is named once.", "Remove one of them.")
-DEPENDENCIES = rule(
-    "dependencies.unsupported",
-    "This version of the hub does not install dependencies for tools.",
-    "Use the standard library, or ship the code in the tool's package.",
-)
 PLATFORM_INVALID = rule(
     "provider_compat.platform_invalid",
     "The platform is a range of versions.",
@@ -119,7 +105,7 @@ NOT_ENFORCED = warning(
     "It may stay; do not rely on it yet.",
 )
 # What may stand in a manifest already and nothing reads yet. A test looks for readers: a field that has one must leave this.
-UNUSED_FIELDS = ("/limits/files", "/limits/idle_ms", "/isolation", "/isolate_by")
+UNUSED_FIELDS = ("/limits/files",)
 
 
 def check_version(manifest: Manifest) -> Iterator[Finding]:
@@ -178,19 +164,6 @@ def _reaches(pattern: str, host: str) -> bool:
         return Capabilities.from_json(asked) <= Capabilities.from_json(held)
     except ValueError:
         return False
-
-
-def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for place, text in enumerate(manifest.dependencies):
-        if not PINNED.fullmatch(text):
-            yield DEPENDENCY_OPEN.at(("dependencies", place), f"{text[:100]} does not name one exact version.")
-        name = re.sub(r"[-_.]+", "-", re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0]).lower()
-        if name in seen:
-            yield DEPENDENCY_TWICE.at(("dependencies", place), f"{name} is named twice.")
-        seen.add(name)
-    if manifest.dependencies:
-        yield DEPENDENCIES.at(("dependencies",), "The tool has dependencies.")
 
 
 def check_compatibility(manifest: Manifest) -> Iterator[Finding]:

@@ -10,12 +10,16 @@ from access.budgets.lines import Line, lines_for
 from invocations import execution, minding, preflight, queue, services, sweeper
 from tests.budgets import NOON, TOOL
 from tests.calls import Bell, ScriptedSandbox
+from tests.dependencies import FIRST, build_all, enabled
+from tests.wheels import line, make_wheel, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
+    from pathlib import Path
 
-    from tests.conftest import Caller
+    from registry.models import ToolVersion
+    from tests.conftest import Caller, Person
 
 
 @pytest.fixture
@@ -44,3 +48,28 @@ def lines(caller: Caller) -> Callable[..., list[Line]]:
         return lines_for(tenant_id=caller.by.tenant_id, agent_id=caller.agent.pk, tool=tool, grant_id=None, now=now)
 
     return make
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, settings: Any) -> Path:
+    """The wheelhouse, with a package that brings another one; what is built lies in ``tmp_path/deps``."""
+    settings.TOOLHUB_WHEELHOUSE = str(tmp_path / "wheels")
+    settings.TOOLHUB_DEPENDENCY_DIR = str(tmp_path / "deps")
+    make_wheel(tmp_path / "wheels", "first", requires=["second"])
+    make_wheel(tmp_path / "wheels", "second")
+    return tmp_path / "wheels"
+
+
+@pytest.fixture
+def lock(wheels: Path) -> list[str]:
+    """The lock of that package, as an author would give it."""
+    return [line(name, sha256_of(wheels, name)) for name in ("first", "second")]
+
+
+@pytest.fixture
+def ready(submit: Callable[..., ToolVersion], operator: Person, lock: list[str]) -> ToolVersion:
+    """A version of the echo tool whose dependencies are installed."""
+    version = submit(dependencies=FIRST, dependency_lock=lock)
+    enabled(version, operator)
+    build_all()
+    return version

@@ -17,6 +17,14 @@ def property_of(name: str) -> dict[str, object]:
     return {"type": "object", "properties": {name: {"type": "string"}}}
 
 
+HASH = "a" * 64
+MY_LIB, OTHER = f"my-lib==1 --hash=sha256:{HASH}", f"other==1 --hash=sha256:{HASH}"
+
+
+def locking(*lines: str) -> Changes:
+    return {"dependencies": ["my-lib==1"], "dependency_lock": list(lines)}
+
+
 RUNNING: dict[str, list[Mistake]] = {
     "version.invalid": [
         Mistake("a zero before a number", {"version": "1.0.0-rc.01"}, "/version", {"version": "1.0.0-rc.1"})
@@ -101,11 +109,46 @@ RUNNING: dict[str, list[Mistake]] = {
             "no version", {"dependencies": ["requests==2.0 --hash=sha256:" + "a" * 64, "requests2"]}, "/dependencies/1"
         ),
         Mistake("every patch", {"dependencies": ["requests==2.*"]}, "/dependencies/0"),
+        Mistake(
+            "no version that Python knows",
+            {"dependencies": ["requests==2.0-x-y"]},
+            "/dependencies/0",
+            {"dependencies": ["requests==2.0"]},
+        ),
     ],
     "dependencies.duplicate": [
         Mistake("two spellings", {"dependencies": ["my-lib==1", "My_Lib==1"]}, "/dependencies/1")
     ],
-    "dependencies.unsupported": [Mistake("one", {"dependencies": ["requests==2.0"]}, "/dependencies")],
+    "dependencies.lock_line": [
+        Mistake("no hash", locking("my-lib==1"), "/dependency_lock/0", locking(MY_LIB)),
+        Mistake("an option", locking(MY_LIB, "--index-url https://example.org"), "/dependency_lock/1", locking(MY_LIB)),
+        Mistake("an address", locking(f"x @ https://example.org/x.whl --hash=sha256:{HASH}"), "/dependency_lock/0"),
+        Mistake("no version", locking(f"my-lib==1-x-y --hash=sha256:{HASH}"), "/dependency_lock/0"),
+        Mistake("no marker", locking(f"my-lib==1 ; colour == 'red' --hash=sha256:{HASH}"), "/dependency_lock/0"),
+    ],
+    "dependencies.lock_duplicate": [
+        Mistake(
+            "two versions", locking(MY_LIB, MY_LIB.replace("==1", "==2")), "/dependency_lock", locking(MY_LIB, OTHER)
+        )
+    ],
+    "dependencies.not_locked": [
+        Mistake("another package", locking(OTHER), "/dependencies/0", locking(OTHER, MY_LIB)),
+        Mistake(
+            "another version",
+            locking(MY_LIB.replace("==1", "==2")),
+            "/dependencies/0",
+            locking(MY_LIB.replace("==1", "==1.0")),
+        ),
+        Mistake(
+            "another file",
+            locking(MY_LIB) | {"dependencies": ["My_Lib==1 --hash=sha256:" + "b" * 64]},
+            "/dependencies/0",
+            locking(MY_LIB) | {"dependencies": [f"My_Lib==1 --hash=sha256:{HASH}"]},
+        ),
+    ],
+    "dependencies.lock_alone": [
+        Mistake("of nothing", {"dependency_lock": [MY_LIB]}, "/dependency_lock", locking(MY_LIB))
+    ],
     "provider_compat.platform_invalid": [
         Mistake("no range", platform("new"), "/provider_compat/platform", platform(">=0.1"))
     ],

@@ -17,6 +17,7 @@ HOSTS = KEY | {"hosts": ["api.example.org"]}
 CONSENT = {"required": True, "validity_seconds": 600, "scope": "period"}
 LONGER = CONSENT | {"validity_seconds": 601}
 OLD_SCOPE = {"resource": "soul:shop:cart", "action": "read"}
+LOCK = ["idna==3.10 --hash=sha256:" + "a" * 64]
 GONE = {"pointer": "/input_schema/properties/text", "since": "1.0.0", "advice": "Use words."}
 SOON = GONE | {"sunset": "2027-01-01"}
 
@@ -72,6 +73,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "dependencies.added": ({}, {"dependencies": ["idna==3.10"]}, "/dependencies/0", "patch", "medium"),
     "dependencies.changed": ({"dependencies": ["idna==3.10"]}, {"dependencies": ["idna==3.11"]}, "/dependencies/0", "patch", "medium"),
     "dependencies.removed": ({"dependencies": ["idna==3.10"]}, {}, "/dependencies/0", "patch", "low"),
+    "lock.added": ({"dependency_lock": LOCK}, {"dependency_lock": [*LOCK, "a==1 --hash=sha256:" + "c" * 64]}, "/dependency_lock/1", "patch", "medium"),
+    "lock.changed": ({"dependency_lock": LOCK}, {"dependency_lock": [LOCK[0].replace("3.10", "3.11")]}, "/dependency_lock/0", "patch", "medium"),
+    "lock.files_added": ({"dependency_lock": LOCK}, {"dependency_lock": [f"{LOCK[0]} --hash=sha256:" + "b" * 64]}, "/dependency_lock/0", "patch", "medium"),
+    "lock.files_removed": ({"dependency_lock": [f"{LOCK[0]} --hash=sha256:" + "b" * 64]}, {"dependency_lock": LOCK}, "/dependency_lock/0", "patch", "low"),
+    "lock.files_replaced": ({"dependency_lock": LOCK}, {"dependency_lock": ["idna==3.10 --hash=sha256:" + "b" * 64]}, "/dependency_lock/0", "patch", "high"),
+    "lock.removed": ({"dependency_lock": LOCK}, {}, "/dependency_lock/0", "patch", "low"),
     "quotes.added": ({}, {"quotes": ["price"]}, "/quotes/0", "minor", "low"),
     "quotes.removed": ({"quotes": ["price"]}, {}, "/quotes/0", "minor", "low"),
     "ttl.added": ({}, {"ttl_seconds": 60}, "/ttl_seconds", "minor", "low"),

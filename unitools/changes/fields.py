@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unitools.changes.kinds import Change, make_change
 from unitools.changes.reach import host_within, is_readable, not_covered
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
+from unitools.locks import Locked, normal_name, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -264,11 +265,45 @@ def deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Change
 def dependencies(old: list[str], new: list[str]) -> Changes:
     def named(requirements: list[str]) -> Keyed:
         return {
-            re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0].lower(): (at, each)
+            normal_name(re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0]): (at, each)
             for at, each in enumerate(requirements)
         }
 
     yield from keyed("dependencies", "/dependencies", named(old), named(new))
+
+
+def dependency_lock(old: list[str], new: list[str]) -> Changes:
+    """Lines of locks, from wherever: what was found by the hub is compared by this, too."""
+    before, after = _entries(old), _entries(new)
+    for key, (at, entry) in after.items():
+        pointer = f"/dependency_lock/{at}"
+        if key not in before:
+            yield make_change("lock.added", pointer, None, entry.line)
+            continue
+        former = before[key][1]
+        if former != entry:
+            yield make_change(_kind_of_lock(former, entry), pointer, former.line, entry.line)
+    for key, (at, entry) in before.items():
+        if key not in after:
+            yield make_change("lock.removed", f"/dependency_lock/{at}", entry.line, None)
+
+
+def _entries(lines: Iterable[str]) -> dict[tuple[str, str], tuple[int, Locked]]:
+    return {(entry.name, entry.marker): (at, entry) for at, entry in enumerate(map(read_line, lines))}
+
+
+def _kind_of_lock(old: Locked, new: Locked) -> str:
+    if old.version != new.version:
+        return "lock.changed"
+    was, is_now = set(old.hashes), set(new.hashes)
+    return "lock.files_added" if was < is_now else "lock.files_removed" if is_now < was else "lock.files_replaced"
+
+
+def _is_lock(value: Any) -> bool:
+    try:
+        return _is_words(value) and len(_entries(value)) == len(value)
+    except ValueError:
+        return False
 
 
 def ttl(old: Any, new: Any) -> Changes:
@@ -318,6 +353,7 @@ FIELDS: dict[str, Field] = {
     "isolation": Field(isolation, lambda value: value is None or value in ISOLATION_LEVELS),
     "isolate_by": Field(isolate_by, _is_one_of("tenant", "agent")),
     "dependencies": Field(dependencies, _is_words),
+    "dependency_lock": Field(dependency_lock, _is_lock),
     "quotes": Field(listed("quotes", "/quotes"), _is_words),
     "ttl_seconds": Field(ttl, lambda value: value is None or _is_number(value)),
     "async": Field(replaced("async.changed", "/async"), _is_flag),

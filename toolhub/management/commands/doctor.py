@@ -15,6 +15,8 @@ from evidence.keystore import keystore
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.examinations import current_examinations
+from registry.dependencies import states, store
+from registry.dependencies.target import folder_name
 from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
 from toolhub.management.sandbox_lines import WRONG, lines_about
@@ -69,7 +71,15 @@ def tools() -> str:
     return ", ".join(str(root) for root in settings.TOOLHUB_TOOLS_PATH)
 
 
-CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, sandbox)
+def packages() -> str:
+    """What tools need of others, as far as it is on this host. It is nothing wrong where no worker is."""
+    used, here = states.in_use(), store.folders()
+    missing = sum(folder_name(digest) not in here for digest in used)
+    found = f"{len(used)} sets of packages are needed by tools in use, {missing} of them not on this host"
+    return f"{found}; a worker here installs them into {store.root()} before it takes their calls" if missing else found
+
+
+CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, packages, sandbox)
 
 
 class Command(BaseCommand):

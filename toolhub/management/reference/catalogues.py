@@ -14,7 +14,13 @@ from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, ROLE_PERM
 from evidence.kinds import PAIR, Kind
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
-from registry.models import INSTALLATION_TRANSITIONS, InstallationState, ToolState
+from registry.models import (
+    DEPENDENCY_TRANSITIONS,
+    INSTALLATION_TRANSITIONS,
+    DependencyState,
+    InstallationState,
+    ToolState,
+)
 from registry.models import TRANSITIONS as TOOL_TRANSITIONS
 from toolhub.kernel.problems import PlatformCode, Retryable, catalogue
 from toolhub.management.reference.markdown import code, page, table
@@ -113,6 +119,10 @@ def states() -> str:
         "## Installation",
         "A tenant's own instance of a tool. `removed` comes back when the tool is installed again, with the settings that it had.",
         _diagram(INSTALLATION_TRANSITIONS, InstallationState.ENABLED),
+        "## Dependencies of a version",
+        "What a version needs of others. Resolved before its review, unless the manifest has a lock; built while somebody uses the "
+        "version. `unresolved` and `failed` are tried again by hand.",
+        _diagram(DEPENDENCY_TRANSITIONS, DependencyState.RESOLVING),
         "## Consent",
         "What has run out counts as `expired` from that moment, also before the sweeper has written it down.",
         _diagram(CONSENT_TRANSITIONS, ConsentState.REQUESTED),
@@ -128,7 +138,9 @@ def states() -> str:
 def _writers() -> dict[str, list[str]]:
     """Kind name to the functions that name it."""
     found: dict[str, list[str]] = {}
-    for file in sorted(path for package in PACKAGES for path in (ROOT / package).glob("*.py")):
+    for file in sorted(
+        path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
+    ):
         for function in ast.walk(ast.parse(file.read_text())):
             if not isinstance(function, ast.FunctionDef) or file.name == "views.py":
                 continue

@@ -1,0 +1,107 @@
+"""Does a manifest say exactly which code of others comes along?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.markers import InvalidMarker, Marker
+from packaging.version import InvalidVersion, Version
+
+from registry.checks.findings import rule
+from unitools.locks import EXTRAS, NAME, VERSION, Locked, normal_name, read_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from registry.checks.findings import Finding
+    from unitools.manifest import Manifest
+
+PINNED = re.compile(
+    rf"(?P<name>{NAME}){EXTRAS}\s*==\s*(?P<version>{VERSION})(?P<hashes>(\s+--hash=sha256:[0-9a-f]{{64}})*)"
+)
+
+OPEN = rule(
+    "dependencies.unpinned",
+    "Each dependency names one exact version, with hashes where there are any.",
+    "Write name==version, followed by --hash=sha256:… where you know it.",
+)
+TWICE = rule("dependencies.duplicate", "Each dependency is named once.", "Remove one of them.")
+LOCK_LINE = rule(
+    "dependencies.lock_line",
+    "Each line of a lock names one package, one version and the SHA-256 of its files.",
+    "Write it with `python -m unitools lock requirements.txt`, from what pip-compile or uv pip compile --generate-hashes made.",
+)
+LOCK_TWICE = rule(
+    "dependencies.lock_duplicate", "A lock names each package once, or once for each marker.", "Remove one of them."
+)
+NOT_LOCKED = rule(
+    "dependencies.not_locked",
+    "A lock holds each dependency, in the version that is named.",
+    "Make the lock anew from the dependencies.",
+)
+LOCK_ALONE = rule(
+    "dependencies.lock_alone", "A lock belongs to dependencies.", "Name the dependencies, or remove the lock."
+)
+
+
+def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
+    seen: set[str] = set()
+    lock, unreadable = list[Locked](), list[str]()
+    for place, text in enumerate(manifest.dependency_lock):
+        try:
+            lock.append(_read(text))
+        except ValueError as error:
+            unreadable.append(text)
+            yield LOCK_LINE.at(("dependency_lock", place), str(error))
+    for place, text in enumerate(manifest.dependencies):
+        pinned = PINNED.fullmatch(text)
+        if not pinned or not _is_version(pinned["version"]):
+            yield OPEN.at(("dependencies", place), f"{text[:100]} does not name one exact version.")
+        name = normal_name(re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0])
+        if name in seen:
+            yield TWICE.at(("dependencies", place), f"{name} is named twice.")
+        seen.add(name)
+        if pinned and lock and not unreadable and not _is_locked(pinned, lock):
+            yield NOT_LOCKED.at(("dependencies", place), f"The lock does not hold {text[:100]}.")
+    yield from _check_lock(manifest, lock)
+
+
+def _check_lock(manifest: Manifest, lock: list[Locked]) -> Iterator[Finding]:
+    if manifest.dependency_lock and not manifest.dependencies:
+        yield LOCK_ALONE.at(("dependency_lock",), "There is a lock and no dependency.")
+    names = [(each.name, each.marker) for each in lock]
+    for entry in sorted({each for each in names if names.count(each) > 1}):
+        yield LOCK_TWICE.at(("dependency_lock",), f"{entry[0]} is named twice.")
+
+
+def _read(text: str) -> Locked:
+    found = read_line(text)
+    if not _is_version(found.version):
+        raise ValueError(f"{found.version} is no version of a package.")
+    try:
+        Marker(found.marker or "os_name == 'posix'")
+    except InvalidMarker:
+        raise ValueError(f"{found.marker[:80]!r} is no marker.") from None
+    return found
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _is_locked(pinned: re.Match[str], lock: list[Locked]) -> bool:
+    """By whatever marker. Hashes that stand beside the dependency bind the lock, too."""
+    if not _is_version(pinned["version"]):
+        return True  # said already
+    wanted = set(re.findall(r"sha256:([0-9a-f]{64})", pinned["hashes"]))
+    return any(
+        each.name == normal_name(pinned["name"])
+        and Version(each.version) == Version(pinned["version"])
+        and (not wanted or set(each.hashes) <= wanted)
+        for each in lock
+    )

@@ -1,0 +1,196 @@
+"""What resolves and builds dependencies in the background?
+
+A loop beside each worker, as the sweeper is one. On each host one process builds at a time. It takes what waits in the
+database, and makes for itself what another host has built and this one lacks: a folder is the same wherever it is made, since
+the lock names every file.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, close_old_connections
+
+from registry.dependencies import building, states, store
+from registry.dependencies.failures import CannotBuild, of_os_error, unexpected
+from registry.dependencies.pip import Talk
+from registry.dependencies.target import folder_name
+from registry.models import Dependencies, DependencyState
+from toolhub.kernel.db import release_connection
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    Tell = Callable[[str], object]
+
+log = logging.getLogger("toolhub.builder")
+EVERY_S = 2.0
+LOOK_HERE_EVERY_S = 10.0
+COLLECT_EVERY_S = 60 * 60.0
+REMOVE_AFTER = timedelta(hours=1)  # a box may still have it mounted
+TELL_EVERY_S = 1.0
+PAUSES_S = (30.0, 120.0, 600.0)
+MAX_PROGRESS = 12
+
+
+class Interrupted(Exception):
+    """Somebody else has what is being built, or this process is told to stop."""
+
+
+class _Teller:
+    """Writes down what is being done, at most once a second, and finds out whether to go on."""
+
+    def __init__(self, claimed: Dependencies | None, is_stopped: Callable[[], bool], tell: Tell) -> None:
+        self.claimed, self.is_stopped, self.tell = claimed, is_stopped, tell
+        self.lines: list[str] = []
+        self.due = 0.0
+
+    def say(self, line: str) -> None:
+        self.tell(line)
+        self.lines = [*self.lines, line][-MAX_PROGRESS:]
+
+    def beat(self) -> None:
+        if self.is_stopped():
+            raise Interrupted
+        if self.claimed is None or time.monotonic() < self.due:
+            return
+        self.due = time.monotonic() + TELL_EVERY_S
+        try:
+            kept = states.tell(self.claimed, self.lines)
+        except DatabaseError as error:
+            log.warning("What is being built was not written down, trying again: %s", error)
+            return
+        finally:
+            release_connection()
+        if not kept:
+            raise Interrupted
+
+
+class Builder:
+    """What one process remembers between passes."""
+
+    def __init__(self, is_stopped: Callable[[], bool] = lambda: False, tell: Tell = log.debug) -> None:
+        self.is_stopped, self.tell = is_stopped, tell
+        self.look_here_at = self.collect_at = 0.0
+        self.pauses: dict[str, tuple[int, float]] = {}  # of what could not be made here: how often, and not before when
+
+    def pass_once(self) -> bool:
+        """One thing done, or looked for. Whether there may be more to do at once."""
+        if not Dependencies.objects.exists():
+            return False
+        try:
+            with store.alone() as is_mine:
+                return self._next() if is_mine else False
+        except OSError as error:  # no folder to build in; who waits is told, and not left waiting
+            failure = of_os_error(error)
+            log.warning("%s %s", failure.message, failure.remedy)
+            claimed = states.claim_next()
+            return claimed is not None and states.write_failed(claimed, failure)
+
+    def _next(self) -> bool:
+        states.queue_wanted()
+        claimed = states.claim_next()
+        if claimed is not None:
+            self._work_on(claimed)
+            return True
+        self._collect()
+        return self._make_missing()
+
+    def _work_on(self, claimed: Dependencies) -> None:
+        teller = _Teller(claimed, self.is_stopped, self.tell)
+        talk = Talk(teller.say, teller.beat)
+        requirements = claimed.version.view.dependencies
+        name = f"{claimed.version.tool.name} {claimed.version.version}"
+        release_connection()
+        try:
+            if claimed.state == DependencyState.RESOLVING:
+                states.write_lock(claimed, building.resolve(requirements, talk=talk))
+            else:
+                folder, size = building.build(claimed.lock, requirements, talk=talk)
+                states.write_built(claimed, size_bytes=size)
+                log.info("The dependencies of %s are in %s", name, folder)
+        except CannotBuild as error:
+            log.warning("The dependencies of %s failed (%s): %s", name, error.failure.code, error.failure.message)
+            states.write_failed(claimed, error.failure)
+        except Interrupted:
+            states.give_back(claimed)
+        except DatabaseError:
+            raise  # the lease runs out, and the next who looks takes it
+        except Exception:
+            log.exception("The dependencies of %s failed", name)
+            states.write_failed(claimed, unexpected())
+
+    def _make_missing(self) -> bool:
+        """What is built elsewhere and not here. A failure is this host's own, so the row is not touched."""
+        if time.monotonic() < self.look_here_at:
+            return False
+        self.look_here_at = time.monotonic() + LOOK_HERE_EVERY_S
+        here, now = store.folders(), time.monotonic()
+        missing = [each for each in states.in_use() if folder_name(each) not in here]
+        missing = [each for each in missing if self.pauses.get(each, (0, 0.0))[1] <= now]
+        if not missing:
+            return False
+        self._make(missing[0])
+        self.look_here_at = 0.0
+        return True
+
+    def _make(self, lock_digest: str) -> None:
+        row = Dependencies.objects.select_related("version__tool").filter(lock_digest=lock_digest).first()
+        if row is None:
+            return
+        teller = _Teller(None, self.is_stopped, self.tell)
+        release_connection()
+        try:
+            building.build(row.lock, row.version.view.dependencies, talk=Talk(teller.say, teller.beat))
+        except CannotBuild as error:
+            times = self.pauses.get(lock_digest, (0, 0.0))[0] + 1
+            self.pauses[lock_digest] = (times, time.monotonic() + PAUSES_S[min(times, len(PAUSES_S)) - 1])
+            log.warning(
+                "This host lacks the dependencies of %s %s, and cannot build them (%s): %s",
+                row.version.tool.name,
+                row.version.version,
+                error.failure.code,
+                error.failure.message,
+            )
+        except Interrupted:
+            return
+        else:
+            self.pauses.pop(lock_digest, None)
+
+    def _collect(self) -> None:
+        if time.monotonic() < self.collect_at:
+            return
+        self.collect_at = time.monotonic() + COLLECT_EVERY_S
+        states.release_unused()
+        collect()
+
+
+def collect(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
+    """Remove the folders of this host that no version needs. The names of those that are gone. Call it alone."""
+    needed = {folder_name(each) for each in states.not_to_be_removed()}
+    gone = store.collect(needed, older_than_s=older_than.total_seconds())
+    if gone:
+        log.info("%s folders of dependencies that no version needs were removed", len(gone))
+    return gone
+
+
+def run(stop: threading.Event) -> None:
+    """Build until told to stop. What goes wrong is logged and tried again with the next pass."""
+    builder = Builder(stop.is_set)
+    while not stop.is_set():
+        close_old_connections()
+        busy = False
+        try:
+            busy = builder.pass_once()
+        except DatabaseError as error:
+            log.warning("A pass was not finished and is tried again: %s", error)
+        except Exception:
+            log.exception("A pass failed and is tried again")
+        finally:
+            release_connection()
+        if not busy:
+            stop.wait(EVERY_S)

@@ -1,0 +1,165 @@
+"""What went wrong with dependencies, in a sentence that a person can act on?"""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from registry.dependencies.target import name_of_target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_MESSAGE = 400
+SET_INDEX = (
+    "On the workers, set TOOLHUB_PACKAGE_INDEX to an index that they reach (HTTPS_PROXY where there is a proxy), or "
+    "TOOLHUB_WHEELHOUSE to a folder of wheels; then retry."
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``code`` is for programs and evidence; the texts are for people."""
+
+    code: str
+    message: str
+    remedy: str
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+class CannotBuild(Exception):
+    """It cannot be done as things are: ``failure`` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+def without_addresses(text: str) -> str:
+    """Neither an index with its credentials nor a path of this host is anybody's business."""
+    text = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(address)", text)
+    return re.sub(r"(?<![\w.])/[\w./+-]+", "(path)", text)[:MAX_MESSAGE]
+
+
+def full() -> Failure:
+    return Failure(
+        "disk_full",
+        "The disk of the host is full.",
+        "Make room where TOOLHUB_DEPENDENCY_DIR lies, or set it to another disk; then retry.",
+    )
+
+
+def of_os_error(error: OSError) -> Failure:
+    if error.errno in _FULL:
+        return full()
+    return Failure(
+        "store_unusable",
+        f"The folder for dependencies cannot be written: {error.strerror or type(error).__name__}.",
+        "Set TOOLHUB_DEPENDENCY_DIR to a folder that the worker may write to; then retry.",
+    )
+
+
+def index_silent() -> Failure:
+    return Failure("index_unreachable", "The package index does not answer.", SET_INDEX)
+
+
+def index_refuses(status: str) -> Failure:
+    return Failure(
+        "index_refused",
+        f"The package index refuses the hub ({status}).",
+        "Put valid credentials into TOOLHUB_PACKAGE_INDEX, or pip's configuration, of the workers; then retry.",
+    )
+
+
+def no_wheel(requirement: str) -> Failure:
+    return Failure(
+        "no_wheel",
+        f"{requirement} has no wheel for {name_of_target()}, and nothing is built from source here.",
+        "Name a version that has one, or build the wheel yourself and add it to the index or the wheelhouse.",
+    )
+
+
+def unknown_version(requirement: str, others: str) -> Failure:
+    listed = [each.strip() for each in others.split(",") if each.strip()]
+    return Failure(
+        "unknown_version",
+        f"{requirement} does not exist as a wheel for {name_of_target()}; the newest that do: {', '.join(listed[-5:])}.",
+        "Name one of these versions, or add the wheel to the index or the wheelhouse.",
+    )
+
+
+def unknown_package(requirement: str) -> Failure:
+    return Failure(
+        "unknown_package",
+        f"No index that this hub may ask has {requirement}.",
+        f"Correct the name. If it is right: {SET_INDEX[0].lower()}{SET_INDEX[1:]}",
+    )
+
+
+def hash_mismatch(name: str) -> Failure:
+    return Failure(
+        "hash_mismatch",
+        f"The file of {name} is not the one that the lock names.",
+        f"Either the lock was made for something else than {name_of_target()}, or the index serves another file than it did: "
+        "find out which, and submit a new version with the right lock.",
+    )
+
+
+def conflict(said: Sequence[str]) -> Failure:
+    why = "; ".join(without_addresses(line.strip()) for line in said if line.strip())
+    return Failure(
+        "conflict",
+        f"The versions do not fit each other: {why}."[:MAX_MESSAGE] if why else "The versions do not fit each other.",
+        "Name versions that fit, and submit a new version of the tool.",
+    )
+
+
+def incomplete(missing: Sequence[str]) -> Failure:
+    return Failure(
+        "incomplete",
+        f"The lock leaves out what {'; '.join(missing[:5])}."[:MAX_MESSAGE],
+        "Add it to `dependencies` (or to `dependency_lock`) and submit a new version of the tool.",
+    )
+
+
+def reserved(names: Sequence[str]) -> Failure:
+    return Failure(
+        "reserved_name",
+        f"A package brings a module that belongs to the sandbox: {', '.join(names)}.",
+        "Do without that package.",
+    )
+
+
+def too_large(most: int) -> Failure:
+    return Failure(
+        "too_large",
+        f"The dependencies need more than {most // 2**20:,} MiB.",
+        "Use smaller packages, or split the tool.",
+    )
+
+
+def too_slow(within_s: float) -> Failure:
+    return Failure("too_slow", f"It was not done within {within_s / 60:.0f} minutes.", "Retry. " + SET_INDEX)
+
+
+def lost(times: int) -> Failure:
+    return Failure(
+        "worker_lost",
+        f"The worker was lost {times} times while it was at it.",
+        "Look at the workers' logs, memory and disk; then retry.",
+    )
+
+
+def unexpected() -> Failure:
+    return Failure("other", "Something went wrong on our side.", "See the worker's log; then retry.")
+
+
+def other(lines: Sequence[str]) -> Failure:
+    errors = [line.strip().removeprefix("ERROR: ") for line in lines if line.strip().startswith("ERROR:")]
+    said = without_addresses(errors[-1]) if errors else "it said nothing"
+    return Failure("other", f"pip could not do it: {said}", "See the worker's log; then retry.")

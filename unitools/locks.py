@@ -1,0 +1,71 @@
+"""What does a lock of dependencies say: which packages, in which versions, from which files?
+
+A lock is a list of lines, each as pip writes and reads it: ``name==version --hash=sha256:…``, with a marker if it needs one.
+Nothing else is taken: no address, no option, no range.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_LINES = 300
+MAX_LINE = 16_384
+NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,100}[A-Za-z0-9])?"
+EXTRAS = r"(?:\[[A-Za-z0-9._, -]{1,200}\])?"
+VERSION = r"[0-9][A-Za-z0-9.!+_-]{0,100}"
+_LINE = re.compile(
+    rf"(?P<name>{NAME}){EXTRAS}\s*==\s*(?P<version>{VERSION})"
+    r"\s*(?:;\s*(?P<marker>[A-Za-z0-9_ .<>=!~'\"()+*-]{1,500}?))?"
+    r"(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)\s*"
+)
+
+
+class Locked(NamedTuple):
+    """One package. ``name`` is in normal form, ``hashes`` are hexadecimal SHA-256 of the files it may come from, sorted."""
+
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+    marker: str = ""
+
+    @property
+    def line(self) -> str:
+        """In normal form."""
+        marker = f" ; {self.marker}" if self.marker else ""
+        return f"{self.name}=={self.version}{marker} " + " ".join(f"--hash=sha256:{each}" for each in self.hashes)
+
+
+def normal_name(name: str) -> str:
+    """PEP 503: how two spellings of one package are told to be one."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read_line(text: str) -> Locked:
+    """``ValueError`` with a sentence when the line is none of a lock."""
+    found = _LINE.fullmatch(text) if len(text) <= MAX_LINE else None
+    if found is None:
+        raise ValueError(f"{text.strip()[:80]!r} is not name==version with the sha256 of its files.")
+    hashes = sorted(set(re.findall(r"sha256:([0-9a-f]{64})", found["hashes"])))
+    marker = re.sub(r"\s+", " ", found["marker"] or "").strip()
+    return Locked(normal_name(found["name"]), found["version"], tuple(hashes), marker)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a requirements file in normal form: comments gone, continued lines joined, sorted."""
+    joined = re.sub(r"\\\r?\n", " ", text)
+    lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines()]
+    return normal_lines(line for line in lines if line)
+
+
+def normal_lines(lines: Iterable[str]) -> list[str]:
+    return sorted({read_line(line).line for line in lines})
+
+
+def lock_digest(lines: Iterable[str]) -> str:
+    """``sha256:…`` of the lines in normal form: the same however they were written."""
+    return "sha256:" + hashlib.sha256("\n".join(normal_lines(lines)).encode()).hexdigest()
