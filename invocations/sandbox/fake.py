@@ -89,6 +89,10 @@ class FakeSandbox:
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
             return Outcome(Status.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
+        if profile.untrusted:
+            return Outcome(
+                Status.START_FAILED, error_message="This sandbox has no walls: nothing untrusted is run in it."
+            )
         moments = [time.monotonic()]
         place = Path(tempfile.mkdtemp(prefix="toolhub-fake-"))
         try:

@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from invocations.sandbox.base import Profile, Status
 from invocations.sandbox.fake import FakeSandbox
+from tests.boxes import call_of, package_of
 from tests.contracts.sandbox_contract import SandboxContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class TestFakeSandbox(SandboxContract):
@@ -17,3 +20,12 @@ class TestFakeSandbox(SandboxContract):
         sandbox = FakeSandbox()
         yield sandbox
         sandbox.close()
+
+    @pytest.mark.req("TOOLS-17")
+    def test_it_has_no_walls_and_runs_nothing_untrusted(self, sandbox: FakeSandbox, tmp_path: Path) -> None:
+        call = call_of(package_of(tmp_path, main="def run(): return 1"))
+
+        outcome = sandbox.run(Profile(untrusted=True), call)
+
+        assert outcome.status is Status.START_FAILED
+        assert "no walls" in outcome.error_message
