@@ -117,7 +117,7 @@ READERS = {
     "/consent/scope": ".consent_scope",
     "/limits/concurrency": ".max_concurrency",
     "/isolate_by": ".isolated_by_agent",
-    "/isolation": "view.isolation",
+    "/isolation": "manifest.isolation",
     "/limits/files": 'limit("files")',
     "/limits/idle_ms": 'limit("idle_ms")',
     "/provider_compat/models": "manifest.models",
