@@ -31,7 +31,10 @@ Import = tuple[str, tuple[str, ...]]  # a module, and the names taken from it
 
 
 def write_package(names: list[str], contents: list[bytes], place: str, *, bytecode: bool = False) -> list[CodeType]:
-    """Write the package's files so that nobody may change them. Returns the code of its modules, with ``bytecode``."""
+    """Write the package's files so that nobody may change them. Returns the code of its modules, with ``bytecode``.
+
+    Bytecode that was brought along is left out: what runs is what the sources say.
+    """
     os.chmod(place, 0o700)  # engines give a mounted folder the mode of the folder below it
     folders = {place}
     codes = []
@@ -39,16 +42,18 @@ def write_package(names: list[str], contents: list[bytes], place: str, *, byteco
         parts = name.split("/")
         if {"", ".", ".."}.intersection(parts):
             raise ValueError(f"A package holds plain files below one folder, not {name!r}.")
+        if "__pycache__" in parts:
+            continue
         path = f"{place}/{name}"
         _make_folder(os.path.dirname(path), folders)
         _write(path, content)
-        if bytecode and name.endswith(".py") and "__pycache__" not in parts:
+        if bytecode and name.endswith(".py"):
             code = _compiled(path, content)
             if code is not None:
                 codes.append(code)
                 cached = importlib.util.cache_from_source(path)
                 _make_folder(os.path.dirname(cached), folders)
-                with suppress(OSError):  # brought along, or no room: then the source it is
+                with suppress(OSError):  # no room: then the source it is
                     _write(cached, _as_file(code, content))
     for folder in folders:
         os.chmod(folder, 0o555)
@@ -103,7 +108,9 @@ def preload(codes: list[CodeType], own: list[str]) -> list[str]:
         top = name.partition(".")[0]
         if top in ours or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign:
             continue
-        with suppress(Exception):
+        if name.endswith(".__main__"):  # a program, and no module
+            continue
+        with suppress(Exception, SystemExit, KeyboardInterrupt):
             __import__(name, fromlist=names)
             done[name] = None
     return list(done)

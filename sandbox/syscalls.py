@@ -51,8 +51,10 @@ _REFUSED_ALWAYS: dict[str, dict[str, tuple[int | None, int | None]]] = {
     },
 }  # fmt: skip
 _REFUSED_WITHOUT_PROC = {"execve": (59, 221), "execveat": (322, 281)}
-# Where Landlock is missing, the package is kept from being changed by its mode bits, so those must stay.
-_REFUSED_TO_KEEP_MODES = {"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)}
+# Landlock says nothing of modes, and the package belongs to the user that tools run as. Where a later call would find it as
+# this one leaves it, and where only modes protect it, they stay as they are. Tools are told that it worked: everything in a
+# box has one user, so it makes no difference to them, and much of the standard library sets modes in passing.
+_MODES = {"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)}
 
 _CLONE3, _KILL, _TGKILL, _CLONE = (435, 435), (62, 129), (234, 131), (56, 220)
 _PRLIMIT, _FCNTL, _IOCTL, _SOCKET = (302, 261), (72, 25), (16, 29), (41, 198)
@@ -65,6 +67,7 @@ _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 _LOAD, _IF_EQUAL, _IF_ANY_BIT, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x54, 0x06
 _ALLOW, _REFUSE, _NO_SUCH_CALL, _KILL_PROCESS = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+_DO_NOTHING = 0x00050000  # and say that it is done
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, (16, 24, 32)  # offsets in struct seccomp_data (low halves of the arguments)
 
 _Instruction = tuple[int, int, int, int]
@@ -93,9 +96,10 @@ def build_filter(
 
     refused = [numbers for group in _REFUSED_ALWAYS.values() for numbers in group.values()]
     refused += () if proc else _REFUSED_WITHOUT_PROC.values()
-    refused += _REFUSED_TO_KEEP_MODES.values() if keep_modes else ()
     for numbers in refused:
         rule(numbers, [_REFUSE_NOW])
+    for numbers in _MODES.values() if keep_modes else ():
+        rule(numbers, [(_RETURN, 0, 0, _DO_NOTHING)])
     rule(_CLONE3, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # its flags are in memory, out of sight; libc falls back to clone
     rule(_CLONE, [(_LOAD, 0, 0, _ARGUMENT[0]), (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE_NOW, _ALLOW_NOW])
     for call in (_KILL, _TGKILL) if untouchable else ():

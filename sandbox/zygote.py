@@ -69,7 +69,7 @@ def _load(descriptor: int, others: list[int]) -> tuple[dict[str, Any], list[str]
         os.uname().machine,
         net=loaded["net"],
         proc=bool(loaded["programs"].runnable),
-        keep_modes=not walls.landlock_version(),
+        keep_modes=loaded["level"] == "shared" or not walls.landlock_version(),
         untouchable=() if fresh else (*others, os.getpid()),
     )
     _settle()
