@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.attached import ChannelLost
-from invocations.sandbox.base import Limits, Profile, SandboxCall, Status
+from invocations.sandbox.base import BoxKey, Limits, Profile, SandboxCall, Status
 from invocations.sandbox.container import container_config
 from invocations.sandbox.engine import EngineError, NameTaken
 from invocations.sandbox.listening import Echo
@@ -288,6 +288,7 @@ def _seen_by_a_tool(sandbox: Sandbox, level: str) -> list[Wall]:
         entry="run",
         arguments=b"{}",
         context={"call_id": "walls", "tool_id": "toolhub.walls.probe", "started_at": "1970-01-01T00:00:00+00:00"},
+        key=BoxKey(tenant="toolhub", code="walls"),
     )
     outcome = sandbox.run(Profile(LIMITS, isolation=level), call)
     if outcome.status is not Status.OK:
