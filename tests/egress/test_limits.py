@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,11 +27,11 @@ from tests.egress.world import (
 )
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from invocations.sandbox.egress import Door
-    from tests.egress.world import Names, Origin
+    from tests.egress.world import Authority, Names, Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
 
@@ -232,14 +233,23 @@ def test_a_gate_closes_its_doors_and_can_begin_again(names: Names, secure: Origi
             assert list(folder.iterdir()) == []
 
 
-def test_the_roots_that_a_box_is_to_trust_lie_beside_its_way_out(names: Names) -> None:
-    gate = Gate(resolve=names, roots=b"-----BEGIN CERTIFICATE-----")
+def test_the_roots_that_a_box_is_to_trust_lie_beside_its_way_out(names: Names, authority: Authority) -> None:
+    gate = Gate(resolve=names, ca_file=authority.roots)
     with box_folder() as folder:
         gate.open(folder)
 
-        assert (folder / "ca.pem").read_bytes() == b"-----BEGIN CERTIFICATE-----"
+        found = (folder / "ca.pem").read_bytes()
+        assert found.startswith(authority.roots.read_bytes().rstrip())
+        assert len(ssl.create_default_context(cadata=found.decode()).get_ca_certs()) > 50  # and the public ones
         assert (folder / "ca.pem").stat().st_mode & 0o777 == 0o444
     gate.close()
+
+
+def test_roots_that_cannot_be_read_open_no_door(names: Names, tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("nothing")
+    for file, why in ((tmp_path / "none.pem", "cannot be read"), (tmp_path / "empty.pem", "no certificate")):
+        with box_folder() as folder, pytest.raises(OSError, match=f"TOOLHUB_SANDBOX_CA_FILE.*{why}"):
+            Gate(resolve=names, ca_file=file).open(folder)
 
 
 def test_a_tool_that_takes_nothing_holds_nobody_up(

@@ -6,5 +6,6 @@ identity of whoever speaks through it: :class:`Gate` opens a :class:`Door` a box
 
 from invocations.sandbox.egress.gate import Door, Gate
 from invocations.sandbox.egress.rules import Rules, not_enforceable
+from invocations.sandbox.egress.verdicts import with_connections
 
-__all__ = ["Door", "Gate", "Rules", "not_enforceable"]
+__all__ = ["Door", "Gate", "Rules", "not_enforceable", "with_connections"]

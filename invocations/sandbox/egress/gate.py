@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from invocations.sandbox.egress.passage import Caps, Passage, Visit
+from invocations.sandbox.egress.roots import read_roots
 from invocations.sandbox.egress.ways import Ways, resolve_name
 
 if TYPE_CHECKING:
@@ -34,27 +35,32 @@ _ANSWER_S = 10.0  # the gate's thread never waits for anybody; this is for one t
 
 
 class Gate:
-    """May be used from many threads. ``networks``: private ones that the operator admits; ``roots``: whom boxes trust, as PEM."""
+    """May be used from many threads.
+
+    ``networks``: private ones that the operator admits. ``ca_file``: roots, as PEM, that boxes trust beside the public ones.
+    """
 
     def __init__(
         self,
         networks: Sequence[str] = (),
         *,
-        roots: bytes = b"",
+        ca_file: Path | None = None,
         caps: Caps | None = None,
         resolve: Callable[[str], Sequence[str]] = resolve_name,
     ) -> None:
         self.caps = caps or Caps()
         self.ways = Ways(networks, resolve)
-        self._roots = roots
+        self._ca_file = ca_file
+        self._roots = b""
         self._doors: set[Door] = set()
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def open(self, folder: Path) -> Door:
-        """Open the way out of the box whose folder this is."""
-        if self._roots:
+        """Open the way out of the box whose folder this is. ``OSError`` when it cannot be."""
+        if self._ca_file is not None:
+            self._roots = self._roots or read_roots(self._ca_file)
             (folder / CA_FILE).write_bytes(self._roots)
             (folder / CA_FILE).chmod(0o444)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
