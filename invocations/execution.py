@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F
+from opentelemetry.trace import StatusCode
 
 from access.halts import check_not_halted
 from access.models import ApiKey, Consent
@@ -38,12 +39,13 @@ from invocations.steps import StepLog
 from invocations.stored_files import files_for
 from registry.callability import check_callable, check_not_yanked
 from registry.compiled import compiled_version
+from registry.dependencies import folder_of
 from registry.installations import settings_for_run
 from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Forbidden, Internal, Problem
-from toolhub.kernel.telemetry import context_of, tracer
+from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -82,10 +84,16 @@ def profile_of(invocation: Invocation) -> Profile:
         ) from error
 
 
-def box_key(invocation: Invocation) -> BoxKey:
+def box_key(invocation: Invocation, dependencies: str) -> BoxKey:
     """Whose box this is: the tenant's that calls, for this code and no other."""
-    assert invocation.version is not None
-    return BoxKey(tenant=str(invocation.tenant_id), code=invocation.version.build_digest)
+    version = invocation.version
+    assert version is not None
+    return BoxKey(
+        tenant=str(invocation.tenant_id),
+        code=version.build_digest,
+        dependencies=dependencies,
+        principal=str(invocation.agent_id) if version.view.isolated_by_agent else "",
+    )
 
 
 def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
@@ -93,6 +101,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
     envelope = sealed["envelope"]
     config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
+    dependencies = folder_of(invocation.version) or ("", None)
     reach = profile_of(invocation).capabilities
     within = reach.secrets  # what grant and policy left of those that the manifest names
     context = {
@@ -114,7 +123,8 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         arguments=evidence.json_bytes(sealed["arguments"]),
         context=context,
         labels={"toolhub.tool": invocation.tool},
-        key=box_key(invocation),
+        key=box_key(invocation, dependencies[0]),
+        dependencies=dependencies[1],
         files=files_for(reach, tenant_id=invocation.tenant_id) if reach.fs else (),
         config=config,
         secrets={name: value for name, value in secrets.items() if name in within},
@@ -165,6 +175,7 @@ def execute(invocation: Invocation) -> Ending:
     assert invocation.version is not None
     steps = StepLog(invocation.created_at)
     queued_from = max((step["end_ms"] for step in invocation.steps), default=0.0)
+    queued_ms = round(max(0.0, steps.now_ms() - queued_from), 3)
     steps.add("queue.wait", "control", queued_from, steps.now_ms())
     try:
         with steps.step("worker.recheck"):
@@ -186,10 +197,13 @@ def execute(invocation: Invocation) -> Ending:
             {
                 names.ATTR_OPERATION: "execute_tool",
                 names.ATTR_TOOL_NAME: invocation.tool,
+                names.ATTR_TOOL_TYPE: "function",
                 names.ATTR_CALL_ID: invocation.wire_id,
                 names.ATTR_TENANT: str(invocation.tenant_id),
+                names.ATTR_QUEUE_MS: queued_ms,
             }
         )
+        call = replace(call, context=call.context | {"traceparent": current_trace().get("traceparent", "")})
         begin = steps.now_ms()
         with minded(invocation), LiveReport(invocation, call.secrets) as live:
             outcome = current_sandbox().run(profile, call, live)
@@ -203,7 +217,12 @@ def execute(invocation: Invocation) -> Ending:
         )
         for name, begin_ms, end_ms in outcome.steps:
             steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
+            span.set_attribute(names.ATTR_STEP_MS.format(step=name), round(end_ms - begin_ms, 3))
         span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
+        span.set_attribute(names.ATTR_ISOLATION, outcome.level)
+        if outcome.status is not Status.OK:
+            span.set_attribute(names.ATTR_ERROR, str(outcome.status))
+            span.set_status(StatusCode.ERROR)
     outcome, leak = withhold_leaks(outcome, call.secrets)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)

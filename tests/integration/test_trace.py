@@ -52,6 +52,10 @@ def test_each_run_is_a_span_of_its_own_in_the_trace_of_its_caller(
     assert run.attributes is not None
     assert run.attributes["gen_ai.tool.name"] == "sample.tools.echo"
     assert run.attributes["gen_ai.tool.call.id"] == row_of(answer).wire_id
+    assert run.attributes["gen_ai.operation.name"] == "execute_tool"
+    assert "toolhub.queue_ms" in run.attributes
+    given = sandbox.calls[0][1].context["traceparent"]
+    assert given.split("-")[1:3] == [trace_id, format(run.context.span_id, "016x")]
     assert answer.json()["call"]["trace_id"] == trace_id
 
 
