@@ -25,6 +25,7 @@ from registry.models import (
     DependencyState,
     Installation,
     InstallationState,
+    ToolVersion,
     VersionState,
 )
 from toolhub.kernel.principal import Principal
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from registry.dependencies.failures import Failure
-    from registry.models import ToolVersion
 
 LEASE = timedelta(seconds=30)
 MAX_ATTEMPTS = 3
@@ -95,12 +95,9 @@ def note_dependencies(version: ToolVersion, *, by: Principal) -> None:
 @transaction.atomic
 def retry_dependencies(*, version_id: UUID, by: Principal) -> Dependencies:
     """Try again what has failed, by hand of somebody who may enable the version."""
-    row = (
-        Dependencies.objects.select_for_update(of=("self",))
-        .select_related("version__tool")
-        .filter(version_id=version_id, version__tool__tenant_id=by.tenant_id)
-        .first()
-    )
+    version = ToolVersion.objects.get(pk=version_id, tool__tenant_id=by.tenant_id)
+    rows = Dependencies.objects.select_for_update(of=("self",)).select_related("version__tool")
+    row = rows.filter(version=version).first()
     if row is None or row.state not in RETRIED:
         state = row.state if row else "not there"
         raise Conflict(

@@ -29,7 +29,7 @@ PART = ".part"
 
 
 def root() -> Path:
-    return Path(settings.TOOLHUB_DEPENDENCY_DIR)
+    return Path(settings.TOOLHUB_DEPENDENCY_DIR).absolute()  # the engine knows no other
 
 
 def folder_of_lock(lock_digest: str) -> Path:

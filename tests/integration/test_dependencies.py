@@ -273,7 +273,7 @@ def test_nobody_else_tries_it_again(submit: Callable[..., ToolVersion], stranger
     version = submit(dependencies=["later==1.0"])
     build_all()
 
-    with pytest.raises(Conflict):
+    with pytest.raises(ToolVersion.DoesNotExist):
         services.retry_dependencies(version_id=version.pk, by=stranger.by)
     assert state_of(version) == "unresolved"
 
