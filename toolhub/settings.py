@@ -137,7 +137,7 @@ TOOLHUB_SANDBOX_LEVEL = env("TOOLHUB_SANDBOX_LEVEL", "fresh")
 if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
     raise ImproperlyConfigured("TOOLHUB_SANDBOX_LEVEL is one of shared, fresh, single, cold.")
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
-TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # names that the engine knows; {}: its own
+TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # {}: the engine's own choice
 # Tools that may reach a host reach it at public addresses, and in these networks.
 TOOLHUB_SANDBOX_NETWORKS = networks_of(env("TOOLHUB_SANDBOX_NETWORKS"))
 TOOLHUB_SANDBOX_CA_FILE = env("TOOLHUB_SANDBOX_CA_FILE")  # roots, as PEM, that tools trust beside the public ones
