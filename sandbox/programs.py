@@ -5,8 +5,9 @@ needs the loader that each of them names.
 
 A tool that is a program gets the arguments as JSON on its stdin, the call's context in the environment variable
 ``TOOLHUB_CALL``, configuration and secrets as JSON on the descriptor that ``TOOLHUB_SETTINGS_FD`` names, and writes its
-result as JSON to descriptor 3. The package is in ``/p``, and the working folder is empty. Its stdout and stderr are logs, as
-always; descriptor 4 takes progress, a JSON object a line. It has succeeded when it ends with 0.
+result as JSON to descriptor 3. It is started in the folder of its package, which it cannot write to. Its stdout and stderr are
+logs, as always; descriptor 4 takes progress, a JSON object a line. It has succeeded when it ends with 0; else what is on
+descriptor 3 may be a refusal that the caller understands: ``{"code": …, "message": …, "details": {…}}``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from contextlib import suppress
 from typing import Any
 
 from sandbox import protocol
+from sandbox.hints import PACKAGE
 
 SETTINGS_FD = 5
 _ELF = b"\x7fELF\x02"
 _INTERPRETER = 3  # PT_INTERP
 _HEAD_BYTES = 4096
+_MAX_MESSAGE_CHARS = 2000
 _MAX_SCRIPTS = 4  # a script's interpreter may be a script
 
 
 class Programs:
     """What may be executed in a box."""
 
-    def __init__(self, allowed: list[str], program: dict[str, Any] | None) -> None:
+    def __init__(self, allowed: list[str], program: dict[str, Any] | None, files: list[str]) -> None:
+        self._folder = f"{PACKAGE}/{files[0].partition('/')[0]}" if files else PACKAGE
         self.argv: list[str] = list(program["argv"]) if program else []
         self.replaces_tool = bool(self.argv)
         if self.argv:
@@ -47,6 +51,7 @@ class Programs:
         pid = os.fork()
         if pid == 0:
             try:
+                os.chdir(self._folder)
                 _become(self.argv, head["context"], arguments, settings, result_end)
             except OSError as error:
                 with suppress(OSError):
@@ -61,9 +66,23 @@ class Programs:
             return protocol.TOO_LARGE, b"", {"type": "", "message": f"The result has more than {most} bytes."}
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if code:
+            if refusal := _refusal(value):
+                return protocol.DOMAIN_ERROR, b"", refusal
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             return protocol.EXITED, b"", {"type": "Exit", "message": f"The program ended with {how}."}
         return protocol.RETURNED, value, {}
+
+
+def _refusal(said: bytes) -> dict[str, Any] | None:
+    """What a program that has failed says of it, when it is a refusal."""
+    try:
+        answer = json.loads(said)
+        code, message, details = answer["code"], answer["message"], answer.get("details", {})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if not (isinstance(code, str) and isinstance(message, str) and isinstance(details, dict)):
+        return None
+    return {"type": "Refusal", "message": message[:_MAX_MESSAGE_CHARS], "code": code, "details": details}
 
 
 def _needed_to_run(path: str) -> list[str]:

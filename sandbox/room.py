@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any
 
-from sandbox import files, namespaces, relay, walls
+from sandbox import browsing, files, namespaces, relay, walls
 from sandbox.hints import PACKAGE, READABLE, WORK, WRITABLE, Hints
 from sandbox.package import DEPENDENCIES
 
@@ -23,7 +23,7 @@ class Room:
 
     def __init__(self, loaded: dict[str, Any]) -> None:
         self._limits, self._rules, self._net = loaded["limits"], loaded["fs"], loaded["net"]
-        self._fresh = loaded["level"] == "fresh"
+        self._fresh, self._browser = loaded["level"] == "fresh", loaded["browser"]
         self._filter, self._others, self._programs = loaded["filter"], loaded["others"], loaded["programs"]
         self._scratch = self._limits["tmp_bytes"] > 0
 
@@ -42,13 +42,16 @@ class Room:
             namespaces.drop_capabilities()
         else:
             os.chmod(WORK, 0o700 if self._scratch else 0o500)
+        if self._browser:
+            browsing.make_room()
         os.chdir(WORK)
         data = self._open_data()
         self._set_environment()
         limits = dict(self._limits)
         if self._rules:
             limits["tmp_bytes"] = max(limits["tmp_bytes"], limits["file_bytes"])  # here: of one file
-        walls.limit_resources(limits, others=self._others, first=self._fresh)
+        more = {"descriptors": browsing.DESCRIPTORS} if self._browser else {}
+        walls.limit_resources(limits, others=self._others, first=self._fresh, **more)
         walls.forbid_new_privileges()
         if not self._rules:
             self._close()
@@ -90,6 +93,9 @@ class Room:
                 ground.allow_actions(rule["path"], rule["actions"])
             elif "create" in rule["actions"]:  # the file is not there yet; what else is made beside it is not taken
                 ground.allow_actions(os.path.dirname(rule["path"]), ("create",))
+        if self._browser:
+            ground.allow_reading(*browsing.READABLE)
+            ground.allow_writing(*browsing.WRITABLE)
         if self._net:
             ground.allow_reading(relay.CA_FILE)
             ground.allow_connecting(relay.PORT)
@@ -99,6 +105,8 @@ class Room:
         """Who notes what the tool reaches for and may not have."""
         paths = tuple(rule["path"] for rule in self._rules)
         changes = tuple(rule["path"] for rule in self._rules if {"write", "create", "delete"} & set(rule["actions"]))
+        if self._browser:
+            paths, changes = (*paths, *browsing.READABLE), (*changes, *browsing.WRITABLE)
         return Hints(
             readable=(*READABLE, DEPENDENCIES, relay.CA_FILE, relay.SOCKET, *paths),
             writable=(*WRITABLE, *changes),

@@ -63,7 +63,7 @@ def scrub_environment() -> None:
     os.environ.clear()
 
 
-def limit_resources(limits: dict[str, int], *, others: int = 0, first: bool = False) -> None:
+def limit_resources(limits: dict[str, int], *, descriptors: int = 128, others: int = 0, first: bool = False) -> None:
     """Limits of the kernel for one process. The container's limits hold for all of them together.
 
     ``others`` processes of the same user are not the tool's. ``first``: it is the first of its process namespace, which is
@@ -73,7 +73,7 @@ def limit_resources(limits: dict[str, int], *, others: int = 0, first: bool = Fa
     for name, soft, hard in (
         (resource.RLIMIT_CPU, cpu, cpu if first else cpu + 1),
         (resource.RLIMIT_FSIZE, file, file),
-        (resource.RLIMIT_NOFILE, 128, 128),
+        (resource.RLIMIT_NOFILE, descriptors, descriptors),
         (resource.RLIMIT_NPROC, processes, processes),
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_MEMLOCK, 0, 0),

@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from sandbox import call, namespaces, protocol, syscalls, walls
+from sandbox import browsing, call, namespaces, protocol, syscalls, walls
 from sandbox.hints import PACKAGE
 from sandbox.package import DEPENDENCIES, preload, write_package
 from sandbox.programs import Programs
@@ -37,7 +37,7 @@ def serve(end: socket.socket, others: list[int]) -> NoReturn:
         file.write("950")  # before the supervisor, after a tool
     os.chdir("/")
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # threads do not survive a fork
-    sys.path.append(DEPENDENCIES)
+    sys.path += [DEPENDENCIES, browsing.PACKAGES]
     loaded: dict[str, Any] = {}
     _settle()
     while True:
@@ -62,7 +62,10 @@ def _load(descriptor: int, others: list[int]) -> tuple[dict[str, Any], list[str]
     codes = write_package(loaded["files"], contents, PACKAGE, bytecode=reused)
     del contents
     preloaded = preload(codes, loaded["files"])
-    loaded["programs"] = Programs(loaded["proc"], loaded["program"])
+    if loaded["browser"] and reused:
+        raise ValueError(f"A box with a browser is used once, so it cannot have the level {loaded['level']}.")
+    allowed = [*loaded["proc"], *(browsing.RUNNABLE if loaded["browser"] else ())]
+    loaded["programs"] = Programs(allowed, loaded["program"], loaded["files"])
     fresh = loaded["level"] == "fresh"
     loaded["others"] = 0 if fresh else len(others) + 1
     loaded["filter"] = syscalls.build_filter(

@@ -69,7 +69,7 @@ class DrivenBox:
         self.folder.mkdir()
         self.folder.chmod(0o711)
         options.pop("before", lambda _: None)(self.folder)
-        image = options.get("image") or os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
+        image = options.pop("image", "") or os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
         self._line: Line | AttachedStream
         with closing(socket.socket(socket.AF_UNIX)) as listener:
             if not attach:

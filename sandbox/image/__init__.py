@@ -23,7 +23,7 @@ REPOSITORY = "toolhub-sandbox"
 ROOT = Path(__file__).resolve().parents[2]
 
 # What the Dockerfile copies, and the recipe itself. Of unitools only what a tool may import in the box.
-SOURCES = ("sandbox/*.py", "unitools/__init__.py", "unitools/runtime.py")
+SOURCES = ("sandbox/*.py", "unitools/__init__.py", "unitools/browser.py", "unitools/runtime.py")
 RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py"))
 # What the other kinds have beside Python lies in a layer of its own, which changes with these files only.
 LAYER_RECIPE = {

@@ -69,8 +69,8 @@ def main() -> None:
 
 def check_kind(kind: str) -> None:
     if kind == "browser":
-        sys.path.append(PACKAGES)
-        importlib.import_module("playwright.sync_api")
+        sys.path += [str(Path(__file__).parent), PACKAGES]
+        importlib.import_module("unitools.browser")
     for command, says in PROGRAMS.get(kind, ()):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if says not in done.stdout or done.returncode > 1:

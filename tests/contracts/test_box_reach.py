@@ -182,7 +182,7 @@ sys.exit(arguments.get("code", 0))
 @pytest.mark.parametrize("level", ["single", "cold"])
 def test_a_tool_may_be_a_program(box_of: Callable[..., DrivenBox], level: str) -> None:
     box = box_of()
-    program = {"argv": [PYTHON, "-I", "-S", "/p/tool/main.py"]}
+    program = {"argv": [PYTHON, "-I", "-S", "main.py"]}
     box.load({"main": PROGRAM.replace("\\\\n", "\\n")}, level=level, program=program)
 
     said = box.call(numbers=[1, 2, 3], stream=True)
@@ -193,7 +193,7 @@ def test_a_tool_may_be_a_program(box_of: Callable[..., DrivenBox], level: str) -
         "region": "eu",
         "secret": "tenant",
         "call": "inv_test",
-        "cwd": "/w",
+        "cwd": "/p/tool",
         "secrets in the environment": [],
     }
     assert said.stdout == b"a log line\n"
@@ -214,7 +214,7 @@ def test_a_program_that_fails_has_no_result(
     box_of: Callable[..., DrivenBox], source: str, kind: int, message: str
 ) -> None:
     box = box_of()
-    box.load({"main": source}, level="single", program={"argv": [PYTHON, "-I", "-S", "/p/tool/main.py"]})
+    box.load({"main": source}, level="single", program={"argv": [PYTHON, "-I", "-S", "main.py"]})
 
     said = box.call()
 
