@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from access.policies.verdict import Verdict
 
 LEAST_TMP = 4096  # a tmpfs of size 0 would be one without a limit
+PROCESSES = 64  # and threads
+# A browser is a dozen processes with many threads, and keeps its own files in the scratch space.
+BROWSER_LEAST_TMP, BROWSER_PROCESSES = 64 * 1024 * 1024, 256
 
 
 def cpu_seconds(wall_ms: int) -> int:
@@ -39,7 +42,8 @@ def limits_of(reach: Capabilities, idle_ms: int = 0) -> Limits:
         idle_ms=idle_ms,
         cpu_s=min(cpu_seconds(wall_ms), max(1, ceilings.get("cpu_ms", wall_ms + 2000) // 1000)),
         memory_bytes=ceilings["memory_bytes"],
-        tmp_bytes=max(LEAST_TMP, reach.tmp),
+        processes=BROWSER_PROCESSES if reach.browser else PROCESSES,
+        tmp_bytes=max(BROWSER_LEAST_TMP if reach.browser else LEAST_TMP, reach.tmp),
         result_bytes=ceilings["max_bytes_out"],
         result_depth=ceilings["depth"],
         files=ceilings.get("files", 0),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA_PATH = Path(__file__).with_name("manifest.schema.json")
+BROWSER_MEMORY_BYTES = 1024 * 1024 * 1024  # where a manifest says nothing: a browser is several programs
 
 
 @lru_cache(maxsize=1)
@@ -203,6 +204,8 @@ class Manifest:
     def limit(self, name: str) -> int:
         """A limit in its unit (bytes, count, levels), or its default. ``concurrency`` has none: see max_concurrency."""
         default = manifest_schema()["properties"]["limits"]["properties"][name].get("default")
+        if name == "memory_bytes" and self.capabilities.get("browser"):
+            default = BROWSER_MEMORY_BYTES
         return int(self._get("limits").get(name, default))
 
     @property
