@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, SandboxCall, SandboxUnavailable
+from invocations.sandbox.base import (
+    BoxKey,
+    Event,
+    Limits,
+    Outcome,
+    Profile,
+    Sandbox,
+    SandboxCall,
+    SandboxUnavailable,
+)
 from invocations.sandbox.docker import DockerSandbox
 from sandbox.image import image_name
 from unitools.packages import build_zip
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from invocations.sandbox.figures import Snapshot
 
 CONTEXT = {"call_id": "inv_test", "tool_id": "test.tool.one", "started_at": "2026-11-22T10:00:00+00:00"}
 HOW = "Type `make test`: it starts the engine and builds the image."
@@ -29,6 +42,37 @@ def docker_sandbox(**options: Any) -> DockerSandbox:
     except SandboxUnavailable as error:
         raise AssertionError(f"{error} {HOW}") from error
     return sandbox
+
+
+class AtLevel:
+    """A sandbox whose calls all have one level of isolation; those of one package may share a box."""
+
+    def __init__(self, sandbox: DockerSandbox, level: str, *, tenant: str = "tenant") -> None:
+        self.sandbox, self._level, self._tenant = sandbox, level, tenant
+
+    def missing(self, profile: Profile) -> tuple[str, ...]:
+        return self.sandbox.missing(profile)
+
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+        key = BoxKey(self._tenant, hashlib.sha256(call.package).hexdigest())
+        outcome = self.sandbox.run(replace(profile, isolation=self._level), replace(call, key=key), on_event)
+        assert outcome.level in (self._level, ""), outcome
+        return outcome
+
+    def kill(self, name: str) -> None:
+        self.sandbox.kill(name)
+
+    def kill_overdue(self) -> int:
+        return self.sandbox.kill_overdue()
+
+    def snapshot(self) -> Snapshot | None:
+        return self.sandbox.snapshot()
+
+    def check(self) -> str:
+        return self.sandbox.check()
+
+    def close(self) -> None:
+        self.sandbox.close()
 
 
 def package_of(folder: Path, **sources: str) -> bytes:

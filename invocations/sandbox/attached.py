@@ -30,6 +30,8 @@ class Connection(Protocol):
     def settimeout(self, seconds: float) -> None: ...
     def sendall(self, data: bytes) -> None: ...
     def recv(self, size: int) -> bytes: ...
+    def is_quiet(self) -> bool: ...
+    def break_off(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -63,6 +65,14 @@ class AttachedStream:
             raise TooLate("The box takes no data.") from error
         except OSError as error:
             raise ChannelLost(f"The connection to the box broke: {error}") from error
+
+    def is_quiet(self) -> bool:
+        """Whether the other side has neither said something nor ended."""
+        return not self._raw and not self._stdout and self._socket.is_quiet()
+
+    def break_off(self) -> None:
+        """From another thread: whoever reads or writes gets :class:`ChannelLost`."""
+        self._socket.break_off()
 
     def close(self) -> None:
         self._socket.close()

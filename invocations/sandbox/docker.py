@@ -1,250 +1,116 @@
-"""How is a tool run in a container of its own?
+"""How is a tool run in a container?
 
-One fresh container for each call (isolation level ``cold``). The engine is asked to create, attach and start it; then
-the hub and the box's runner speak :mod:`sandbox.protocol` over the attach connection. When that connection ends, for
-whatever reason, the runner ends, and the engine removes the container.
+Each call gets a box of the pool at the level of isolation that it needs: one that its own tenant's version is loaded in, a
+blank one, or one made for it. Whatever the engine or a box does is an outcome, and the box serves on only when its
+first process says that nothing of the call is left.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import random
 import threading
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
-from invocations.sandbox import owner
-from invocations.sandbox.attached import AttachedStream, ChannelLost, TooLate
+from invocations.sandbox.attached import ChannelLost, TooLate
 from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
-from invocations.sandbox.container import container_config
+from invocations.sandbox.box import CANCEL_S, Box, NothingRan, NotLoaded, Talk
+from invocations.sandbox.container import shape_of
+from invocations.sandbox.egress import Rules
 from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
+from invocations.sandbox.events import Telling
+from invocations.sandbox.figures import Figures
+from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level
+from invocations.sandbox.making import CALL, DEADLINE, INSTANCE, OWNER, START_S, Maker, NotMade
+from invocations.sandbox.pool import Pool
 from invocations.sandbox.results import outcome_of
+from invocations.sandbox.rundir import RunDir, default_run_dir
+from invocations.sandbox.running import CANCELLED, Clock, Run, Running
+from invocations.sandbox.slots import Caps, Refused, Slot, Want
+from invocations.sandbox.upkeep import Reaper, Upkeep, pressure
 from invocations.sandbox.work import UnusableCall, pack_call, pack_load
-from sandbox import protocol
+from sandbox import protocol, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from invocations.sandbox.base import Connection
+    from invocations.sandbox.container import Shape
+    from invocations.sandbox.egress import Gate
+    from invocations.sandbox.figures import Snapshot
+    from invocations.sandbox.runtimes import Runtimes
+
+__all__ = ["CALL", "DEADLINE", "INSTANCE", "OWNER", "DockerSandbox"]
 
 log = logging.getLogger(__name__)
 
-_UIDS = range(200_000, 300_000)
-_UID_TRIES = 20
-_START_S = 20.0
-_GRACE_S = 3.0  # the runner stops the tool by itself; this is for a runner that does not get to it
-_OVERDUE_S = 15.0
-_CANCEL_S = 0.25
-
-INSTANCE, OWNER, DEADLINE, CALL = "toolhub.instance", "toolhub.owner", "toolhub.deadline", "toolhub.call"
-
-
-@dataclass(slots=True)
-class _Run:
-    """One run of this process: where it is, and whether somebody wants it to end."""
-
-    box: str = ""
-    cancelled: bool = False
-    done: bool = False  # the runner has reported, so it ends by itself
+_KILLS = (
+    Status.TIMED_OUT,
+    Status.CANCELLED,
+    Status.LOG_FLOOD,
+    Status.RESULT_TOO_LARGE,
+    Status.OUT_OF_MEMORY,
+    Status.LOST,
+)
+_TRIES = 3  # boxes for one call, when they are found dead before it is in them
+_STOPPING = "The hub is stopping, so the tool was not run."
 
 
-@dataclass(slots=True)
-class _Clock:
-    begun: float = field(default_factory=time.perf_counter)
-    steps: list[tuple[str, float, float]] = field(default_factory=list)
+class NoImage(EngineError):
+    """The engine has no image of this name."""
 
-    def now(self) -> float:
-        return (time.perf_counter() - self.begun) * 1000
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        begin = self.now()
-        try:
-            yield
-        finally:
-            self.steps.append((name, begin, self.now()))
+    broken = False
 
 
 class DockerSandbox:
-    """Implements :class:`invocations.sandbox.base.Sandbox`. May be used from many threads at once."""
+    """Implements :class:`invocations.sandbox.base.Sandbox`. May be used from many threads at once.
 
-    def __init__(self, image: str, instance: str, *, engine_url: str | None = None, runtime: str = "") -> None:
+    Nothing is asked of the engine before the first call, or :meth:`start`.
+    """
+
+    def __init__(
+        self,
+        image: str,
+        instance: str,
+        *,
+        engine_url: str | None = None,
+        runtime: str = "",
+        runtimes: Runtimes | None = None,
+        caps: Caps | None = None,
+        run_dir: Path | None = None,
+        gate: Gate | None = None,
+        usual: Profile | None = None,
+    ) -> None:
         self.image = image
-        self._instance = instance
-        self._runtime = runtime
+        self.caps = caps or Caps()
+        self._instance, self._runtime, self._runtimes = instance, runtime, runtimes
+        self._gate = gate
+        self._usual = usual or Profile()
         self._engine = Engine(engine_url)
-        self._image_id = ""
-        self._owner = owner.this_process()
-        self._runs: dict[str, _Run] = {}
-        self._closed = False
+        self._images: dict[str, str] = {}  # ids by name, as last seen
+        self._namespaces: dict[str, bool] = {}  # by runtime, once it is known
+        self._run_dir = RunDir(run_dir or default_run_dir(), instance)
+        self._maker = Maker(self._engine, instance, self._run_dir, age_s=self.caps.age_s, gate=gate)
+        self._owner = self._maker.owner
+        self._reaper = Reaper(self._engine, instance, self._owner, self._known)
+        self._upkeep = Upkeep(self._maker, self._reaper, self._look)
+        self._pool: Pool[Box] = Pool(self.caps, on_work=self._upkeep.tell, pressure=pressure)
+        self._running, self._figures = Running(), Figures()
+        self._started = False
         self._lock = threading.Lock()
 
+    # -- what it is
+
     def missing(self, profile: Profile) -> tuple[str, ...]:
-        return profile.outside
-
-    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
-        lacking = self.missing(profile)
-        if lacking:
-            sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
-            return Outcome(Status.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
-        run, clock = _Run(), _Clock()
-        with self._lock:
-            if self._closed:
-                return Outcome(Status.CANCELLED, error_message="The hub is stopping, so the tool was not run.")
-            self._runs[call.name] = run
-        stream: AttachedStream | None = None
-        try:
-            load, body = pack_load(profile, call, level="cold"), pack_call(call, stream=False)
-            with clock.step("create"):
-                run.box = self._create(profile, call)
-            if run.cancelled:  # before there was a box that could be ended
-                return self._outcome(Status.CANCELLED, "The call was cancelled before the tool ran.", run, clock)
-            with clock.step("start"):
-                stream, channel = self._start(run.box, load)
-            return self._converse(profile, run, clock, stream, channel, body)
-        except (UnusableCall, EngineError, ChannelLost, protocol.ProtocolError) as error:
-            if run.cancelled:
-                return self._outcome(Status.CANCELLED, "The call was cancelled before the tool ran.", run, clock)
-            return self._outcome(Status.START_FAILED, str(error), run, clock)
-        finally:
-            if stream is not None:
-                stream.close()
-            if run.box and not run.done:
-                self._remove(run.box)
-            with self._lock:
-                self._runs.pop(call.name, None)
-
-    def _create(self, profile: Profile, call: SandboxCall) -> str:
-        if not self._image_id:
-            self._image_id = self._find_image()
-        deadline = time.time() + _START_S + profile.limits.wall_ms / 1000 + _OVERDUE_S
-        labels = {INSTANCE: self._instance, OWNER: self._owner, DEADLINE: f"{deadline:.0f}", CALL: call.name}
-        for _ in range(_UID_TRIES):
-            uid = random.choice(_UIDS)  # noqa: S311 - not a secret
-            config = container_config(
-                image=self._image_id,
-                uid=uid,
-                limits=profile.limits,
-                package_bytes=len(call.package),
-                labels=call.labels | labels,
-                runtime=self._runtime,
-            )
-            try:
-                # The kernel keeps some quotas by user, so live boxes must not share one. The engine refuses a name that
-                # is taken: that makes it the one place where all hubs on it agree.
-                return self._engine.create(config, f"toolhub-box-{uid}")
-            except NameTaken:
-                continue
-            except NotThere:
-                self._image_id = ""
-                raise EngineError(self._no_image()) from None
-        raise EngineError("No free user for another box was found. Are containers left over on the engine?")
-
-    def _find_image(self) -> str:
-        try:
-            return self._engine.image_id(self.image)
-        except NotThere:
-            raise EngineError(self._no_image()) from None
-
-    def _no_image(self) -> str:
-        return f"The engine at {self._engine.url} has no sandbox image {self.image}. `make sandbox-image` builds it."
-
-    def _start(self, box: str, load: bytes) -> tuple[AttachedStream, protocol.Channel]:
-        stream = self._engine.attach(box)
-        try:
-            self._engine.start(box)
-            stream.allow(_START_S)
-            channel = protocol.Channel(stream.read, stream.write)
-            channel.open(os.urandom(2 * protocol.KEY_BYTES))
-            channel.receive(protocol.READY)
-            _load(channel, load)
-        except BaseException:
-            stream.close()
-            raise
-        return stream, channel
-
-    def _converse(
-        self, profile: Profile, run: _Run, clock: _Clock, stream: AttachedStream, channel: protocol.Channel, body: bytes
-    ) -> Outcome:
-        """From here on the tool may have run."""
-        stream.allow(profile.limits.wall_ms / 1000 + _GRACE_S)
-        sent = clock.now()
-        try:
-            channel.send(protocol.CALL, body)
-            result = channel.receive(protocol.RESULT)
-            run.done = True
-            head, parts = protocol.unpack(result)
-        except TooLate:
-            return self._outcome(
-                Status.TIMED_OUT, "The tool could not be stopped in time; its box was destroyed.", run, clock
-            )
-        except (ChannelLost, protocol.ProtocolError) as error:
-            if run.cancelled:
-                return self._outcome(Status.CANCELLED, "The call was cancelled while the tool ran.", run, clock)
-            return self._outcome(Status.LOST, f"Contact to the box was lost: {error}", run, clock)
-        ended = clock.now()
-        loaded = min(sent + head["load_ms"], ended)
-        finished = max(loaded, min(sent + head["run_ms"], ended))
-        outcome = outcome_of(head, parts, profile.limits, image=self._image_id, box=run.box)
-        clock.steps += [("load", sent, loaded), ("run", loaded, finished), ("collect", finished, clock.now())]
-        return replace(outcome, steps=tuple(clock.steps))
-
-    def _outcome(self, status: Status, message: str, run: _Run, clock: _Clock) -> Outcome:
-        return Outcome(
-            status,
-            error_message=message,
-            clean=status is Status.START_FAILED,
-            duration_ms=clock.now(),
-            image=self._image_id,
-            box=run.box,
-            steps=tuple(clock.steps),
-        )
-
-    def _remove(self, box: str) -> None:
-        try:
-            self._engine.remove(box)
-        except EngineError as error:
-            log.warning("The box %s could not be removed and is left to its deadline: %s", box[:12], error)
-
-    def kill(self, name: str) -> None:
-        with self._lock:
-            run = self._runs.get(name)
-            if run is not None:
-                run.cancelled = True
-        try:
-            for found in self._engine.find({INSTANCE: self._instance, CALL: name}):
-                self._end(found["Id"])
-        except EngineError as error:
-            log.warning("The box of %s is left to its owner and its deadline: %s", name, error)
-
-    def _end(self, box: str) -> None:
-        """Ask the runner, so that it can still report; then do not ask."""
-        try:
-            self._engine.signal(box, "SIGTERM")
-            patience = time.monotonic() + _CANCEL_S
-            while time.monotonic() < patience:
-                if not self._engine.exists(box):
-                    return
-                time.sleep(0.02)
-        except (NotThere, NameTaken):
-            pass  # it has not started yet, or has ended just now
-        self._engine.remove(box)
-
-    def kill_overdue(self) -> int:
-        removed = 0
-        for found in self._engine.find({INSTANCE: self._instance}):
-            labels = found.get("Labels") or {}
-            overdue = float(labels.get(DEADLINE, 0)) < time.time()
-            if overdue or owner.is_gone(labels.get(OWNER, "")):
-                self._engine.remove(found["Id"])
-                removed += 1
-        return removed
+        return tuple(name for name in profile.outside if name in ("net", "cidr") and self._gate is None)
 
     def check(self) -> str:
         try:
             version = self._engine.version()
-            image = self._find_image()
+            image = self._find_image(self.image)
             options = self._engine.security_options()
         except EngineError as error:
             raise SandboxUnavailable(str(error)) from error
@@ -252,19 +118,258 @@ class DockerSandbox:
             raise SandboxUnavailable(f"The engine at {self._engine.url} has no seccomp, without which no tool is run.")
         return f"Docker engine {version} at {self._engine.url}, image {self.image} ({image[7:19]})"
 
-    def close(self) -> None:
+    def snapshot(self) -> Snapshot | None:
+        """For the console and for metrics."""
+        if not self._started:
+            return None
+        return self._figures.snapshot(self._pool, self.caps, self._maker.transports)
+
+    # -- calls
+
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+        lacking = self.missing(profile)
+        if lacking:
+            sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
+            return Outcome(Status.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
+        run = Run(self._pool.withdraw)
+        if not self._running.begin(call.name, run):
+            return Outcome(Status.CANCELLED, error_message=_STOPPING)
+        self.start()
+        clock = Clock()
+        try:
+            outcome = self._run(profile, call, run, clock, on_event)
+        except Refused as error:
+            status = Status.CANCELLED if error.cancelled else Status.START_FAILED
+            outcome = _nothing_ran(status, str(error), clock)
+        except (UnusableCall, NotMade, NotLoaded, EngineError, SandboxUnavailable) as error:
+            outcome = _nothing_ran(Status.START_FAILED, str(error), clock)
+        finally:
+            self._running.end(call.name)
+        self._figures.count(outcome)
+        if outcome.box and outcome.status in _KILLS:
+            self._figures.killed(str(outcome.status))
+        return outcome
+
+    def _run(
+        self, profile: Profile, call: SandboxCall, run: Run, clock: Clock, on_event: Callable[[Event], None] | None
+    ) -> Outcome:
+        body = pack_call(call, stream=on_event is not None)
+        telling = Telling(on_event) if on_event is not None else None
+        with clock.step("wait"):
+            runtime = self._runtimes.choose(profile) if self._runtimes is not None else self._runtime
+            image = self._image_id(call.image or self.image)
+        known = self._namespaces.get(runtime)
+        level = choose_level(profile, call, pooled=self.caps.ready > 0, namespaces=known is not False)
+        why = ""
+        for _ in range(_TRIES):
+            with clock.step("wait"):
+                slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run)
+            try:
+                outcome = self._converse(profile, call, slot, run, clock, body, telling)
+            except NothingRan as error:
+                if run.cancelled:
+                    raise Refused(CANCELLED, cancelled=True) from error
+                why = str(error)
+            except NotLoaded as error:
+                if level != FRESH or known:
+                    raise
+                level, why = SINGLE, str(error)
+            else:
+                self._learn(runtime, level, known, why)
+                return replace(outcome, level=level, image=image)
+        raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=True)
+
+    def _want(self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str) -> Want:
+        shape = shape_of(profile, call, level=level, image=image, runtime=runtime)
+        key = (call.key, profile.digest(), shape, level) if level in REUSED else None
+        return Want(
+            shape,
+            tenant=call.key.tenant if call.key else "",
+            key=key,
+            own=level == COLD,
+            name=call.name,
+            level=level,
+            label=call.labels.get("toolhub.tool", ""),
+            labels=call.labels,
+        )
+
+    def _wait_for_box(self, want: Want, run: Run) -> Slot[Box]:
+        ticket = self._pool.ask(want)
+        run.waits(ticket)
+        if not ticket.wait(START_S):
+            reason = "All boxes are in use" if ticket.blocked else "No box got ready"
+            self._pool.withdraw(ticket, Refused(f"{reason} for {START_S:.0f} s.", retry_after_s=START_S))
+        self._figures.waited((self._pool.now() - ticket.since) * 1000)
+        if ticket.refusal is not None:
+            raise ticket.refusal
+        assert ticket.slot is not None
+        return ticket.slot
+
+    def _converse(
+        self,
+        profile: Profile,
+        call: SandboxCall,
+        slot: Slot[Box],
+        run: Run,
+        clock: Clock,
+        body: bytes,
+        telling: Telling | None,
+    ) -> Outcome:
+        box = slot.box
+        assert box is not None
+        talk, unfit, used, granted = Talk(box), "died", False, clock.now()
+        seen: list[Connection] = []
+        try:
+            box.check_alive()
+            unfit = ""
+            load = None if slot.calls else pack_load(profile, call, level=slot.level)
+            with _way_out(box, profile, seen):
+                run.talks(talk)
+                self._run_dir.note(call.name, box.id)
+                unfit, used = "lost", True
+                said = talk.run(load, body, wall_s=profile.limits.wall_ms / 1000, on_event=telling)
+            ended = said.head["ended"]
+            unfit = "" if said.head["clean"] else "dirty" if ended == watch.EXITED else ended
+        except NothingRan:
+            unfit, used = "" if talk.cancelled and box.is_alive() else "died", False
+            raise
+        except (ChannelLost, protocol.ProtocolError) as error:
+            return self._lost(error, run, clock, box)
+        finally:
+            talk.close()
+            self._run_dir.forget(call.name)
+            self._pool.give_back(slot, unfit=unfit, used=used)
+        begun, answered = clock.at(said.loaded), clock.at(said.answered)
+        loaded = min(begun + said.head["load_ms"], answered)
+        finished = max(loaded, min(begun + said.head["run_ms"], answered))
+        outcome = outcome_of(said.head, said.parts, profile.limits, box=box.id, connections=tuple(seen))
+        clock.steps += [("load", granted, loaded), ("run", loaded, finished), ("collect", finished, clock.now())]
+        return replace(outcome, steps=tuple(clock.steps))
+
+    def _lost(self, error: Exception, run: Run, clock: Clock, box: Box) -> Outcome:
+        """The tool may have run."""
+        if run.cancelled:
+            status, message = Status.CANCELLED, "The call was cancelled while the tool ran."
+        elif isinstance(error, TooLate):
+            status, message = Status.TIMED_OUT, "The tool could not be stopped in time; its box was destroyed."
+        else:
+            status, message = Status.LOST, f"Contact to the box was lost: {error}"
+        steps = tuple(clock.steps)
+        now = clock.now()
+        return Outcome(status, error_message=message, clean=False, duration_ms=now, box=box.id, steps=steps)
+
+    def _learn(self, runtime: str, level: str, known: bool | None, why: str) -> None:
+        """Whether calls can have namespaces of their own here is seen by the first that wants them."""
+        if known is None and level == FRESH:
+            self._namespaces[runtime] = True
+        elif known is None and level == SINGLE and why:
+            self._namespaces[runtime] = False
+            log.warning("No call gets namespaces of its own here, so boxes are used once instead: %s", why)
+            self._look()
+
+    # -- images
+
+    def _image_id(self, name: str) -> str:
+        return self._images.get(name) or self._find_image(name)
+
+    def _find_image(self, name: str) -> str:
+        try:
+            found = self._images[name] = self._engine.image_id(name)
+        except NotThere:
+            self._images.pop(name, None)
+            sentence = f"The engine at {self._engine.url} has no sandbox image {name}. `make sandbox-image` builds it."
+            raise NoImage(sentence) from None
+        return found
+
+    def _look(self) -> None:
+        """Are the images still those that boxes were made of? Keep the usual box ready."""
+        before = dict(self._images)
+        for name in before | {self.image: ""}:
+            with suppress(NoImage):
+                self._find_image(name)
+        now = set(self._images.values())
+        slots = self._pool.slots()
+        self._pool.discard([slot for slot in slots if cast("Shape", slot.shape).image not in now], "image")
+        if self.image in self._images:
+            runtime = self._runtimes.names.get("default", "") if self._runtimes is not None else self._runtime
+            level = self._usual.isolation
+            if self._namespaces.get(runtime) is False and level == FRESH:
+                level = SINGLE
+            image = self._images[self.image]
+            self._pool.keep_ready(shape_of(self._usual, None, level=level, image=image, runtime=runtime))
+
+    # -- ends
+
+    def kill(self, name: str) -> None:
+        run = self._running.get(name)
+        if run is not None:
+            run.cancel()
+            return
+        box = self._run_dir.box_of(name)
+        try:
+            found = [box] if box else [each["Id"] for each in self._engine.find({INSTANCE: self._instance, CALL: name})]
+            for each in found:
+                self._end(each)
+        except EngineError as error:
+            log.warning("The box of %s is left to its owner and its deadline: %s", name, error)
+
+    def _end(self, box: str) -> None:
+        """Of another process: ask its supervisor, so that it can still report; then do not ask."""
+        with suppress(NotThere, NameTaken):  # it has not started yet, or has ended just now
+            self._engine.signal(box, "SIGTERM")
+            patience = time.monotonic() + CANCEL_S
+            while time.monotonic() < patience:
+                if not self._engine.exists(box):
+                    return
+                time.sleep(0.02)
+        self._engine.remove(box)
+
+    def kill_overdue(self) -> int:
+        return self._reaper.remove_orphans()
+
+    def _known(self) -> set[str]:
+        return {slot.box.id for slot in self._pool.slots() if slot.box is not None}
+
+    def start(self) -> None:
+        """Look after what was left behind, and keep boxes ready. Happens by itself with the first call."""
         with self._lock:
-            self._closed = True
-            boxes = [run.box for run in self._runs.values() if run.box]
-            for run in self._runs.values():
-                run.cancelled = True
-        for box in boxes:
-            self._remove(box)
+            if not self._started:
+                self._started = True
+                self._run_dir.clear_leftovers()
+                self._upkeep.start(self._pool)
+
+    def close(self) -> None:
+        self._running.close()
+        self._pool.close()
+        if self._started:
+            self._upkeep.stop()
+            with suppress(EngineError):
+                for found in self._engine.find({INSTANCE: self._instance, OWNER: self._owner}):
+                    self._engine.remove(found["Id"])
+        if self._gate is not None:
+            self._gate.close()
+        self._run_dir.close()
         self._engine.close()
 
 
-def _load(channel: protocol.Channel, load: bytes) -> None:
-    channel.send(protocol.LOAD, load)
-    loaded, _ = protocol.unpack(channel.receive(protocol.LOADED))
-    if not loaded["ok"]:
-        raise ChannelLost(f"The box could not be loaded. {loaded['why']}")
+@contextmanager
+def _way_out(box: Box, profile: Profile, seen: list[Connection]) -> Iterator[None]:
+    """While the block runs the call may go where its profile lets it."""
+    if box.door is None:
+        yield
+        return
+    try:
+        box.door.begin(Rules(profile.capabilities))
+    except OSError as error:
+        raise NotMade(f"The way out of the box could not be opened. {error}", broken=False) from error
+    try:
+        yield
+    finally:
+        try:
+            seen += box.door.end()
+        except OSError:
+            log.exception("What a tool reached for was not told")
+
+
+def _nothing_ran(status: Status, message: str, clock: Clock) -> Outcome:
+    return Outcome(status, error_message=message, duration_ms=clock.now(), steps=tuple(clock.steps))

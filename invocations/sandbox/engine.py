@@ -17,37 +17,54 @@ import requests
 
 import docker
 from invocations.sandbox.attached import AttachedStream
+from invocations.sandbox.channels import break_off, is_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CONNECT_S = 2
 _ANSWER_S = 30.0
-_BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
+_BAD_REQUEST, _NOT_FOUND, _CONFLICT, _SERVER_ERROR = 400, 404, 409, 500
+_UNSEEN = "bind source path does not exist"
 
 
 class EngineError(Exception):
-    """The engine cannot be used, or refused. The message says what to do.
+    """The engine cannot be used, or refused. The message says what to do; ``broken``: it has not just said no.
 
     ::
 
         EngineError
          ├── NotThere        the container or image does not exist
          ├── NameTaken       a container of this name exists
-         └── UnknownRuntime  the engine has no such runtime
+         ├── UnknownRuntime  the engine has no such runtime
+         └── NotSeen         what is to be mounted is not where the engine is
     """
+
+    broken = True
 
 
 class NotThere(EngineError):
     """The engine has no such container or image."""
 
+    broken = False
+
 
 class NameTaken(EngineError):
     """Another container has the name."""
 
+    broken = False
+
 
 class UnknownRuntime(EngineError):
     """The engine has no runtime of this name."""
+
+    broken = False
+
+
+class NotSeen(EngineError):
+    """The engine does not see a folder of this host."""
+
+    broken = False
 
 
 class _Connection:
@@ -65,6 +82,12 @@ class _Connection:
 
     def recv(self, size: int) -> bytes:
         return self._socket.recv(size)
+
+    def is_quiet(self) -> bool:
+        return is_quiet(self._socket)
+
+    def break_off(self) -> None:
+        break_off(self._socket)
 
     def close(self) -> None:
         response = getattr(self._raw, "_response", None)
@@ -125,8 +148,13 @@ class Engine:
         try:
             yield self._client()
         except docker.errors.APIError as error:
-            kind = {_NOT_FOUND: NotThere, _CONFLICT: NameTaken}.get(error.status_code or 0, EngineError)
-            raise kind(f"The Docker engine refused: {error.explanation or error}") from error
+            status = error.status_code or 0
+            kind = {_NOT_FOUND: NotThere, _CONFLICT: NameTaken}.get(status, EngineError)
+            if status == _BAD_REQUEST and _UNSEEN in str(error.explanation):
+                kind = NotSeen
+            refusal = kind(f"The Docker engine refused: {error.explanation or error}")
+            refusal.broken = status >= _SERVER_ERROR
+            raise refusal from error
         except requests.Timeout as error:
             raise EngineError(
                 f"The Docker engine at {self.url} does not answer in time. Is it overloaded or stuck?"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, Status
+from invocations.sandbox.events import Telling
 from invocations.sandbox.results import outcome_of
 from invocations.sandbox.work import UnusableCall, pack_call, pack_load
 from sandbox import protocol, watch
@@ -80,6 +81,7 @@ class FakeSandbox:
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def missing(self, profile: Profile) -> tuple[str, ...]:
         return profile.outside
@@ -97,12 +99,13 @@ class FakeSandbox:
         place = Path(tempfile.mkdtemp(prefix="toolhub-fake-"))
         try:
             work = protocol.pack({}, pack_load(profile, call, level="cold"), pack_call(call, stream=False))
-            moments.append(time.monotonic())
             run = _Run([sys.executable, "-I", "-B", "-c", _COMMAND, str(_ROOT), str(place)], work)
             with self._lock:
                 self._runs[call.name] = run
+                if self._closed:
+                    run.cancel()
             try:
-                return self._watch(run, profile, moments)
+                return self._watch(run, profile, moments, Telling(on_event) if on_event is not None else None)
             finally:
                 with self._lock:
                     self._runs.pop(call.name, None)
@@ -112,12 +115,13 @@ class FakeSandbox:
         finally:
             _delete(place)
 
-    def _watch(self, run: _Run, profile: Profile, moments: list[float]) -> Outcome:
+    def _watch(self, run: _Run, profile: Profile, moments: list[float], telling: Telling | None) -> Outcome:
         limits, process = profile.limits, run.process
         started = time.monotonic()
         streams = [_fileno(process.stdout), _fileno(process.stderr)]
         streams.append(run.progress)
-        watcher = watch.Watch(run.report, *streams, limits=asdict(limits), report_extra=protocol.MAX_REPORT_BYTES + 16)
+        report_extra = protocol.MAX_REPORT_BYTES + 16
+        watcher = watch.Watch(run.report, *streams, limits=asdict(limits), report_extra=report_extra, tell=telling)
         others: dict[int, Callable[[], str]] = {run.ended: lambda: watch.EXITED, run.cancelled: lambda: watch.CANCELLED}
         ended = watcher.wait(started + limits.wall_ms / 1000, others)
         run.kill_all()
@@ -150,18 +154,22 @@ class FakeSandbox:
     def kill_overdue(self) -> int:
         return 0
 
+    def snapshot(self) -> None:
+        """There are no boxes."""
+
     def check(self) -> str:
         return "Fake sandbox: tools run as plain processes of this machine, WITHOUT walls"
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             for run in self._runs.values():
                 run.cancel()
 
 
 def _steps(moments: list[float]) -> tuple[tuple[str, float, float], ...]:
     since = [(moment - moments[0]) * 1000 for moment in moments]
-    return tuple(zip(("create", "start", "load", "run", "collect"), since, since[1:], strict=False))
+    return tuple(zip(("wait", "load", "run", "collect"), since, since[1:], strict=False))
 
 
 def _fileno(stream: IO[bytes] | None) -> int:

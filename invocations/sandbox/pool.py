@@ -120,7 +120,7 @@ class Pool(Generic[B]):
                 self.ledger.move(slot, State.LOADED)
             else:
                 self.ledger.move(slot, State.READY)
-                slot.key, slot.tenant = None, ""
+                slot.key, slot.tenant, slot.label, slot.level = None, "", "", ""
             self._match(now)
             self._tell()
 
@@ -207,6 +207,11 @@ class Pool(Generic[B]):
             self._match(now)
             self._on_work()
 
+    def keep_ready(self, usual: Shape) -> None:
+        """There is to be a blank box of this shape before anybody asks for one."""
+        with self._lock:
+            self.sizing.keep_ready(usual)
+
     def discard(self, slots: Iterable[Slot[B]], why: str) -> None:
         """These serve no more; those that are not idle, from the end of their call."""
         with self._lock:
@@ -215,6 +220,15 @@ class Pool(Generic[B]):
                     self.ledger.retire(slot, why)
                 else:
                     slot.doomed = slot.doomed or why
+            self._match(self._clock())
+            self._tell()
+
+    def discard_dead(self, lives: Callable[[B], bool]) -> None:
+        """``lives`` is asked about idle boxes only, and must be quick."""
+        with self._lock:
+            for slot in self.ledger.idle():
+                if slot.box is not None and not lives(slot.box):
+                    self.ledger.retire(slot, "died")
             self._match(self._clock())
             self._tell()
 
@@ -235,6 +249,10 @@ class Pool(Generic[B]):
 
     def waiting(self) -> int:
         return len(self._waiting)
+
+    def now(self) -> float:
+        """By the pool's clock."""
+        return self._clock()
 
     # -- under the lock
 
@@ -296,6 +314,7 @@ class Pool(Generic[B]):
         self._waiting.pop(ticket.number, None)
         if slot.state is not State.LOADED:
             slot.key, slot.tenant = ticket.want.key, ticket.want.tenant  # and from now on for nobody else
+            slot.label, slot.level = ticket.want.label, ticket.want.level
         slot.own = None
         self.ledger.move(slot, State.BUSY)
         ticket.settle(slot=slot)

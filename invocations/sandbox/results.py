@@ -13,7 +13,7 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from invocations.sandbox.base import Limits, Outcome, Status
+from invocations.sandbox.base import Limits, Outcome, Status, TenantFile
 from sandbox import protocol, watch
 from toolhub.kernel.nesting import depth_of
 
@@ -28,7 +28,7 @@ _MAX_REPORT_CHARS = 500
 _REPORT_DEPTH = 16
 _MAX_TTL_S = 365 * 24 * 60 * 60  # as in the manifest
 _SIGXCPU, _SIGKILL, _SIGSYS = 24, 9, 31
-_NEARLY_MS = 800  # of a second
+_NEARLY_MS = 500  # of a second
 
 _ERROR_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
@@ -132,7 +132,7 @@ def _is_short_text(value: Any) -> bool:
 
 def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dict[str, Any]:
     """The fields of an :class:`Outcome`: ``head`` is the runner's word, ``parts`` are the tool's."""
-    said, stdout, stderr = parts
+    said, stdout, stderr, *contents = parts
     fields: dict[str, Any] = {
         "stdout": _text(stdout),
         "stderr": _text(stderr),
@@ -141,7 +141,18 @@ def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dic
         "max_rss_bytes": head["max_rss_bytes"],
         "clean": head["clean"],
     }
-    return fields | (_forced_end(head, limits) or _tools_word(said, head, limits))
+    fields |= _forced_end(head, limits) or _tools_word(said, head, limits)
+    return fields | _files(head, contents) if fields["status"] is Status.OK else fields
+
+
+def _files(head: dict[str, Any], contents: list[bytes]) -> dict[str, Any]:
+    """What a run that went well has left in the tenant's tree, and what is gone from there."""
+    found = zip(head.get("files", ()), contents, strict=True)
+    return {
+        "files": tuple(TenantFile(each["path"], content) for each, content in found),
+        "gone": tuple(head.get("gone", ())),
+        "skipped": tuple((each["path"], each["why"]) for each in head.get("skipped", ())),
+    }
 
 
 def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:

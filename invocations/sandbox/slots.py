@@ -57,6 +57,8 @@ class Want:
     key: Hashable | None = None
     own: bool = False
     name: str = ""
+    level: str = ""
+    label: str = ""  # what people call the tool
     labels: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
 
 
@@ -71,6 +73,8 @@ class Slot(Generic[B]):
     box: B | None = None
     key: Hashable | None = None
     tenant: str = ""
+    label: str = ""
+    level: str = ""
     used: float = 0.0
     calls: int = 0
     weight: int = 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import Limits, Outcome, Profile, Sandbox, Status
+from invocations.sandbox.base import Event, Limits, Outcome, Profile, Sandbox, Status
 from tests.boxes import call_of, package_of, run_source
 
 if TYPE_CHECKING:
@@ -17,10 +16,17 @@ if TYPE_CHECKING:
 
 SHORT = Limits(wall_ms=1_500)
 MIB = 1024 * 1024
+SAYS_THAT_IT_RUNS = """
+import time
+from unitools import runtime
+def run():
+    runtime.progress(0.5, "here")
+    time.sleep(60)
+"""
 
 
 class LifeContract:
-    """Subclasses give the fixture ``sandbox``."""
+    """Subclasses give the fixture ``sandbox``, and ``own_sandbox`` for a test that closes it."""
 
     @pytest.fixture
     def run(self, sandbox: Sandbox, tmp_path: Path) -> Any:
@@ -30,38 +36,63 @@ class LifeContract:
         return run
 
     def test_a_run_can_be_killed_by_its_name(self, sandbox: Sandbox, tmp_path: Path) -> None:
-        call = call_of(package_of(tmp_path, main="import time\ndef run(): time.sleep(60)"), name="inv-to-be-killed")
-        killer = threading.Timer(1.0, sandbox.kill, [call.name])
-        killer.start()
-        begun = time.monotonic()
+        call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
+        killers: list[threading.Thread] = []
 
-        outcome = sandbox.run(Profile(), call)
+        def kill(event: Event) -> None:
+            killers.append(threading.Thread(target=sandbox.kill, args=[call.name]))
+            killers[-1].start()
 
-        killer.join()
+        outcome = sandbox.run(Profile(), call, kill)
+
+        for killer in killers:
+            killer.join()
+        assert len(killers) == 1
         assert outcome.status is Status.CANCELLED
-        assert time.monotonic() - begun < 4
+        assert outcome.duration_ms < Limits().wall_ms
+
+    def test_what_a_tool_says_is_told_while_it_runs(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        source = (
+            "import sys\nfrom unitools import runtime\ndef run():\n    runtime.log('Hello \u4e2d')\n"
+            "    print('careful', file=sys.stderr)\n    runtime.progress(0.5, 'half')\n    return 1"
+        )
+        said: list[Event] = []
+
+        outcome = sandbox.run(Profile(), call_of(package_of(tmp_path, main=source)), said.append)
+
+        assert outcome.value == 1, outcome
+        assert sorted(said, key=lambda event: event.stream) == [
+            Event("progress", progress={"fraction": 0.5, "message": "half"}),
+            Event("stderr", "careful\n"),
+            Event("stdout", "Hello \u4e2d\n"),
+        ]
+        assert outcome.stdout == "Hello \u4e2d\n"
 
     def test_killing_a_run_that_is_gone_is_no_error(self, sandbox: Sandbox) -> None:
         sandbox.kill("inv-nobody")
 
         assert sandbox.kill_overdue() == 0
 
-    def test_closing_ends_what_runs(self, sandbox: Sandbox, tmp_path: Path) -> None:
-        call = call_of(package_of(tmp_path, main="import time\ndef run(): time.sleep(60)"))
-        closer = threading.Timer(1.0, sandbox.close)
-        closer.start()
+    def test_closing_ends_what_runs_and_begins_nothing_more(self, own_sandbox: Sandbox, tmp_path: Path) -> None:
+        call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
+        said: list[Event] = []
 
-        outcome = sandbox.run(Profile(), call)
+        def close(event: Event) -> None:
+            said.append(event)
+            threading.Thread(target=own_sandbox.close).start()
 
-        closer.join()
+        outcome = own_sandbox.run(Profile(), call, close)
+
+        assert said == [Event("progress", progress={"fraction": 0.5, "message": "here"})]
         assert outcome.status is Status.CANCELLED
+        assert own_sandbox.run(Profile(), call).status is Status.CANCELLED
 
     def test_the_steps_of_a_run_follow_each_other(self, run: Any) -> None:
         outcome = run("import time\ntime.sleep(0.2)\ndef run():\n    time.sleep(0.1)\n    return 1")
 
         names = [name for name, _, _ in outcome.steps]
         took = {name: end - begin for name, begin, end in outcome.steps}
-        assert names == ["create", "start", "load", "run", "collect"]
+        assert names == ["wait", "load", "run", "collect"]
         assert [begin for _, begin, _ in outcome.steps] == sorted(begin for _, begin, _ in outcome.steps)
         assert took["load"] >= 190
         assert took["run"] >= 90

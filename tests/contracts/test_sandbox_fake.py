@@ -21,6 +21,10 @@ class TestFakeSandbox(SandboxContract):
         yield sandbox
         sandbox.close()
 
+    @pytest.fixture
+    def own_sandbox(self, sandbox: FakeSandbox) -> FakeSandbox:
+        return sandbox
+
     @pytest.mark.req("TOOLS-17")
     def test_it_has_no_walls_and_runs_nothing_untrusted(self, sandbox: FakeSandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main="def run(): return 1"))

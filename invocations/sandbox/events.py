@@ -1,0 +1,71 @@
+"""What did a tool say while it runs?
+
+Its output comes in pieces of bytes that may end anywhere; its progress in lines, each a JSON object. All of it is the
+tool's word: text is made of any bytes, and progress of another shape is dropped.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+from typing import TYPE_CHECKING, Any
+
+from invocations.sandbox.base import Event
+from invocations.sandbox.results import NotStrictJson, parse_strict
+from sandbox import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
+_MAX_LINE_BYTES = 4096
+_MAX_MESSAGE_CHARS = 500
+
+
+class Telling:
+    """Makes events of what a box says of one call."""
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._on_event: Callable[[Event], None] | None = on_event
+        self._decoders = {
+            name: codecs.getincrementaldecoder("utf-8")("replace") for name in (watch.STDOUT, watch.STDERR)
+        }
+        self._line = b""
+
+    def __call__(self, stream: str, data: bytes) -> None:
+        for event in self._events(stream, data):
+            if self._on_event is not None:
+                try:
+                    self._on_event(event)
+                except Exception:
+                    log.exception("What a tool says is not passed on any more")
+                    self._on_event = None
+
+    def _events(self, stream: str, data: bytes) -> Iterator[Event]:
+        if stream == watch.PROGRESS:
+            *lines, rest = (self._line + data).split(b"\n")
+            self._line = rest[: _MAX_LINE_BYTES + 1]  # one that is too long stays so
+            for line in lines:
+                said = progress_of(line)
+                if said is not None:
+                    yield Event(stream, progress=said)
+        elif stream in self._decoders:
+            text = self._decoders[stream].decode(data).replace("\0", "\N{REPLACEMENT CHARACTER}")
+            if text:
+                yield Event(stream, text)
+
+
+def progress_of(line: bytes) -> dict[str, Any] | None:
+    """``{"fraction": …, "message": …}``, each may be missing; None for anything else."""
+    try:
+        said = parse_strict(line, max_bytes=_MAX_LINE_BYTES, max_depth=2)
+    except NotStrictJson:
+        return None
+    if not isinstance(said, dict) or not said or not set(said) <= {"fraction", "message"}:
+        return None
+    fraction, message = said.get("fraction", 0), said.get("message", "")
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+        return None
+    if not isinstance(message, str):
+        return None
+    return said | ({"message": message[:_MAX_MESSAGE_CHARS]} if message else {})

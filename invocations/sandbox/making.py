@@ -1,0 +1,156 @@
+"""How is a box made, and how does it end?
+
+The engine creates and starts a container; its first process comes to the socket in its folder, gets the keys, and says
+that it is ready. Whether boxes see folders of this host is found out by the first one, for each runtime: where they do
+not, the engine's attach connection is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import shutil
+import time
+from contextlib import ExitStack, closing, suppress
+from typing import TYPE_CHECKING
+
+from invocations.sandbox import owner
+from invocations.sandbox.attached import ChannelLost, TooLate
+from invocations.sandbox.box import Box
+from invocations.sandbox.channels import Listener
+from invocations.sandbox.engine import EngineError, NameTaken, NotSeen, NotThere
+from invocations.sandbox.rundir import NoRunDirectory
+from sandbox import protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from invocations.sandbox.channels import Stream
+    from invocations.sandbox.container import Shape
+    from invocations.sandbox.egress import Door, Gate
+    from invocations.sandbox.engine import Engine
+    from invocations.sandbox.rundir import RunDir
+    from invocations.sandbox.slots import Want
+
+log = logging.getLogger(__name__)
+
+START_S = 20.0
+SOCKET, ATTACH = "socket", "attach"
+INSTANCE, OWNER, DEADLINE, CALL = "toolhub.instance", "toolhub.owner", "toolhub.deadline", "toolhub.call"
+_UIDS = range(200_000, 300_000)
+_UID_TRIES = 20
+_OVERDUE_S = 60.0
+
+
+class NotMade(Exception):
+    """No box. The message says what to do; ``broken``: the engine does not work, and has not just said no."""
+
+    def __init__(self, message: str, *, broken: bool) -> None:
+        super().__init__(message)
+        self.broken = broken
+
+
+class Maker:
+    """May be used from many threads. ``age_s``: how long a box may wait for calls, at most."""
+
+    def __init__(
+        self, engine: Engine, instance: str, run_dir: RunDir, *, age_s: float, gate: Gate | None = None
+    ) -> None:
+        self.owner = owner.this_process()
+        self.transports: dict[str, str] = {}  # by runtime, once it is known
+        self._engine, self._instance, self._run_dir, self._age_s, self._gate = engine, instance, run_dir, age_s, gate
+
+    def make(self, shape: Shape, want: Want | None = None) -> Box:
+        """``want``: of the call that it is made for, if it is for one only. Raises :class:`NotMade`."""
+        transport = self.transports.get(shape.runtime)
+        try:
+            if transport is not None:
+                return self._make(shape, want, transport)
+            try:
+                box = self._make(shape, want, SOCKET)
+                self._decide(shape.runtime, SOCKET, "")
+            except (NotSeen, NoRunDirectory, ChannelLost) as error:
+                box = self._make(shape, want, ATTACH)
+                self._decide(shape.runtime, ATTACH, str(error))
+            return box
+        except EngineError as error:
+            raise NotMade(str(error), broken=error.broken) from error
+        except (NoRunDirectory, ChannelLost, protocol.ProtocolError, OSError) as error:
+            raise NotMade(f"The box did not get ready. {error}", broken=True) from error
+
+    def _decide(self, runtime: str, transport: str, why: str) -> None:
+        if self.transports.setdefault(runtime, transport) == transport and why:
+            log.warning("Boxes%s are spoken to over the engine: %s", f" of {runtime}" if runtime else "", why)
+
+    def _make(self, shape: Shape, want: Want | None, transport: str) -> Box:
+        if shape.egress and (self._gate is None or transport != SOCKET):
+            raise NotMade(
+                "A box that may reach others needs a folder on this host, which the engine does not see.", broken=False
+            )
+        with ExitStack() as held, ExitStack() as undo:
+            folder: Path | None = None
+            listener: Listener | None = None
+            door: Door | None = None
+            if transport == SOCKET:
+                folder = self._run_dir.make_folder()
+                undo.callback(shutil.rmtree, folder, ignore_errors=True)
+                listener = held.enter_context(closing(Listener(folder)))
+                if shape.egress and self._gate is not None:
+                    door = self._gate.open(folder)
+                    undo.callback(door.close)
+            box = self._create(shape, want, folder)
+            undo.callback(self._remove, box)
+            stream = self._start(box, listener)
+            undo.callback(stream.close)
+            channel = self._greet(stream)
+            undo.pop_all()
+        return Box(box, shape, stream, channel, folder, door)
+
+    def _create(self, shape: Shape, want: Want | None, folder: Path | None) -> str:
+        deadline = time.time() + START_S + self._age_s + shape.longest_s + _OVERDUE_S
+        labels = {INSTANCE: self._instance, OWNER: self.owner, DEADLINE: f"{deadline:.0f}"}
+        if want is not None:
+            labels = {**want.labels, CALL: want.name} | labels
+        for _ in range(_UID_TRIES):
+            uid = random.choice(_UIDS)  # noqa: S311 - not a secret
+            try:
+                # The kernel keeps some quotas by user, so live boxes must not share one. The engine refuses a name that
+                # is taken: that makes it the one place where all hubs on it agree.
+                return self._engine.create(shape.config(uid=uid, labels=labels, folder=folder), f"toolhub-box-{uid}")
+            except NameTaken:
+                continue
+            except NotThere:
+                raise NotMade(f"The engine at {self._engine.url} has no image {shape.image}.", broken=False) from None
+        raise EngineError("No free user for another box was found. Are containers left over on the engine?")
+
+    def _start(self, box: str, listener: Listener | None) -> Stream:
+        if listener is None:
+            stream = self._engine.attach(box)
+            self._engine.start(box)
+            return stream
+        self._engine.start(box)
+        return listener.accept(START_S, lambda: self._engine.exists(box))
+
+    def _greet(self, stream: Stream) -> protocol.Channel:
+        stream.allow(START_S)
+        channel = protocol.Channel(stream.read, stream.write)
+        channel.open(os.urandom(2 * protocol.KEY_BYTES))
+        try:
+            channel.receive(protocol.READY)
+        except TooLate:
+            raise
+        except ChannelLost as error:
+            raise ChannelLost(f"{error} Are the image and the hub of the same sources?") from error
+        return channel
+
+    def _remove(self, box: str) -> None:
+        with suppress(EngineError):  # it is found again as an orphan
+            self._engine.remove(box)
+
+    def end(self, box: Box) -> None:
+        """Raises :class:`EngineError` when it is not known to be gone."""
+        box.close()
+        if box.folder is not None:
+            shutil.rmtree(box.folder, ignore_errors=True)
+        self._engine.remove(box.id)
