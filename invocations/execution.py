@@ -8,8 +8,6 @@ its lease discards what it has.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -45,14 +43,13 @@ from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Forbidden, Internal, Problem
-from toolhub.kernel.telemetry import context_of, current_trace, tracer
+from toolhub.kernel.telemetry import PROCESS, context_of, current_trace, tracer
 
 if TYPE_CHECKING:
     from uuid import UUID
 
 
 log = logging.getLogger("toolhub.worker")
-WORKER = f"{socket.gethostname()}:{os.getpid()}"
 
 
 def claim(invocation_id: UUID) -> Invocation | None:
@@ -68,7 +65,7 @@ def claim(invocation_id: UUID) -> Invocation | None:
         if not won:
             return None
         invocation = Invocation.objects.select_related("version__tool").get(pk=invocation_id)
-        Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=WORKER, started_at=now)
+        Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now)
     return invocation
 
 

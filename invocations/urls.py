@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from invocations import approval_views, explain_views, file_views, views
+from invocations import approval_views, explain_views, file_views, sandbox_views, views
 
 urlpatterns = [
     path("explain", explain_views.explain, name="explain"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("consents/<cns:consent_id>", approval_views.consent, name="consent"),
     path("consents/<cns:consent_id>/decision", approval_views.consent_decide, name="consent_decide"),
     path("consents/<cns:consent_id>/try", approval_views.consent_try, name="consent_try"),
+    path("sandboxes", sandbox_views.sandboxes, name="sandboxes"),
     path("files", file_views.file_list, name="files"),
     path("files/take/<path:path>", file_views.file_take, name="file_take"),
     path("files/remove/<path:path>", file_views.file_remove, name="file_remove"),

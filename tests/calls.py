@@ -81,6 +81,9 @@ class ScriptedSandbox:
     def kill_overdue(self) -> int:
         return 0
 
+    def snapshot(self) -> None:
+        """There are no boxes."""
+
     def check(self) -> str:
         return "scripted"
 

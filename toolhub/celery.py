@@ -55,6 +55,12 @@ def builder_loop() -> Callable[[threading.Event], None]:
     return run
 
 
+def reporter_loop() -> Callable[[threading.Event], None]:
+    from invocations.sandbox_hosts import run  # noqa: PLC0415  as above
+
+    return run
+
+
 @worker_init.connect
 def _trace(**_: Any) -> None:
     from toolhub.startup import refuse_without_keys  # noqa: PLC0415  models load only after Django is set up
@@ -69,6 +75,7 @@ def _start_sweeping(**_: Any) -> None:
         return  # the one process sweeps by itself (toolhub.embedded)
     _stop_sweeping.clear()
     loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
+    loops["reporter"] = reporter_loop
     for name, loop in loops.items():
         thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
         thread.start()

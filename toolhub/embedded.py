@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from access import deliveries
-from invocations import sweeper
+from invocations import sandbox_hosts, sweeper
 from invocations.sandbox.current import current_sandbox
 from registry.dependencies import builder
 from toolhub.celery import app
@@ -74,10 +74,15 @@ def builder_thread() -> AbstractContextManager[None]:
     return loop_thread("builder", builder.run)
 
 
+def reporter_thread() -> AbstractContextManager[None]:
+    """What writes down how the sandboxes are, for the console."""
+    return loop_thread("reporter", sandbox_hosts.run)
+
+
 @contextmanager
 def all_parts() -> Iterator[None]:
     """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with sender_thread(), builder_thread(), sweeper_thread(), worker_thread():
+    with sender_thread(), builder_thread(), reporter_thread(), sweeper_thread(), worker_thread():
         try:
             yield
         finally:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from invocations.sandbox.figures import Snapshot
+
 OUTSIDE = ("fs", "net", "cidr", "proc", "browser")
 
 
@@ -236,6 +238,9 @@ class Sandbox(Protocol):
 
     def kill_overdue(self) -> int:
         """Remove boxes of this hub whose deadline has passed or whose owner is gone; returns how many."""
+
+    def snapshot(self) -> Snapshot | None:
+        """What the boxes of this process look like; None when it has none to show."""
 
     def check(self) -> str:
         """One line for ``doctor``: what answers; raises ``SandboxUnavailable`` with a cure if nothing does."""

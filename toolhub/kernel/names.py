@@ -1,6 +1,6 @@
 """Which names do several packages use and therefore nobody may change alone?
 
-Queues, tasks, the fields of spans. GenAI semantic conventions are not stable yet, so they live here only.
+Queues, tasks, the fields of spans, metrics. GenAI semantic conventions are not stable yet, so they live here only.
 """
 
 RUN_INVOCATION = "invocations.run"
@@ -17,5 +17,13 @@ ATTR_ISOLATION = "toolhub.sandbox.isolation"
 ATTR_QUEUE_MS = "toolhub.queue_ms"  # of a call before its run
 ATTR_STEP_MS = "toolhub.sandbox.{step}_ms"  # wait (for a box), load, run, collect
 ATTR_ERROR = "error.type"
+
+METRIC_BOXES = "toolhub.sandbox.boxes"
+METRIC_WAITING = "toolhub.sandbox.waiting"
+METRIC_CALLS = "toolhub.sandbox.calls"
+METRIC_WAITED = "toolhub.sandbox.waited"
+METRIC_MADE = "toolhub.sandbox.made"
+METRIC_KILLS = "toolhub.sandbox.kills"
+METRIC_RETIRED = "toolhub.sandbox.retired"
 
 HEADER_REQUEST_ID = "X-Request-ID"

@@ -1,14 +1,18 @@
-"""How does a call stay one trace, from the caller through the queue to the tool?"""
+"""How is it seen from outside what a process does: one trace from caller to tool, and metrics?"""
 
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING
 
-from opentelemetry import trace
+from opentelemetry import metrics, trace
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.instrumentation.django import DjangoInstrumentor
 from opentelemetry.propagate import extract, inject
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -18,19 +22,27 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
+PROCESS = f"{socket.gethostname()}:{os.getpid()}"  # a process on its host, as people tell them apart
 tracer = trace.get_tracer("toolhub")
 
 
+def meter() -> metrics.Meter:
+    return metrics.get_meter("toolhub")
+
+
 def setup(service: str) -> None:
-    """Start tracing for this process, once; spans leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
+    """Start tracing for this process, once; spans and metrics leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
 
     Must run before Django builds its middleware chain. In the embedded default the first part that asks names the service.
     """
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return
-    provider = TracerProvider(resource=Resource.create({"service.name": f"toolhub-{service}"}))
+    resource = Resource.create({"service.name": f"toolhub-{service}", "service.instance.id": PROCESS})
+    provider = TracerProvider(resource=resource)
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+        metrics.set_meter_provider(MeterProvider([reader], resource=resource))
     trace.set_tracer_provider(provider)
     DjangoInstrumentor().instrument()
 

@@ -1,0 +1,130 @@
+"""What do the sandboxes of all hosts look like, asked by somebody who holds no engine?
+
+Each process that owns sandboxes writes down now and then what it has; the console reads that. The same numbers leave the
+process as metrics.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, InterfaceError, close_old_connections
+from opentelemetry.metrics import CallbackOptions, Observation
+
+from invocations.models import SandboxHost
+from invocations.sandbox.current import current_sandbox
+from invocations.sandbox.figures import Snapshot
+from toolhub.kernel import names, telemetry
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.telemetry import PROCESS
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterable
+
+log = logging.getLogger("toolhub.worker")
+
+EVERY_S = 3.0
+SEEN_WITHIN = timedelta(seconds=30)  # who has not reported for so long is gone, or in trouble
+FORGOTTEN_AFTER = timedelta(hours=1)
+
+
+def report(now: datetime) -> None:
+    """Write down what this process has, and forget who has long been gone."""
+    snapshot = current_sandbox().snapshot()
+    if snapshot is not None:
+        SandboxHost.objects.update_or_create(name=PROCESS, defaults={"seen_at": now, "snapshot": snapshot.to_json()})
+    SandboxHost.objects.filter(seen_at__lt=now - FORGOTTEN_AFTER).delete()
+
+
+def hosts(now: datetime) -> list[tuple[SandboxHost, Snapshot]]:
+    """Who reports now, with what they have."""
+    rows = SandboxHost.objects.filter(seen_at__gte=now - SEEN_WITHIN).order_by("name")
+    return [(row, Snapshot.from_json(row.snapshot)) for row in rows]
+
+
+def run(stop: threading.Event) -> None:
+    """Report until told to stop; then say goodbye."""
+    make_instruments()
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            report(datetime.now(UTC))
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("What the sandboxes look like was not written, trying again: %s", error)
+        finally:
+            release_connection()
+        stop.wait(EVERY_S)
+    try:
+        SandboxHost.objects.filter(name=PROCESS).delete()
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("The sandboxes of this process are still listed for a while: %s", error)
+    finally:
+        release_connection()
+
+
+# Metrics: asked for by whoever exports them.
+
+
+def _each(numbers: dict[str, int], label: str) -> list[Observation]:
+    return [Observation(number, {label: name}) for name, number in numbers.items()]
+
+
+def _boxes(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    return _each(snapshot.states, "state") if snapshot else []
+
+
+def _calls(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    if snapshot is None:
+        return []
+    return [
+        Observation(number, {"level": level, "status": status})
+        for level, by_status in snapshot.calls.items()
+        for status, number in by_status.items()
+    ]
+
+
+def _waiting(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    return [Observation(snapshot.waits.now)] if snapshot else []
+
+
+def _waited(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    return [Observation(snapshot.waits.sum_s)] if snapshot else []
+
+
+def _made(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    if snapshot is None:
+        return []
+    made = {"call": snapshot.cold_starts, "refill": snapshot.refills}
+    failed = {"call": snapshot.failed_starts, "refill": snapshot.failed_refills}
+    return [Observation(number, {"for": name, "failed": False}) for name, number in made.items()] + [
+        Observation(number, {"for": name, "failed": True}) for name, number in failed.items()
+    ]
+
+
+def _kills(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    return _each(snapshot.kills, "reason") if snapshot else []
+
+
+def _retired(_: CallbackOptions) -> Iterable[Observation]:
+    snapshot = current_sandbox().snapshot()
+    return _each(snapshot.retired, "reason") if snapshot else []
+
+
+def make_instruments() -> None:
+    meter = telemetry.meter()
+    meter.create_observable_gauge(names.METRIC_BOXES, [_boxes], description="Boxes by state")
+    meter.create_observable_gauge(names.METRIC_WAITING, [_waiting], description="Calls that wait for a box")
+    meter.create_observable_counter(names.METRIC_CALLS, [_calls], description="Runs by isolation and end")
+    meter.create_observable_counter(names.METRIC_WAITED, [_waited], unit="s", description="Time waited for boxes")
+    meter.create_observable_counter(names.METRIC_MADE, [_made], description="Boxes made for a call or ahead")
+    meter.create_observable_counter(names.METRIC_KILLS, [_kills], description="Tools that were stopped, by reason")
+    meter.create_observable_counter(names.METRIC_RETIRED, [_retired], description="Boxes that were ended, by reason")
