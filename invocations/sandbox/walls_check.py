@@ -23,7 +23,6 @@ from invocations.sandbox.base import BoxKey, Limits, Profile, SandboxCall, Statu
 from invocations.sandbox.container import container_config
 from invocations.sandbox.engine import EngineError, NameTaken
 from invocations.sandbox.listening import Echo
-from invocations.sandbox.seccomp import FRESH_PROFILE_FILE
 from unitools.packages import build_zip
 
 if TYPE_CHECKING:
@@ -119,14 +118,15 @@ def box_request(
     if uid is None:
         uid = random.choice(_UIDS)  # noqa: S311 - not a secret
     config = container_config(
-        image=image, uid=uid, limits=LIMITS, package_bytes=0, labels={"toolhub.probe": "walls"}, runtime=runtime
+        image=image,
+        uid=uid,
+        limits=LIMITS,
+        package_bytes=0,
+        labels={"toolhub.probe": "walls"},
+        runtime=runtime,
+        fresh=fresh,
+        folder=folder,
     )
-    host = config["HostConfig"]
-    if fresh:
-        strict = [option for option in host["SecurityOpt"] if not option.startswith("seccomp=")]
-        host["SecurityOpt"] = [*strict, f"seccomp={FRESH_PROFILE_FILE.read_text()}"]
-    if folder is not None:
-        host["Binds"] = [f"{folder}:/c:ro"]
     config["Entrypoint"] = [_PYTHON, "-I", "-S", "-B", "-c", _BEGIN]
     return config
 

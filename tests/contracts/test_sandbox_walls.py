@@ -18,7 +18,7 @@ from invocations.sandbox.examinations import Examinations
 from invocations.sandbox.probe import box, tool
 from invocations.sandbox.runtimes import Runtimes
 from sandbox.image import image_name
-from tests.boxes import docker_sandbox, run_source
+from tests.boxes import call_of, docker_sandbox, package_of, run_source
 from tests.driven import DrivenBox
 from toolhub.management.sandbox_lines import lines_about
 
@@ -256,6 +256,21 @@ def test_untrusted_code_gets_the_runtime_set_aside_when_every_wall_holds(engine:
 
     assert runtimes.choose(Profile(untrusted=True)) == "runc"
     assert runtimes.choose(Profile()) == ""
+
+
+def test_a_call_that_nobody_vouches_for_runs_behind_walls_or_not_at_all(engine: Engine, tmp_path: Path) -> None:
+    call = call_of(package_of(tmp_path, main="def run(): return 1"))
+    outcomes = []
+    for names in ({"untrusted": "runc"}, {"untrusted": "no-such-runtime"}, {}):
+        sandbox = docker_sandbox(runtimes=Runtimes(names, examinations(engine, tmp_path).of))
+        outcomes.append(sandbox.run(Profile(untrusted=True), call))
+        sandbox.close()
+
+    runs, unknown, nobodys = outcomes
+    assert (runs.status, runs.value, runs.level) == (Status.OK, 1, "single")
+    assert unknown.status is nobodys.status is Status.START_FAILED
+    assert "no-such-runtime" in unknown.error_message
+    assert "No runtime is set aside" in nobodys.error_message
 
 
 def test_untrusted_code_is_refused_when_the_runtime_set_aside_is_not_there(engine: Engine, tmp_path: Path) -> None:
