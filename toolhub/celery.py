@@ -61,6 +61,12 @@ def reporter_loop() -> Callable[[threading.Event], None]:
     return run
 
 
+def start_sandbox() -> None:
+    from invocations.sandbox.current import start_sandbox as start  # noqa: PLC0415  as above
+
+    start()
+
+
 @worker_init.connect
 def _trace(**_: Any) -> None:
     from toolhub.startup import refuse_without_keys  # noqa: PLC0415  models load only after Django is set up
@@ -73,6 +79,7 @@ def _trace(**_: Any) -> None:
 def _start_sweeping(**_: Any) -> None:
     if settings.TOOLHUB_EMBEDDED:
         return  # the one process sweeps by itself (toolhub.embedded)
+    start_sandbox()
     _stop_sweeping.clear()
     loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
     loops["reporter"] = reporter_loop

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from access import deliveries
 from invocations import sandbox_hosts, sweeper
-from invocations.sandbox.current import current_sandbox
+from invocations.sandbox.current import current_sandbox, start_sandbox
 from registry.dependencies import builder
 from toolhub.celery import app
 
@@ -83,6 +83,7 @@ def reporter_thread() -> AbstractContextManager[None]:
 def all_parts() -> Iterator[None]:
     """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
     with sender_thread(), builder_thread(), reporter_thread(), sweeper_thread(), worker_thread():
+        start_sandbox()
         try:
             yield
         finally:

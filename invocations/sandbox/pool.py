@@ -111,7 +111,7 @@ class Pool(Generic[B]):
             slot.calls += used
             slot.used = now
             why = unfit or slot.doomed or ("closing" if self._closed else "")
-            if not why and used and slot.key is None:
+            if not why and (slot.want is not None or (used and slot.key is None)):
                 why = "single use"
             why = why or self.ledger.worn_out(slot, now)
             if why:

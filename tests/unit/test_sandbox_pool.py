@@ -235,6 +235,15 @@ def test_a_box_made_for_one_call_is_that_calls_and_no_blank_one_is_taken_for_it(
     assert cold.slot.want is cold.want
 
 
+def test_a_box_made_for_one_call_is_nobody_elses_even_when_nothing_was_put_into_it() -> None:
+    hub = Hub()
+    slot = hub.slot(None, own=True)
+
+    hub.pool.give_back(slot, used=False)
+
+    assert hub.work() == [f"end {slot.number}"]
+
+
 # -- fair shares
 
 
