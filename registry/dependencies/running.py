@@ -1,9 +1,10 @@
-"""How is a program run beside us: its lines heard as they come, its time bounded, nothing of it left?"""
+"""How is a program run beside us: its lines heard as they come, its time and memory bounded, nothing of it left?"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MAX_LINES = 50_000
 BEAT_S = 1.0
 NICENESS = 10  # calls go first
+MAX_MEMORY = 4 * 2**30  # of addresses; what it reads was made by others
 
 
 class TookTooLong(Exception):
@@ -46,6 +48,7 @@ def run(
     try:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
         lines = _listen(process, time.monotonic() + within_s, hear, beat)
         return process.wait(), lines
     finally:
