@@ -18,7 +18,7 @@ from invocations.sandbox.attached import ChannelLost, TooLate
 from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
 from invocations.sandbox.box import CANCEL_S, Box, NothingRan, NotLoaded, Talk
 from invocations.sandbox.container import shape_of
-from invocations.sandbox.egress import Rules
+from invocations.sandbox.egress import Rules, not_enforceable, with_connections
 from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
 from invocations.sandbox.events import Telling
 from invocations.sandbox.figures import Figures
@@ -105,14 +105,18 @@ class DockerSandbox:
     # -- what it is
 
     def missing(self, profile: Profile) -> tuple[str, ...]:
-        return tuple(name for name in profile.outside if name in ("net", "cidr") and self._gate is None)
+        if self._gate is None:
+            return tuple(name for name in profile.outside if name in ("net", "cidr"))
+        return not_enforceable(profile.capabilities)
 
     def check(self) -> str:
         try:
             version = self._engine.version()
             image = self._find_image(self.image)
             options = self._engine.security_options()
-        except EngineError as error:
+            if self._gate is not None:
+                self._gate.check()
+        except (EngineError, OSError) as error:
             raise SandboxUnavailable(str(error)) from error
         if not any("seccomp" in option for option in options):
             raise SandboxUnavailable(f"The engine at {self._engine.url} has no seccomp, without which no tool is run.")
@@ -234,7 +238,7 @@ class DockerSandbox:
             unfit, used = "" if talk.cancelled and box.is_alive() else "died", False
             raise
         except (ChannelLost, protocol.ProtocolError) as error:
-            return self._lost(error, run, clock, box)
+            return with_connections(self._lost(error, run, clock, box), seen)
         finally:
             talk.close()
             self._run_dir.forget(call.name)
@@ -242,9 +246,9 @@ class DockerSandbox:
         begun, answered = clock.at(said.loaded), clock.at(said.answered)
         loaded = min(begun + said.head["load_ms"], answered)
         finished = max(loaded, min(begun + said.head["run_ms"], answered))
-        outcome = outcome_of(said.head, said.parts, profile.limits, box=box.id, connections=tuple(seen))
+        outcome = outcome_of(said.head, said.parts, profile.limits, box=box.id)
         clock.steps += [("load", granted, loaded), ("run", loaded, finished), ("collect", finished, clock.now())]
-        return replace(outcome, steps=tuple(clock.steps))
+        return with_connections(replace(outcome, steps=tuple(clock.steps)), seen)
 
     def _lost(self, error: Exception, run: Run, clock: Clock, box: Box) -> Outcome:
         """The tool may have run."""

@@ -60,7 +60,7 @@ class Gate:
     def open(self, folder: Path) -> Door:
         """Open the way out of the box whose folder this is. ``OSError`` when it cannot be."""
         if self._ca_file is not None:
-            self._roots = self._roots or read_roots(self._ca_file)
+            self.check()
             (folder / CA_FILE).write_bytes(self._roots)
             (folder / CA_FILE).chmod(0o444)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -76,6 +76,11 @@ class Gate:
         with self._lock:
             self._doors.add(door)
         return door
+
+    def check(self) -> None:
+        """Can what the operator has set be used? ``OSError`` with a sentence when not."""
+        if self._ca_file is not None and not self._roots:
+            self._roots = read_roots(self._ca_file)
 
     def ask(self, work: Coroutine[object, object, T]) -> T:
         """Have something done in the gate's thread."""

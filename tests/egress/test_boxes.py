@@ -1,0 +1,348 @@
+"""From inside a real box: is the gate the only way out, and does what it says become the outcome?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access.capabilities import Capabilities
+from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, Status
+from invocations.sandbox.egress import Gate
+from tests.boxes import call_of, docker_sandbox, package_of
+from tests.egress.conftest import HOST
+from tests.egress.world import PUBLIC, Authority, Names, Origin, origin, plain, tls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from invocations.sandbox.docker import DockerSandbox
+
+pytestmark = [pytest.mark.attack, pytest.mark.req("SVC-6", "TOOLS-16")]
+LEVELS = ("shared", "fresh", "single")
+
+BY_A_CLIENT = """
+import urllib.request
+def run(url):
+    with urllib.request.urlopen(url) as answer:
+        return answer.read().decode()
+"""
+BY_ITS_OWN_SOCKET = """
+import socket, ssl
+def run(host, port):
+    way = socket.socket(socket.AF_UNIX)
+    way.connect("/c/egress")
+    way.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
+    way.recv(1000)
+    with ssl.create_default_context().wrap_socket(way, server_hostname=host) as stream:
+        stream.sendall(f"GET / HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n".encode())
+        return stream.recv(1000).decode()
+"""
+
+
+@pytest.fixture(scope="module")
+def named() -> Names:
+    found = Names()
+    found.say(HOST, [PUBLIC])
+    found.say("inside.example.org", ["169.254.169.254"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def sandbox(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
+    gate = Gate([f"{PUBLIC}/32"], resolve=named, ca_file=authority.roots)
+    sandbox = docker_sandbox(gate=gate)
+    yield sandbox
+    sandbox.close()
+    gate.close()
+
+
+@pytest.fixture
+def run(
+    sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Callable[..., Outcome]:
+    """``run(source, capabilities, level, **arguments)``: calls of one test may share a box."""
+    packages: dict[str, bytes] = {}
+
+    def run(source: str, capabilities: dict[str, Any], level: str = "fresh", **arguments: Any) -> Outcome:
+        if source not in packages:
+            packages[source] = package_of(tmp_path_factory.mktemp("tool"), main=source)
+        profile = Profile(Limits(wall_ms=20_000), Capabilities.from_json(capabilities), isolation=level)
+        call = call_of(packages[source], **arguments)
+        return sandbox.run(profile, replace(call, key=BoxKey("tenant", f"{request.node.name}/{hash(source)}")))
+
+    return run
+
+
+# -- what is granted
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_granted_host_is_reached_by_a_client_as_authors_write_them(
+    level: str, run: Callable[..., Outcome], secure: Origin
+) -> None:
+    for _ in range(2):
+        outcome = run(BY_A_CLIENT, {"net": [tls(HOST, secure.port)]}, level, url=f"https://{HOST}:{secure.port}/")
+
+        assert (outcome.status, outcome.value) == (Status.OK, "hello"), outcome
+        (connection,) = outcome.connections
+        assert (connection.host, connection.port, connection.allowed) == (HOST, secure.port, True)
+        assert (connection.rule, connection.addresses) == (HOST, (PUBLIC,))
+        assert connection.bytes_in > 100
+        assert outcome.attempts == ()
+        assert outcome.clean
+
+
+def test_a_granted_host_is_reached_by_plain_http(run: Callable[..., Outcome], open_server: Origin) -> None:
+    capabilities = {"net": [plain(HOST, open_server.port, "GET")]}
+
+    outcome = run(BY_A_CLIENT, capabilities, url=f"http://{HOST}:{open_server.port}/")
+
+    assert (outcome.status, outcome.value) == (Status.OK, "hello"), outcome
+
+
+def test_a_granted_host_is_reached_by_a_socket_of_the_tools_own(run: Callable[..., Outcome], secure: Origin) -> None:
+    outcome = run(BY_ITS_OWN_SOCKET, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
+
+    assert outcome.status is Status.OK, outcome
+    assert outcome.value.endswith("hello")
+    assert outcome.attempts == ()
+
+
+def test_an_address_that_a_range_holds_is_reached(run: Callable[..., Outcome], open_server: Origin) -> None:
+    capabilities = {"cidr": [{"cidr": f"{PUBLIC}/32", "ports": [open_server.port]}]}
+
+    outcome = run(BY_A_CLIENT, capabilities, url=f"http://{PUBLIC}:{open_server.port}/")
+
+    assert (outcome.status, outcome.value) == (Status.OK, "hello"), outcome
+    assert [connection.rule for connection in outcome.connections] == [f"{PUBLIC}/32"]
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
+    run: Callable[..., Outcome], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """TLS ends in the tool: the gate does not break it, so it is the tool's library that checks."""
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
+    with origin(context=stranger.server_context(HOST)) as forged:
+        outcome = run(BY_A_CLIENT, {"net": [tls(HOST, forged.port)]}, url=f"https://{HOST}:{forged.port}/")
+
+    assert (outcome.status, outcome.error_type) == (Status.RAISED, "URLError"), outcome
+    assert "CERTIFICATE_VERIFY_FAILED" in outcome.error_message
+
+
+# -- what is not
+
+
+@pytest.mark.req("TOOLS-3")
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_a_tool_that_lets_a_refusal_out_was_blocked(level: str, scheme: str, run: Callable[..., Outcome]) -> None:
+    outcome = run(BY_A_CLIENT, {"net": [tls(HOST, 443)]}, level, url=f"{scheme}://other.example.org/")
+
+    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert outcome.attempts == (f"net:other.example.org:{443 if scheme == 'https' else 80}",)
+    assert [(each.host, each.allowed, each.rule) for each in outcome.connections] == [("other.example.org", False, "")]
+
+
+def test_a_refusal_that_a_tool_hides_is_witnessed(run: Callable[..., Outcome]) -> None:
+    hides = BY_A_CLIENT + "\ndef hide(url):\n    try: return run(url)\n    except OSError: return 'hidden'"
+    hides = hides.replace("def run(", "def get(").replace("return run(", "return get(").replace("def hide(", "def run(")
+
+    outcome = run(hides, {"net": [tls(HOST, 443)]}, url="https://other.example.org/")
+
+    assert (outcome.status, outcome.value) == (Status.OK, "hidden")
+    assert outcome.attempts == ("net:other.example.org:443",)
+
+
+@pytest.mark.parametrize(
+    ("url", "blocked", "why"),
+    [
+        ("https://169.254.169.254/", "cidr", "not_granted"),
+        ("http://169.254.169.254/latest/meta-data/", "cidr", "not_granted"),
+        ("https://2130706433/", "net", "bad_target"),
+        ("https://0x7f.1/", "net", "bad_target"),
+        ("https://localhost./", "net", "bad_target"),
+        ("https://inside.example.org/", "net", "private_address"),
+    ],
+)
+def test_forbidden_targets_are_refused_from_inside(
+    url: str, blocked: str, why: str, run: Callable[..., Outcome]
+) -> None:
+    outcome = run(BY_A_CLIENT, {"net": [tls("*", 443), plain("*", 80)]}, url=url)
+
+    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, blocked), outcome
+    assert [(each.allowed, each.why) for each in outcome.connections] == [(False, why)]
+
+
+def test_a_redirect_to_metadata_is_blocked(run: Callable[..., Outcome]) -> None:
+    with origin(
+        answer=b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
+    ) as moved:
+        outcome = run(
+            BY_A_CLIENT, {"net": [plain("*", moved.port), plain("*", 80)]}, url=f"http://{HOST}:{moved.port}/"
+        )
+
+    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "cidr"), outcome
+    assert [each.allowed for each in outcome.connections] == [True, False]
+
+
+def test_tls_for_another_host_is_blocked(run: Callable[..., Outcome], secure: Origin) -> None:
+    fronted = BY_ITS_OWN_SOCKET.replace("server_hostname=host", "server_hostname='front.example.org'")
+
+    outcome = run(fronted, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
+
+    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert [each.why for each in outcome.connections] == ["other_server_name"]
+    assert secure.all() == [b""]
+
+
+WITHOUT_THE_GATE = """
+import socket
+def tried(act):
+    try: act(); return "reached"
+    except OSError: return ""
+def tcp(address, port, family=socket.AF_INET):
+    with socket.socket(family) as end:
+        end.settimeout(2); end.connect((address, port))
+def udp(address, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.settimeout(0.2); end.sendto(b"x" * 30, (address, port)); end.recv(100)
+def run(port):
+    found = {f"tcp {address}": tried(lambda: tcp(address, port)) for address in
+        ("127.0.0.1", "127.0.0.2", "172.17.0.1", "10.0.0.1", "169.254.169.254", "192.0.2.1", "0.0.0.0")}
+    found["tcp ::1"] = tried(lambda: tcp("::1", port, socket.AF_INET6))
+    for address in ("169.254.169.254", "8.8.8.8", "127.0.0.1", "127.0.0.11", "255.255.255.255"):
+        found[f"dns {address}"] = tried(lambda: udp(address, 53))
+    found["names"] = tried(lambda: socket.getaddrinfo("api.example.org", 443))
+    found["raw"] = tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+    found["packets"] = tried(lambda: socket.socket(17, socket.SOCK_RAW, 0x300))
+    found["netlink"] = tried(lambda: socket.socket(16, socket.SOCK_RAW, 0))
+    found["vsock"] = tried(lambda: socket.socket(40, socket.SOCK_STREAM))
+    return [name for name, what in found.items() if what]
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_there_is_no_other_way_out(level: str, run: Callable[..., Outcome], secure: Origin) -> None:
+    outcome = run(WITHOUT_THE_GATE, {"net": [tls("*", secure.port)]}, level, port=secure.port)
+
+    assert (outcome.status, outcome.value) == (Status.OK, []), outcome
+    assert secure.heard == []
+    assert outcome.connections == ()
+
+
+@pytest.mark.req("TOOLS-3")
+def test_a_tool_that_looks_a_name_up_by_itself_was_blocked(run: Callable[..., Outcome]) -> None:
+    looks = "import socket\ndef run(): socket.create_connection(('api.example.org', 443))"
+
+    outcome = run(looks, {"net": [tls(HOST, 443)]})
+
+    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert outcome.attempts == ("net:api.example.org:443",)
+
+
+LOOKS_AT_ITS_FOLDER = """
+import os, socket
+def seen(act):
+    try: return act()
+    except OSError: return "no"
+def run():
+    return {
+        "there": [name for name in ("/c/egress", "/c/s") if seen(lambda: os.stat(name)) != "no"],
+        "write": seen(lambda: os.open("/c/new", os.O_CREAT | os.O_WRONLY)),
+        "remove": seen(lambda: os.unlink("/c/egress")),
+        "rename": seen(lambda: os.rename("/c/egress", "/c/other")),
+        "above": seen(lambda: os.listdir("/c/..")),
+        "relay": seen(lambda: socket.create_connection(("127.0.0.1", 3128), 2) and "open"),
+        "proxy": os.environ.get("HTTPS_PROXY", ""),
+    }
+"""
+
+
+def test_a_box_has_its_own_way_out_and_cannot_change_it(run: Callable[..., Outcome]) -> None:
+    outcome = run(LOOKS_AT_ITS_FOLDER, {"net": [tls(HOST, 443)]})
+
+    assert outcome.value == {
+        "there": ["/c/egress"],
+        "write": "no",
+        "remove": "no",
+        "rename": "no",
+        "above": "no",
+        "relay": "open",
+        "proxy": "http://127.0.0.1:3128",
+    }
+
+
+def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., Outcome]) -> None:
+    outcome = run(LOOKS_AT_ITS_FOLDER, {})
+
+    assert (outcome.value["there"], outcome.value["relay"], outcome.value["proxy"]) == ([], "no", ""), outcome
+
+
+# -- how much, and after the end
+
+MANY = """
+import socket
+def run(host, port):
+    ends = []
+    for _ in range(60):
+        end = socket.create_connection(("127.0.0.1", 3128))
+        end.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
+        ends.append(end)
+    return sorted(end.recv(1000).decode()[:12] for end in ends)
+"""
+
+
+def test_of_sixty_connections_sixteen_are_open_at_once(run: Callable[..., Outcome], secure: Origin) -> None:
+    outcome = run(MANY, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
+
+    assert outcome.value == ["HTTP/1.1 200"] * 16 + ["HTTP/1.1 429"] * 44, outcome
+
+
+LEAVES_ONE_OPEN = """
+import os, socket
+def run(host, port, stay):
+    if not stay:
+        return "nothing"
+    end = socket.create_connection(("127.0.0.1", 3128))
+    end.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
+    end.recv(1000)
+    if os.fork() == 0:
+        os.setsid()
+        while True: end.recv(1000)
+    return "left"
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., Outcome]) -> None:
+    with origin(until=b"never") as patient:
+        capabilities = {"cidr": [{"cidr": f"{PUBLIC}/32", "ports": [patient.port]}]}
+        left = run(LEAVES_ONE_OPEN, capabilities, level, host=PUBLIC, port=patient.port, stay=True)
+        heard = list(patient.all())  # the connection is over: nobody has it any more
+        after = run(LEAVES_ONE_OPEN, capabilities, level, host=PUBLIC, port=patient.port, stay=False)
+
+    assert (left.value, heard) == ("left", [b""]), left
+    assert [each.host for each in left.connections] == [PUBLIC]
+    assert (after.value, after.connections) == ("nothing", ())
+
+
+# -- what cannot be held to
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "missing"),
+    [
+        ({"net": [tls(HOST, 443) | {"methods": ["GET"]}]}, f"net:https://{HOST}:443 GET"),
+        ({"cidr": [{"cidr": "10.0.0.0/8", "ports": [53], "scheme": "udp"}]}, "cidr:udp://10.0.0.0/8:53"),
+    ],
+)
+def test_what_the_gate_cannot_hold_a_tool_to_does_not_start(
+    capabilities: dict[str, Any], missing: str, sandbox: DockerSandbox, run: Callable[..., Outcome]
+) -> None:
+    assert sandbox.missing(Profile(capabilities=Capabilities.from_json(capabilities))) == (missing,)
+
+    outcome = run("def run(): return 1", capabilities)
+
+    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, missing)
