@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from access.models import Tenant
 from invocations.sandbox_hosts import hosts
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,11 @@ def _sum(parts: Iterable[dict[str, int]]) -> list[tuple[str, int]]:
     return sorted((name, number) for name, number in total.items() if number)
 
 
+def _names_of_tenants() -> dict[str, str]:
+    with hub_wide():
+        return {str(pk): name for pk, name in Tenant.objects.values_list("pk", "name")}
+
+
 @require_GET
 @needs("invocations.view")
 def sandboxes(request: ConsoleRequest) -> HttpResponse:
@@ -50,7 +56,7 @@ def sandboxes(request: ConsoleRequest) -> HttpResponse:
     """
     sees_all = request.principal.may("hub.manage")
     mine = str(request.principal.tenant_id)
-    tenants = {str(pk): name for pk, name in Tenant.objects.values_list("pk", "name")} if sees_all else {}
+    tenants = _names_of_tenants() if sees_all else {}
     found = []
     for host, snapshot in hosts(datetime.now(UTC)):
         boxes = [
