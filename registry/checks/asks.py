@@ -59,6 +59,11 @@ BROAD = warning(
     "Name what the tool really needs; a tenant can add to it in its installation.",
 )
 CLEARTEXT = warning("capabilities.cleartext", "Networks are reached by https.", 'Use "scheme": "https".')
+NOT_ENFORCEABLE = warning(
+    "capabilities.not_enforceable",
+    "Nothing is asked for that no gate can hold a tool to: single methods inside https, which nobody sees from outside, or UDP.",
+    "Leave `methods` out with https, and reach addresses by tcp: calls that ask for the other are refused.",
+)
 INTERNAL = warning(
     "capabilities.internal",
     "No address is of the machine itself or of its link: there cloud services give out credentials.",
@@ -174,6 +179,10 @@ def check_dangerous(manifest: Manifest) -> Iterator[Finding]:
                 yield CLEARTEXT.at(
                     ("capabilities", kind, place, "scheme"), "What is sent by http can be read and changed."
                 )
+            if entry.get("scheme", "https") == "https" and entry.get("methods") and kind == "net":
+                yield NOT_ENFORCEABLE.at(("capabilities", kind, place, "methods"), "The methods are inside https.")
+            if entry.get("scheme") == "udp":
+                yield NOT_ENFORCEABLE.at(("capabilities", kind, place, "scheme"), "UDP is asked for.")
     for place, entry in enumerate(manifest.capabilities.get("cidr", [])):
         network = ipaddress.ip_network(entry["cidr"])
         if any(network.version == each.version and network.overlaps(each) for each in _OWN):

@@ -31,7 +31,7 @@ READ_THAT_WRITES = rule(
 READ_THAT_SENDS = warning(
     "effect.read_that_sends",
     "A tool that only reads asks for no more than GET, HEAD and OPTIONS.",
-    'Set "methods": ["GET", "HEAD"], or name the side effect Network or Write.',
+    'With http set "methods": ["GET", "HEAD"]. Inside https nobody sees them: name the side effect Network or Write.',
 )
 HIDDEN_PROCESS = rule(
     "effect.hidden_process",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mistakes.base import HTTPS, NET, READ, WRITE, Changes, Mistake, files
+from tests.mistakes.base import NET, PLAIN, READ, WRITE, Changes, Mistake, files
 
 
 def net(*entries: dict[str, Any], **more: Any) -> Changes:
@@ -77,6 +77,15 @@ ASKS: dict[str, list[Mistake]] = {
     "capabilities.cleartext": [
         Mistake("http", net(host(API, scheme="http", port=80)), "/capabilities/net/0/scheme", net(host(API)))
     ],
+    "capabilities.not_enforceable": [
+        Mistake("methods of https", net(host(API, methods=["GET"])), "/capabilities/net/0/methods", net(host(API))),
+        Mistake(
+            "datagrams",
+            cidr(PRIVATE | {"scheme": "udp"}),
+            "/capabilities/cidr/0/scheme",
+            cidr(PRIVATE | {"scheme": "tcp"}),
+        ),
+    ],
     "capabilities.internal": [
         Mistake(
             "the cloud's own address",
@@ -97,7 +106,7 @@ ASKS: dict[str, list[Mistake]] = {
             "nowhere to go",
             {"side_effect": "Browser", "capabilities": {"browser": True}},
             "/capabilities/browser",
-            {"side_effect": "Browser", "capabilities": {"browser": True, "net": [HTTPS]}},
+            {"side_effect": "Browser", "capabilities": {"browser": True, "net": [PLAIN]}},
         )
     ],
     "capabilities.without_scope": [

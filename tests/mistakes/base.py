@@ -7,7 +7,7 @@ from typing import Any
 
 Changes = dict[str, Any]
 OBJECT: dict[str, Any] = {"type": "object"}
-HTTPS: dict[str, Any] = {"host": "api.example.org", "methods": ["GET"]}
+PLAIN: dict[str, Any] = {"host": "api.example.org", "scheme": "http", "methods": ["GET"]}
 READ = {"side_effect": "Read"}
 NET: Changes = {"side_effect": "Network", "capabilities": {"net": [{"host": "api.example.org"}]}}
 WRITE: Changes = {"side_effect": "Write", "idempotency": "keyed", "safety_class": "Medium"}

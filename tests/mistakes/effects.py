@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.mistakes.base import HTTPS, KEY, NET, READ, WRITE, Mistake, files
+from tests.mistakes.base import KEY, NET, PLAIN, READ, WRITE, Mistake, files
 
 EFFECTS: dict[str, list[Mistake]] = {
     "effect.none_with_capability": [
-        Mistake("a network", {"capabilities": {"net": [HTTPS]}}, "/capabilities/net", NET),
+        Mistake("a network", {"capabilities": {"net": [PLAIN]}}, "/capabilities/net", NET),
         Mistake(
             "an address", {"capabilities": {"cidr": [{"cidr": "10.1.0.0/16", "ports": ["443"]}]}}, "/capabilities/cidr"
         ),
@@ -19,10 +19,10 @@ EFFECTS: dict[str, list[Mistake]] = {
         for action in ("write", "create", "delete")
     ],
     "effect.read_that_sends": [
-        Mistake("every method", NET | READ, "/capabilities/net/0", READ | {"capabilities": {"net": [HTTPS]}}),
+        Mistake("every method", NET | READ, "/capabilities/net/0", READ | {"capabilities": {"net": [PLAIN]}}),
         Mistake(
             "a method that writes",
-            READ | {"capabilities": {"net": [HTTPS, HTTPS | {"host": "b.example", "methods": ["GET", "POST"]}]}},
+            READ | {"capabilities": {"net": [PLAIN, PLAIN | {"host": "b.example", "methods": ["GET", "POST"]}]}},
             "/capabilities/net/1",
             NET,
         ),
@@ -47,16 +47,16 @@ EFFECTS: dict[str, list[Mistake]] = {
             "files and a network",
             {
                 "side_effect": "Filesystem",
-                "capabilities": {"fs": [{"path": "/a", "actions": ["write"]}], "net": [HTTPS]},
+                "capabilities": {"fs": [{"path": "/a", "actions": ["write"]}], "net": [PLAIN]},
             },
             "/capabilities/net",
             files("/a", "write"),
         ),
         Mistake(
             "reading with a browser",
-            READ | {"capabilities": {"browser": True, "net": [HTTPS]}},
+            READ | {"capabilities": {"browser": True, "net": [PLAIN]}},
             "/capabilities/browser",
-            {"side_effect": "Browser", "capabilities": {"browser": True, "net": [HTTPS]}},
+            {"side_effect": "Browser", "capabilities": {"browser": True, "net": [PLAIN]}},
         ),
     ],
     "effect.without_capability": [
