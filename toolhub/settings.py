@@ -6,9 +6,7 @@ applies: SQLite, an in-memory broker and one process.
 
 from __future__ import annotations
 
-import json
 import os
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -20,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from sandbox.image import read_images
 from toolhub.kernel.names import QUEUE_INVOCATIONS
 from toolhub.kernel.secrets import read_or_make_secret
+from toolhub.kernel.written import networks_of, runtimes_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -34,29 +33,6 @@ def env_int(name: str, default: int) -> int:
         return int(text)
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.") from None
-
-
-def runtimes_of(text: str) -> dict[str, str]:
-    """``{"default": name, "untrusted": name}``, either of which may be left out."""
-    try:
-        names = json.loads(text)
-    except ValueError:
-        names = None
-    known = isinstance(names, dict) and set(names) <= {"default", "untrusted"}
-    if not known or not all(isinstance(name, str) and name.strip() for name in names.values()):
-        raise ImproperlyConfigured('TOOLHUB_SANDBOX_RUNTIMES is for example {"default": "runc", "untrusted": "runsc"}.')
-    return dict(names)
-
-
-def networks_of(text: str) -> list[str]:
-    """Ranges of addresses, separated by commas."""
-    found = [each.strip() for each in text.split(",") if each.strip()]
-    for each in found:
-        try:
-            ip_network(each)
-        except ValueError as error:
-            raise ImproperlyConfigured(f"TOOLHUB_SANDBOX_NETWORKS is for example 10.20.0.0/16: {error}.") from error
-    return found
 
 
 TOOLHUB_DATA_DIR = Path(env("TOOLHUB_DATA_DIR", str(BASE_DIR / "var")))

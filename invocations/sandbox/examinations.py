@@ -21,6 +21,7 @@ from django.conf import settings
 
 from invocations.sandbox.docker import DockerSandbox
 from invocations.sandbox.engine import Engine, EngineError
+from invocations.sandbox.rundir import default_run_dir
 from invocations.sandbox.walls_check import Examined, box_request, examine, probe
 from sandbox.image import image_name
 from toolhub.kernel.canonical import canonical
@@ -102,14 +103,15 @@ def current_examinations() -> Examinations:
     """By the settings."""
     image = settings.TOOLHUB_SANDBOX_IMAGE or image_name()
     url = settings.TOOLHUB_DOCKER_URL or None
+    run_dir = Path(settings.TOOLHUB_SANDBOX_RUN_DIR) if settings.TOOLHUB_SANDBOX_RUN_DIR else default_run_dir()
 
     def make_sandbox(runtime: str) -> Sandbox:
-        return DockerSandbox(image=image, instance=settings.TOOLHUB_INSTANCE, engine_url=url, runtime=runtime)
+        return DockerSandbox(image, settings.TOOLHUB_INSTANCE, engine_url=url, runtime=runtime, run_dir=run_dir)
 
     return Examinations(
         Engine(url),
         image=image,
         make_sandbox=make_sandbox,
-        run_dir=settings.TOOLHUB_DATA_DIR / "sandbox",
+        run_dir=run_dir,
         kept_in=settings.TOOLHUB_DATA_DIR / "sandbox-walls.json",
     )

@@ -20,16 +20,18 @@ _NONCE_CHARS = 32
 class Echo:
     """A socket ``s`` in a folder of its own that gives back what it is told, until the end of the ``with``.
 
-    Where no socket can be made, as in a folder whose name is too long, nobody gives anything back.
+    Where none can be made, because the place is somebody else's or its name too long, nobody gives anything back.
     """
+
+    folder: Path | None = None
 
     def __init__(self, place: Path) -> None:
         self.nonce = secrets.token_hex(_NONCE_CHARS // 2)
-        place.mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix="probe-", dir=place))
-        self.folder.chmod(0o711)
         self._socket = socket.socket(socket.AF_UNIX)
         with suppress(OSError):
+            place.mkdir(mode=0o711, parents=True, exist_ok=True)
+            self.folder = Path(tempfile.mkdtemp(prefix="probe-", dir=place))
+            self.folder.chmod(0o711)
             self._socket.bind(str(self.folder / "s"))
             (self.folder / "s").chmod(0o666)
             self._socket.listen()
@@ -46,7 +48,8 @@ class Echo:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _serve(self) -> None:
         with suppress(OSError):

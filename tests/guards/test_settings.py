@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
 from toolhub.broker import Transport
-from toolhub.settings import networks_of, runtimes_of
+from toolhub.kernel.written import networks_of, runtimes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -132,9 +132,11 @@ def test_where_no_tool_is_called_at_all_nothing_is_offered(monkeypatch: pytest.M
     assert Box(monkeypatch, "cold", "fresh").examined(tmp_path).levels == ()
 
 
-def test_a_folder_in_which_no_socket_can_be_made_is_no_obstacle(tmp_path: Path) -> None:
-    with Echo(tmp_path / ("x" * 120)) as echo:
-        assert not (echo.folder / "s").exists()
+@pytest.mark.parametrize("name", ["x" * 120, "file/folder"])
+def test_a_place_in_which_no_socket_can_be_made_is_no_obstacle(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    with Echo(tmp_path / name) as echo:
+        assert echo.folder is None or list(echo.folder.iterdir()) == []
 
 
 # What is remembered.
