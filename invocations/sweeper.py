@@ -7,7 +7,6 @@ processes at once: each repair is a compare-and-set, so one wins and the others 
 from __future__ import annotations
 
 import logging
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from invocations.holding import expired
 from invocations.models import FINAL, Invocation, Outbox, State
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.rejecting import witness_rejected
-from invocations.sandbox.current import current_sandbox
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.sweeper")
 LOST_MESSAGE_AFTER = timedelta(seconds=5)
 SETTLED_BY = timedelta(minutes=5)
-BOXES_EVERY_S = 30
 BATCH = 100
 
 
@@ -138,16 +135,10 @@ def sweep() -> dict[str, int]:
 
 def run(stop: threading.Event) -> None:
     """Sweep until told to stop. What goes wrong is logged and tried again with the next pass."""
-    boxes_at = 0.0
     while not stop.is_set():
         close_old_connections()
         try:
             sweep()
-            if time.monotonic() >= boxes_at:
-                boxes_at = time.monotonic() + BOXES_EVERY_S
-                removed = current_sandbox().kill_overdue()
-                if removed:
-                    log.warning("%s boxes that nobody owned were removed", removed)
         except (DatabaseError, Problem) as error:
             log.warning("A pass was not finished and is tried again: %s", error)
         except Exception:

@@ -36,7 +36,8 @@ HOW = "Type `make test`: it starts the engine and builds the image."
 def docker_sandbox(**options: Any) -> DockerSandbox:
     """A sandbox on the engine, which must be there; a name of its own keeps runs of the tests apart."""
     image = os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
-    sandbox = DockerSandbox(image, f"test-{uuid.uuid4().hex[:12]}", **options)
+    instance = options.pop("instance", f"test-{uuid.uuid4().hex[:12]}")
+    sandbox = DockerSandbox(image, instance, **options)
     try:
         sandbox.check()
     except SandboxUnavailable as error:
@@ -61,9 +62,6 @@ class AtLevel:
 
     def kill(self, name: str) -> None:
         self.sandbox.kill(name)
-
-    def kill_overdue(self) -> int:
-        return self.sandbox.kill_overdue()
 
     def snapshot(self) -> Snapshot | None:
         return self.sandbox.snapshot()

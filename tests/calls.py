@@ -78,9 +78,6 @@ class ScriptedSandbox:
     def kill(self, name: str) -> None:
         self.killed.append(name)
 
-    def kill_overdue(self) -> int:
-        return 0
-
     def snapshot(self) -> None:
         """There are no boxes."""
 

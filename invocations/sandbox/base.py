@@ -236,9 +236,6 @@ class Sandbox(Protocol):
     def kill(self, name: str) -> None:
         """End the run with this name, wherever it was started; no error if it is gone, or if no engine answers here."""
 
-    def kill_overdue(self) -> int:
-        """Remove boxes of this hub whose deadline has passed or whose owner is gone; returns how many."""
-
     def snapshot(self) -> Snapshot | None:
         """What the boxes of this process look like; None when it has none to show."""
 

@@ -328,7 +328,8 @@ class DockerSandbox:
                 time.sleep(0.02)
         self._engine.remove(box)
 
-    def kill_overdue(self) -> int:
+    def remove_orphans(self) -> int:
+        """End the boxes of this hub whose owner is gone or whose time is over; upkeep does it every half minute."""
         return self._reaper.remove_orphans()
 
     def _known(self) -> set[str]:

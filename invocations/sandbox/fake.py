@@ -151,9 +151,6 @@ class FakeSandbox:
             if name in self._runs:
                 self._runs[name].cancel()
 
-    def kill_overdue(self) -> int:
-        return 0
-
     def snapshot(self) -> None:
         """There are no boxes."""
 

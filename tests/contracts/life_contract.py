@@ -71,8 +71,6 @@ class LifeContract:
     def test_killing_a_run_that_is_gone_is_no_error(self, sandbox: Sandbox) -> None:
         sandbox.kill("inv-nobody")
 
-        assert sandbox.kill_overdue() == 0
-
     def test_closing_ends_what_runs_and_begins_nothing_more(self, own_sandbox: Sandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
         said: list[Event] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from access.budgets.lines import Line, lines_for
-from invocations import execution, minding, preflight, queue, services, sweeper
+from invocations import execution, minding, preflight, queue, services
 from tests.budgets import NOON, TOOL
 from tests.calls import Bell, ScriptedSandbox
 from tests.dependencies import FIRST, build_all, enabled
@@ -35,7 +35,7 @@ def bell(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
 @pytest.fixture
 def sandbox(monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     found = ScriptedSandbox()
-    for module in (execution, minding, preflight, sweeper):
+    for module in (execution, minding, preflight):
         monkeypatch.setattr(module, "current_sandbox", lambda: found)
     return found
 

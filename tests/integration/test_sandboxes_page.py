@@ -14,6 +14,8 @@ from access.roles import HUB_OWNERS
 from invocations import sandbox_hosts
 from invocations.models import SandboxHost
 from invocations.sandbox.figures import BoxView, Snapshot, Waits
+from toolhub.kernel import telemetry
+from toolhub.kernel.telemetry import PROCESS
 
 if TYPE_CHECKING:
     from access.models import Tenant
@@ -114,7 +116,7 @@ def test_a_process_reports_what_it_has_and_the_long_gone_are_forgotten(
     sandbox_hosts.report(now)
 
     [(row, snapshot)] = sandbox_hosts.hosts(now)
-    assert row.name == sandbox_hosts.PROCESS
+    assert row.name == PROCESS
     assert snapshot == snapshot_of()
     assert not SandboxHost.objects.filter(name="host-1:42").exists()
 
@@ -127,14 +129,14 @@ def test_the_same_numbers_leave_as_metrics(monkeypatch: pytest.MonkeyPatch) -> N
     reader = InMemoryMetricReader()
     meter = MeterProvider([reader]).get_meter("tests")
     monkeypatch.setattr(sandbox_hosts, "current_sandbox", Ours)
-    monkeypatch.setattr(sandbox_hosts.telemetry, "meter", lambda: meter)
+    monkeypatch.setattr(telemetry, "meter", lambda: meter)
 
     sandbox_hosts.make_instruments()
 
     data = reader.get_metrics_data()
     assert data is not None
     found = {
-        (metric.name, *sorted(point.attributes.values(), key=str)): point.value  # type: ignore[union-attr, arg-type]
+        (metric.name, *sorted(point.attributes.values(), key=str)): point.value  # type: ignore[union-attr]
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
         for point in metric.data.data_points
     }

@@ -14,7 +14,7 @@ from toolhub.embedded import sender_thread
 
 
 class Command(BaseCommand):
-    help = "Run the sweeper: unsent messages, calls nobody picked up, leases that ran out, boxes nobody owns; send messages."
+    help = "Run the sweeper: unsent messages, calls nobody picked up, leases that ran out; send messages."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--once", action="store_true", help="one pass, then print what was done")
