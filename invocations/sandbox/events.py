@@ -56,12 +56,16 @@ class Telling:
 
 
 def progress_of(line: bytes) -> dict[str, Any] | None:
-    """``{"fraction": …, "message": …}``, each may be missing; None for anything else."""
+    """``{"fraction": …, "message": …}``, each may be missing, or ``{"log": …}``; None for anything else."""
     try:
         said = parse_strict(line, max_bytes=_MAX_LINE_BYTES, max_depth=2)
     except NotStrictJson:
         return None
-    if not isinstance(said, dict) or not said or not set(said) <= {"fraction", "message"}:
+    if not isinstance(said, dict) or not said:
+        return None
+    if set(said) == {"log"}:
+        return {"log": said["log"][:_MAX_MESSAGE_CHARS]} if isinstance(said["log"], str) else None
+    if not set(said) <= {"fraction", "message"}:
         return None
     fraction, message = said.get("fraction", 0), said.get("message", "")
     if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
