@@ -21,6 +21,7 @@ from access.problems import ConsentRequired, PolicyDenied, QuotaExceeded
 from invocations.decision_input import attributes_of, recorded
 from invocations.problems import CapabilityBlocked
 from invocations.profiles import Reach, reach_of
+from invocations.reaching import remedy_of_missing
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
 from registry.callability import check_callable
@@ -338,12 +339,11 @@ class _Steps:
                 details={"missing": [entry["capability"] for entry in lacks], "dropped": lacks},
                 remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
             )
-        missing = current_sandbox().missing(self.result.reach.profile)
-        if missing:
+        if missing := current_sandbox().missing(self.result.reach.profile):
             raise CapabilityBlocked(
                 f"This hub's sandbox cannot provide: {', '.join(missing)}.",
                 details={"missing": list(missing)},
-                remedy="Use a tool that does without, or a hub whose sandbox provides it.",
+                remedy=remedy_of_missing(missing),
             )
         check_ready(self.version.id, self.version.manifest)
 

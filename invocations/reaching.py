@@ -1,4 +1,4 @@
-"""What is kept of the connections of a run, and in which words?
+"""What is said of the connections of a run, in evidence and to people?
 
 A fact is never taken back, so it names a host only as the capabilities name it: a host that a tool made up, below a granted
 pattern or outside of every rule, is its own word and could spell out a value. The names as asked are sealed beside the logs.
@@ -60,6 +60,16 @@ def connections_sealed(connections: Sequence[Connection]) -> list[dict[str, Any]
 def with_hosts(connections: Sequence[Connection], change: Callable[[str], str]) -> tuple[Connection, ...]:
     """The same with other words for what the tool asked for."""
     return tuple(replace(each, host=change(each.host)) for each in connections)
+
+
+def remedy_of_missing(missing: Sequence[str]) -> str:
+    """What to do when the sandbox cannot provide these capabilities."""
+    if all(each.startswith(("net:https:", "cidr:udp:")) for each in missing):
+        return (
+            "Nobody sees methods inside https, and the gate carries no datagrams: allow all methods of the host, or plain http; "
+            "reach addresses by tcp."
+        )
+    return "Use a tool that does without, or a hub whose sandbox provides it."
 
 
 def why_told(why: str) -> str:

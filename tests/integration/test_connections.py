@@ -11,10 +11,14 @@ from django.urls import reverse
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Fact, Snapshot
+from invocations import preflight
 from invocations.reaching import MAX_BYTES, why_told
 from invocations.sandbox.base import Connection, Outcome, Status
+from invocations.sandbox.docker import DockerSandbox
+from invocations.sandbox.egress import Gate
 from invocations.sandbox.egress.whys import Why
-from tests.calls import row_of
+from tests.calls import assert_problem, row_of
+from tests.in_force import permit, put_in_force
 from toolhub.kernel.canonical import digest
 
 if TYPE_CHECKING:
@@ -114,3 +118,18 @@ def test_every_reason_has_its_words() -> None:
     assert [why for why in Why if why_told(why) == str(why)] == []
     assert why_told("") == ""
     assert why_told("of_a_later_version") == "of_a_later_version"
+
+
+def test_what_no_gate_can_enforce_is_refused_before_the_call_with_what_to_do(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = DockerSandbox("no-image", "no-instance", engine_url="unix:///nowhere", gate=Gate())
+    monkeypatch.setattr(preflight, "current_sandbox", lambda: sandbox)
+    put_in_force(permit())
+    enable(side_effect="Network", capabilities={"net": [{"host": "api.example.org", "methods": ["GET"]}]})
+    grant()
+
+    body = assert_problem(caller.invoke("sample.tools.echo", {"text": "x"}), 403, "SANDBOX.CAPABILITY_BLOCKED")
+
+    assert body["error"]["details"]["missing"] == ["net:https://api.example.org:443 GET"]
+    assert "allow all methods of the host" in body["error"]["remedy"]
