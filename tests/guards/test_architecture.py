@@ -287,6 +287,8 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/minding.py:_keep_lease": "a lease",
     "invocations/stored_files.py:_write": "part of storing a file, or of the End of a call that made it",
     "invocations/stored_files.py:keep_files": "part of an End, which says how many and of what digest",
+    "invocations/sandbox_hosts.py:report": "how the boxes are now; decides nothing",
+    "invocations/sandbox_hosts.py:run": "the same: a process that ends takes its row along",
     "invocations/live.py:write_live": "what is known of a run so far; its End replaces it",
     "invocations/endings.py:finish": "write_end, in the same transaction",
     "invocations/sweeper.py:resend_lost": "a message",

@@ -57,7 +57,7 @@ def test_only_the_processes_that_run_tools_hold_the_engines_socket(services: dic
         name for name, service in services.items() if any(ENGINE_SOCKET in v for v in service.get("volumes", []))
     }
 
-    assert holders == {"worker", "upkeep"}
+    assert holders == {"worker"}
 
 
 def test_those_processes_cannot_be_reached_from_outside(services: dict[str, Any]) -> None:
