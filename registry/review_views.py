@@ -108,7 +108,6 @@ def _review_page(
         "warnings": [Finding(**each) for each in version.warnings],
         "form": form,
         "why_not": why_not,
-        "why_not_locked": reviews.why_not_locked(version),
         "approvals_missing": services.approvals_missing(version),
         "reviews": version.reviews.order_by("pk"),
         "may_enable": "tools.operate" in allowed_on(request.principal, version.tool)
@@ -142,9 +141,9 @@ def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
 @needs("tools.review", held=on_version)
 def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes and
-    dependencies (from registry.showing), why_not_locked (sentence or ""), to_acknowledge (how many of the
-    changes), wrong_bump (sentence or ""), diff (Diff for the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not
-    (sentence or ""), approvals_missing (int), reviews (list of Review), may_operate, may_enable, enable_form.
+    dependencies (from registry.showing), to_acknowledge (how many of the changes), wrong_bump (sentence or ""), diff (Diff for
+    the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
+    (list of Review), may_operate, may_enable, enable_form.
     """
     return _review_page(request, _version(request, version_id))
 

@@ -87,15 +87,10 @@ def check_acknowledged(changes: list[dict[str, Any]], acknowledged: Collection[s
     )
 
 
-def why_not_locked(version: ToolVersion) -> str:
-    """Which code of others comes along is a part of what is approved; empty when that is known."""
-    if not version.view.dependencies or lock_of(version):
-        return ""
-    return "It is not known yet which code its dependencies bring: they are not resolved."
-
-
 def check_locked(version: ToolVersion) -> None:
-    if message := why_not_locked(version):
+    """Which code of others comes along is a part of what is approved."""
+    if version.view.dependencies and not lock_of(version):
+        message = "It is not known yet which code its dependencies bring: they are not resolved."
         raise Conflict(
             message,
             details={"findings": [{"pointer": "/dependencies", "message": message}]},

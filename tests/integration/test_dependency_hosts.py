@@ -256,5 +256,5 @@ def test_doctor_tells_what_this_host_lacks(ready: ToolVersion, settings: Any, tm
     whole = doctor.packages()
     settings.TOOLHUB_DEPENDENCY_DIR = str(tmp_path / "another host")
 
-    assert "1 sets of packages are needed by tools in use, 0 of them not on this host" in whole
-    assert "1 of them not on this host; a worker here installs them" in doctor.packages()
+    assert whole == "locks of tools in use: 1; not installed on this host: 0"
+    assert "not installed on this host: 1; a worker here installs them into" in doctor.packages()

@@ -75,8 +75,12 @@ def packages() -> str:
     """What tools need of others, as far as it is on this host. It is nothing wrong where no worker is."""
     used, here = states.in_use(), store.folders()
     missing = sum(folder_name(digest) not in here for digest in used)
-    found = f"{len(used)} sets of packages are needed by tools in use, {missing} of them not on this host"
-    return f"{found}; a worker here installs them into {store.root()} before it takes their calls" if missing else found
+    found = f"locks of tools in use: {len(used)}; not installed on this host: {missing}"
+    return (
+        f"{found}; a worker here installs them into {store.root()}, and refuses their calls until then"
+        if missing
+        else found
+    )
 
 
 CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, packages, sandbox)
