@@ -10,6 +10,7 @@ import pytest
 from access.capabilities import Capabilities
 from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, Status
 from invocations.sandbox.egress import Gate
+from invocations.sandbox.slots import Caps
 from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.conftest import HOST
 from tests.egress.world import PUBLIC, Authority, Names, Origin, origin, plain, tls
@@ -129,6 +130,25 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
 
     assert (outcome.status, outcome.error_type) == (Status.RAISED, "URLError"), outcome
     assert "CERTIFICATE_VERIFY_FAILED" in outcome.error_message
+
+
+WHOM_IT_TRUSTS = "import ssl\ndef run(): return len(ssl.create_default_context().get_ca_certs())"
+
+
+def test_the_public_roots_are_trusted_with_and_without_others(
+    run: Callable[..., Outcome], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    beside_others = run(WHOM_IT_TRUSTS, {"net": [tls(HOST, 443)]})
+    gate = Gate()
+    plain_sandbox = docker_sandbox(gate=gate, caps=Caps(ready=0))
+    package = package_of(tmp_path_factory.mktemp("tool"), main=WHOM_IT_TRUSTS)
+    profile = Profile(capabilities=Capabilities.from_json({"net": [tls(HOST, 443)]}))
+
+    alone = plain_sandbox.run(profile, call_of(package))
+
+    plain_sandbox.close()
+    assert beside_others.value > 50, beside_others
+    assert alone.value > 50, alone
 
 
 # -- what is not
