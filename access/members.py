@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
+from guardian.ctypes import get_content_type
+from guardian.models import GroupObjectPermission
 from guardian.shortcuts import assign_perm, get_perms, get_user_perms, remove_perm
 
 from access.exceptions import exceptional, exceptions_of, said_of
@@ -53,10 +55,7 @@ def create_tenant(*, slug: str, name: str, by: Principal | None = None, owner: A
             tenant = Tenant.objects.create(slug=slug, name=name)
     except IntegrityError as error:
         raise Conflict(f"There is a tenant with the short name {slug} already.") from error
-    for role, permissions in ROLE_PERMISSIONS.items():
-        group, _ = Group.objects.get_or_create(name=group_name(tenant, Role(role)))
-        for permission in sorted(permissions):
-            assign_perm(f"access.{permission}", group, tenant)
+    _make_groups(tenant)
     evidence.record(
         kind=Kind.TENANT_CREATED,
         subject=tenant.wire_id,
@@ -67,6 +66,21 @@ def create_tenant(*, slug: str, name: str, by: Principal | None = None, owner: A
         setup = Principal.system("setup", tenant_id=tenant.pk)
         give_membership(tenant=tenant, user=owner, role=Role.OWNER, by=setup)
     return tenant
+
+
+def _make_groups(tenant: Tenant) -> None:
+    """The groups of a new tenant's roles. All at once: guardian asks the database seven times for each of their permissions."""
+    of_tenant = get_content_type(Tenant)
+    permissions = {each.codename: each for each in Permission.objects.filter(content_type=of_tenant)}
+    roles = list(ROLE_PERMISSIONS.items())
+    groups = Group.objects.bulk_create(Group(name=group_name(tenant, Role(role))) for role, _ in roles)
+    GroupObjectPermission.objects.bulk_create(
+        GroupObjectPermission(
+            group=group, permission=permissions[permission], content_type=of_tenant, object_pk=str(tenant.pk)
+        )
+        for group, (_, allowed) in zip(groups, roles, strict=True)
+        for permission in sorted(allowed)
+    )
 
 
 @transaction.atomic
