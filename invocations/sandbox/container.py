@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.base import Limits
 from invocations.sandbox.seccomp import FRESH_PROFILE_FILE, PROFILE_FILE
+from sandbox.browsing import DESCRIPTORS, SHARED_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ _PACKAGE_COPIES = 3  # in the frame, in the child, in the file system
 _FILE_COPIES = 2  # what a call brings, and what it leaves
 _USUALLY_LONGEST_S = 300
 _SCRATCH_FILES = 4096
+_SHARED_BYTES = 256 * _MIB  # of a browser's processes; within the memory of all
 _NOTHING_RUNS = "noexec,nosuid,nodev"
 
 MASKED_PATHS = (
@@ -86,6 +88,7 @@ class Shape:
             fresh=self.fresh,
             egress=self.egress,
             data=self.data,
+            browser=self.browser,
             folder=folder,
             dependencies=self.dependencies,
         )
@@ -136,6 +139,7 @@ def container_config(
     fresh: bool = False,
     egress: bool = False,
     data: bool = False,
+    browser: bool = False,
     folder: Path | None = None,
     dependencies: str = "",
 ) -> dict[str, Any]:
@@ -173,6 +177,9 @@ def container_config(
     if data:
         size = _FILE_COPIES * limits.file_bytes
         host["Tmpfs"]["/data"] = f"size={size},nr_inodes={_SCRATCH_FILES},mode=0700,{private}"
+    if browser:
+        host["Tmpfs"][SHARED_MEMORY] = f"size={_SHARED_BYTES},mode=0700,{private}"
+        host["Ulimits"][0] = {"Name": "nofile", "Soft": DESCRIPTORS, "Hard": DESCRIPTORS}
     if runtime:
         host["Runtime"] = runtime
     mounts = {"/c": str(folder or ""), "/deps": dependencies}
