@@ -32,7 +32,7 @@ from invocations.outcomes import ending_of
 from invocations.problems import CallCancelled
 from invocations.sandbox.base import BoxKey, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
-from invocations.shipping import package_of
+from invocations.shipping import image_of, package_of
 from invocations.steps import StepLog
 from invocations.stored_files import files_for
 from registry.callability import check_callable, check_not_yanked
@@ -125,6 +125,8 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         files=files_for(reach, tenant_id=invocation.tenant_id) if reach.fs else (),
         config=config,
         secrets={name: value for name, value in secrets.items() if name in within},
+        program=invocation.version.view.program,
+        image=image_of(invocation.version),
     )
 
 

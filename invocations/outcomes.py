@@ -13,7 +13,7 @@ from invocations import problems
 from invocations.endings import Ending, parted
 from invocations.models import State
 from invocations.preflight import findings_of
-from invocations.sandbox.base import Outcome, Status
+from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
 from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
@@ -71,6 +71,10 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
                 f"The tool tried to use {outcome.blocked or 'something'}, which it was not granted, and was stopped.",
                 details={"capability": outcome.blocked, "attempts": list(outcome.attempts[:20])},
                 remedy="The tool's manifest must ask for this capability, and a grant and policy must allow it.",
+            )
+        case Status.START_FAILED if outcome.error_code == IMAGE_MISSING:
+            return State.FAILED, problems.ImageMissing(
+                remedy="Operators: `make sandbox-images` on each worker host builds the images of this hub."
             )
         case Status.START_FAILED:
             return State.FAILED, problems.SandboxStartFailed(

@@ -17,6 +17,13 @@ class SandboxStartFailed(Problem):
     retryable, retry_after_s = Retryable.YES, 5
 
 
+class ImageMissing(Problem):
+    """The image that the tool's sandbox is made of is not there, so the tool did not run."""
+
+    reason, code, status = "SANDBOX.IMAGE_MISSING", PlatformCode.UPSTREAM_ERROR, 503
+    retryable = Retryable.AFTER_ACTION
+
+
 class ToolTimedOut(Problem):
     """The tool ran out of time and was stopped."""
 

@@ -1,7 +1,7 @@
-"""Which code goes into the box?
+"""Which code goes into which box?
 
-The reviewed one, as it lies on this worker. It is read and hashed again as soon as any of its files was touched, and what
-differs from the review is not run.
+The reviewed code, as it lies on this worker, into a box of the image that the manifest names. It is read and hashed again
+as soon as any of its files was touched, and what differs from the review is not run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from invocations.problems import BuildChanged
+from invocations.problems import BuildChanged, ImageMissing
+from sandbox.image import PYTHON, image_called
 from unitools.packages import PackageError, build_zip, digest_of_zip, find_shipped
 
 if TYPE_CHECKING:
@@ -73,3 +74,17 @@ def package_of(version: ToolVersion) -> bytes:
             remedy="Submit the changed code as a new version and have it reviewed.",
         )
     return archive
+
+
+def image_of(version: ToolVersion) -> str:
+    """What the engine calls the image that the version runs in; empty: the usual one."""
+    name = version.view.image
+    if name == PYTHON:
+        return ""
+    try:
+        return image_called(name, settings.TOOLHUB_SANDBOX_IMAGES)
+    except KeyError:
+        raise ImageMissing(
+            f"This hub has no sandbox image {name!r} any more.",
+            remedy="Operators: add it to TOOLHUB_SANDBOX_IMAGES, or enable a version that names another.",
+        ) from None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.figures import Snapshot
 
+IMAGE_MISSING = "image_missing"  # the error_code of a START_FAILED for want of an image
 OUTSIDE = ("fs", "net", "cidr", "proc", "browser")
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from invocations.sandbox.attached import ChannelLost, TooLate
-from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
+from invocations.sandbox.base import IMAGE_MISSING, Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
 from invocations.sandbox.box import CANCEL_S, Box, NothingRan, NotLoaded, Talk
 from invocations.sandbox.container import shape_of
 from invocations.sandbox.egress import Rules, not_enforceable, with_connections
@@ -145,6 +145,8 @@ class DockerSandbox:
         except Refused as error:
             status = Status.CANCELLED if error.cancelled else Status.START_FAILED
             outcome = _nothing_ran(status, str(error), clock)
+        except NoImage as error:
+            outcome = replace(_nothing_ran(Status.START_FAILED, str(error), clock), error_code=IMAGE_MISSING)
         except (UnusableCall, NotMade, NotLoaded, EngineError, SandboxUnavailable) as error:
             outcome = _nothing_ran(Status.START_FAILED, str(error), clock)
         finally:
@@ -281,7 +283,8 @@ class DockerSandbox:
             found = self._images[name] = self._engine.image_id(name)
         except NotThere:
             self._images.pop(name, None)
-            sentence = f"The engine at {self._engine.url} has no sandbox image {name}. `make sandbox-image` builds it."
+            command = "make sandbox-image" if name == self.image else "make sandbox-images"
+            sentence = f"The engine at {self._engine.url} has no sandbox image {name}. `{command}` builds it."
             raise NoImage(sentence) from None
         return found
 

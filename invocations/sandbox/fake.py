@@ -91,6 +91,8 @@ class FakeSandbox:
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
             return Outcome(Status.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
+        if call.program:
+            return Outcome(Status.START_FAILED, error_message="This sandbox has no images: it runs functions only.")
         if profile.untrusted:
             return Outcome(
                 Status.START_FAILED, error_message="This sandbox has no walls: nothing untrusted is run in it."
