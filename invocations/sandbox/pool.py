@@ -247,6 +247,12 @@ class Pool(Generic[B]):
         with self._lock:
             return list(self.ledger.slots.values())
 
+    def has_work(self) -> bool:
+        """Whether there are boxes but for those that could not be ended just now."""
+        with self._lock:
+            now = self._clock()
+            return any(slot.not_before <= now for slot in self.ledger.slots.values())
+
     def waiting(self) -> int:
         return len(self._waiting)
 

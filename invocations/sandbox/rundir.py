@@ -88,15 +88,15 @@ class RunDir:
 
     def box_of(self, call: str) -> str:
         """The box that a call of any process of this hub runs in; empty when it is not known."""
-        for folder in self._folders():
+        for folder in self._folders(self._prefix):
             with suppress(OSError):
                 return str(self._link(folder, call).readlink())
         return ""
 
     def clear_leftovers(self) -> int:
-        """Remove the folders of processes of this hub that are gone; returns how many."""
+        """Remove the folders of processes that are gone, of whichever hub; returns how many."""
         removed = 0
-        for folder in self._folders():
+        for folder in self._folders(""):
             if folder != self._own and _is_left_over(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 removed += 1
@@ -107,12 +107,12 @@ class RunDir:
         if own is not None:
             shutil.rmtree(own, ignore_errors=True)
             os.close(self._lock)
-            with suppress(OSError):
-                self.place.rmdir()  # if nobody else has a folder there
+        with suppress(OSError):
+            self.place.rmdir()  # if nobody else has a folder there
 
-    def _folders(self) -> list[Path]:
+    def _folders(self, prefix: str) -> list[Path]:
         try:
-            return [entry for entry in self.place.iterdir() if entry.name.startswith(f"{self._prefix}.")]
+            return [entry for entry in self.place.iterdir() if entry.name.startswith(prefix)]
         except OSError:
             return []
 

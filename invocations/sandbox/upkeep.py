@@ -65,9 +65,9 @@ class Upkeep:
             self._threads[-1].start()
 
     def stop(self) -> None:
-        """After the pool was closed: wait until its boxes are gone, for a while."""
+        """After the pool was closed: wait until its boxes are gone, for a while, or cannot be removed."""
         until = time.monotonic() + _CLOSE_S
-        while self._threads and self._pool.slots() and time.monotonic() < until:
+        while self._pool.has_work() and time.monotonic() < until:
             self._work.set()
             self._stop.wait(0.01)
         self._stop.set()

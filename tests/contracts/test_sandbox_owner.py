@@ -1,0 +1,141 @@
+"""When the process that owns boxes ends in whatever way, what becomes of them and of what it had put aside?"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from invocations.sandbox.base import Limits
+from invocations.sandbox.container import container_config
+from invocations.sandbox.docker import DEADLINE, INSTANCE, OWNER
+from invocations.sandbox.rundir import RunDir
+from tests.background import wait_for
+from tests.boxes import docker_sandbox
+
+if TYPE_CHECKING:
+    from invocations.sandbox.engine import Engine
+
+ROOT = Path(__file__).resolve().parents[2]
+TOO_LONG = Path("/tmp", "so-long-that-no-socket-below-it-could-have-a-name-of-its-own-any-more")
+
+WORKER = """
+import sys, threading
+from pathlib import Path
+from tests.background import SAYS_THAT_IT_RUNS
+from tests.boxes import *
+place = Path(sys.argv[2]) if sys.argv[2] else None
+sandbox = docker_sandbox(run_dir=place)
+print(sandbox._instance, flush=True)
+print("starting", flush=True)
+sandbox.start()
+warm = AtLevel(sandbox, "fresh")
+run_source(warm, Path(sys.argv[1]), "def run(): return 1")
+print("idle", flush=True)
+call = call_of(package_of(Path(sys.argv[1]), main=SAYS_THAT_IT_RUNS))
+AtLevel(sandbox, "single").run(Profile(Limits(wall_ms=60_000)), call, lambda event: print("running", flush=True))
+"""
+
+
+def kill_a_worker(engine: Engine, folder: Path, run_dir: Path, at: str) -> None:
+    """At this moment of its life; then nothing of it is left, on the engine and in the run directory."""
+    command = [sys.executable, "-c", WORKER, str(folder), str(run_dir)]
+    worker = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    with worker.stdout as output:
+        instance = output.readline().strip()
+        while output.readline().strip() != at:
+            assert worker.poll() is None
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+
+    ran = [box["Id"] for box in engine.find({INSTANCE: instance}) if box["State"] == "running"]
+    wait_for(lambda: not any(engine.exists(box) for box in ran), seconds=5)
+    after = docker_sandbox(run_dir=run_dir, instance=instance)  # the next worker finds what was not started yet
+    wait_for(lambda: after.remove_orphans() == 0 and not engine.find({INSTANCE: instance}), seconds=5)
+    after.start()
+    after.close()
+    if run_dir != TOO_LONG:
+        assert not run_dir.exists()
+
+
+@pytest.mark.req("SVC-6")
+@pytest.mark.parametrize(
+    ("at", "transport"),
+    [("running", "socket"), ("running", "attach"), ("idle", "socket"), ("idle", "attach"), ("starting", "socket")],
+)
+def test_when_the_worker_is_killed_its_boxes_go_too(
+    engine: Engine, tmp_path: Path, short_path: Path, at: str, transport: str
+) -> None:
+    kill_a_worker(engine, tmp_path, short_path / "run" if transport == "socket" else TOO_LONG, at)
+
+
+@pytest.mark.long
+def test_fifty_killed_workers_leave_no_box(engine: Engine, tmp_path: Path, short_path: Path) -> None:
+    for number in range(50):
+        kill_a_worker(engine, tmp_path, short_path / "run", ("starting", "idle", "running")[number % 3])
+
+
+@pytest.mark.parametrize(
+    ("labels", "removed"),
+    [
+        ({DEADLINE: "1000", OWNER: ""}, 1),
+        ({DEADLINE: "99999999999", OWNER: "another-boot/1/1/1"}, 0),
+        ({DEADLINE: "99999999999", OWNER: "dead"}, 1),
+    ],
+    ids=["its deadline has passed", "its owner is on another machine", "its owner is dead"],
+)
+def test_what_is_overdue_is_removed(engine: Engine, labels: dict[str, str], removed: int) -> None:
+    sandbox = docker_sandbox()
+    if labels[OWNER] == "dead":
+        ended = subprocess.Popen([sys.executable, "-c", "pass"])
+        ended.wait()
+        world = sandbox._owner.rsplit("/", 2)[0]
+        labels = labels | {OWNER: f"{world}/{ended.pid}/1"}
+    config = container_config(
+        image=engine.image_id(sandbox.image),
+        uid=200_001,
+        limits=Limits(),
+        package_bytes=0,
+        labels={INSTANCE: sandbox._instance} | labels,
+    )
+    box = engine.create(config, f"toolhub-test-{sandbox._instance}")
+
+    assert sandbox.remove_orphans() == removed
+
+    assert engine.exists(box) == (not removed)
+    engine.remove(box)
+    sandbox.close()
+
+
+def test_only_what_nobody_holds_any_more_is_removed_from_the_run_directory(short_path: Path) -> None:
+    alive, other, new = (RunDir(short_path, name) for name in ("hub", "another hub", "hub"))
+    alive.make_folder()
+    other.make_folder()
+    left_over = shutil.copytree(alive.open(), short_path / "left-over")
+
+    assert new.clear_leftovers() == 1
+
+    assert not left_over.exists()
+    assert alive.open().exists()
+    assert other.open().exists()
+    for each in (alive, other, new):
+        each.close()
+    assert not short_path.exists()
+    short_path.mkdir()
+
+
+def test_a_call_is_found_by_its_name_from_another_process(short_path: Path) -> None:
+    mine, yours = RunDir(short_path, "hub"), RunDir(short_path, "hub")
+    mine.open()
+    mine.note("inv/../1", "box")
+
+    assert yours.box_of("inv/../1") == "box"
+    mine.forget("inv/../1")
+    assert yours.box_of("inv/../1") == ""
+    mine.close()
