@@ -9,7 +9,7 @@ VENV = .venv/bin/python
 NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check fix demo bench doctor requirements clean venv lock engine sandbox-image sandbox-images python
+.PHONY: help run test test-all check fix demo bench soak doctor requirements clean venv lock engine sandbox-image sandbox-images python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -38,9 +38,13 @@ check: python ## style, types, imports, templates, migrations, generated files
 fix: python ## repair what the checks can repair themselves
 	$(PROVISION) fix
 
-bench: ## measure, against `docker run` in the same minute (needs `make sandbox-image`)
+bench: ## measure, against `docker run` and a peer in the same minutes (needs `make sandbox-image`)
 	$(NEEDS_VENV)
 	@exec $(VENV) -m bench $(ARGS)
+
+soak: ## 20,000 calls through the pool, one in twenty hostile: is anything wrong, does anything grow? (needs `make sandbox-image`)
+	$(NEEDS_VENV)
+	@exec $(VENV) -m bench.soak $(ARGS)
 
 requirements: ## which requirements have a test, and which do not
 	$(NEEDS_VENV)

@@ -6,14 +6,21 @@ import argparse
 import os
 import sys
 
-from bench import boxes, hubs
+from bench import boxes, hubs, kills, load, wheels
 from bench.figures import CannotMeasure, Times, machine, print_table
 
 HEAD = ("milliseconds", "N", "min", "p50", "p95")
 PREFLIGHT_P95_MS = {"SQLite": 0.5, "PostgreSQL": 1.0}  # TOOLS-27 asks for 5
 PREFLIGHT_P50_MS = {"PostgreSQL": 0.8}
 DISCOVERY_P95_MS = 30.0
-COLD_RATIO = 1.0
+WARM_MS = (
+    (boxes.SHARED, "p50", 6),
+    (boxes.SHARED, "p95", 15),
+    (boxes.FRESH, "p50", 15),
+    (boxes.FRESH, "p95", 30),
+    (boxes.SINGLE, "p50", 15),
+)
+CALLS_PER_S, BOX_MIB, AHEAD_MS, KILL_MS = 150, 16, 40, 250
 PAST_CALLS = 100_000
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
@@ -22,18 +29,73 @@ def verdict(what: str, measured: str, *, reached: bool) -> list[str]:
     return [what, measured, "reached" if reached else "NOT reached"]
 
 
-def cold(rounds: int) -> list[str]:
+def warm(rounds: int) -> list[list[str]]:
+    """The levels against each other, against what Docker offers, and against a peer."""
     found = boxes.measure(rounds)
-    base = found[boxes.DEFAULT].p50
+    base = found[boxes.SHARED].p50
     print_table(
-        f"A cold call of a trivial tool, {rounds} interleaved rounds",
-        (*HEAD, "p50 against docker run --rm"),
-        [each.row(f"{each.p50 / base:.2f} ×") for each in found.values()],
+        f"A call of a trivial tool, {rounds} interleaved rounds, one caller",
+        (*HEAD, "p50 against shared"),
+        [each.row(f"{each.p50 / base:.1f} ×") for each in found.values()],
     )
-    ratio = found[boxes.SANDBOX].p50 / base
-    return verdict(
-        f"cold call ≤ {COLD_RATIO:.1f} × docker run --rm (p50)", f"{ratio:.2f} ×", reached=ratio <= COLD_RATIO
-    )
+
+    def limit(way: str, which: str, most: float) -> list[str]:
+        ms: float = getattr(found[way], which)
+        return verdict(f"{way}: {which} ≤ {most:g} ms", f"{ms:.1f} ms", reached=ms <= most)
+
+    def at_most(times: float, way: str, other: str) -> list[str]:
+        ratio = found[way].p50 / found[other].p50
+        return verdict(f"{way}: p50 ≤ {times:g} × {other}", f"{ratio:.2f} ×", reached=ratio <= times)
+
+    def faster(times: float, way: str, other: str) -> list[str]:
+        what = f"{way}: p50 ≥ {times:g} × faster than {other}"
+        if other not in found:
+            return verdict(what, "not measured", reached=False)
+        ratio = found[other].p50 / found[way].p50
+        return verdict(what, f"{ratio:.0f} ×", reached=ratio >= times)
+
+    return [
+        *(limit(*each) for each in WARM_MS),
+        faster(15, boxes.SHARED, boxes.EXEC),
+        at_most(3, boxes.FRESH, boxes.SHARED),
+        at_most(1, boxes.COLD, boxes.DEFAULT),
+        faster(30, boxes.SHARED, boxes.PEER),
+    ]
+
+
+def under_load(seconds: float) -> list[list[str]]:
+    rate, times = load.throughput(seconds)
+    print_table(f"{load.CALLERS} callers for {seconds:g} s", (*HEAD, "calls/s"), [times.row(f"{rate:.0f}")])
+    held = [sum(each) for each in load.memory()]
+    print(f"\nA warm box holds {min(held):.1f} to {max(held):.1f} MiB with its shim ({len(held)} boxes).")
+    return [
+        verdict(f"shared, {load.CALLERS} callers: ≥ {CALLS_PER_S} calls/s", f"{rate:.0f}", reached=rate >= CALLS_PER_S),
+        verdict(f"a warm box with its shim ≤ {BOX_MIB} MiB", f"{max(held):.1f} MiB", reached=max(held) <= BOX_MIB),
+    ]
+
+
+def with_wheels(rounds: int) -> list[list[str]]:
+    ahead, inside = wheels.measure(rounds)
+    print_table(f"A tool that needs {wheels.PACKAGE}", HEAD, [ahead.row(), inside.row()])
+    times = inside.p50 / ahead.p50
+    return [
+        verdict(f"{ahead.name}: p50 ≤ {AHEAD_MS} ms", f"{ahead.p50:.1f} ms", reached=ahead.p50 <= AHEAD_MS),
+        verdict(f"{ahead.name}: ≥ 10 × faster than inside", f"{times:.0f} ×", reached=times >= 10),
+    ]
+
+
+def killed(rounds: int, workers: int) -> list[list[str]]:
+    over = kills.past_the_limit(rounds)
+    gone, left = kills.of_workers(workers)
+    print_table("What is ended", HEAD, [each.row() for each in (*over, gone)])
+    late, slowest = max(each.p95 for each in over), max(gone.ms)
+    return [
+        verdict(
+            f"a tool that runs too long is ended ≤ {KILL_MS} ms late (p95)", f"{late:.0f} ms", reached=late <= KILL_MS
+        ),
+        verdict("worker killed: its boxes are gone ≤ 1 s (the slowest)", f"{slowest:.0f} ms", reached=slowest <= 1000),
+        verdict(f"boxes left of {workers} killed workers: 0", str(left), reached=left == 0),
+    ]
 
 
 def preflight(name: str, found: dict[str, list[float]]) -> list[list[str]]:
@@ -88,24 +150,45 @@ def governed(calls: int) -> None:
     )
 
 
+def of_the_sandbox(asked: argparse.Namespace) -> list[list[str]]:
+    return [
+        *warm(asked.rounds),
+        *under_load(asked.seconds),
+        *with_wheels(asked.rounds),
+        *killed(asked.rounds, asked.kills),
+    ]
+
+
+def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
+    verdicts = preflight("SQLite", hubs.on_sqlite("bench.preflight", str(asked.preflights)))
+    if url := os.environ.get("TOOLHUB_TEST_DATABASE_URL"):
+        verdicts += preflight("PostgreSQL", hubs.on_postgresql(url, "bench.preflight", str(asked.preflights)))
+        verdicts += [discovery(url, asked.pages), *policy(url)]
+    else:
+        print(
+            "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."
+        )
+    governed(asked.calls)
+    return verdicts
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20, help="of the cold comparison (default 20)")
+    parser.add_argument("--only", choices=["sandbox", "hub"], help="measure one half")
+    parser.add_argument("--rounds", type=int, default=20, help="of the comparisons in the sandbox (default 20)")
+    parser.add_argument("--seconds", type=float, default=10, help="with four callers (default 10)")
+    parser.add_argument("--kills", type=int, default=50, help="of workers (default 50)")
     parser.add_argument("--preflights", type=int, default=1000, help="for each database (default 1000)")
     parser.add_argument("--pages", type=int, default=100, help="of discovery under each filter (default 100)")
     parser.add_argument("--calls", type=int, default=20, help="governed calls over HTTP (default 20)")
     asked = parser.parse_args()
     print_table("Machine", ("", ""), machine())
+    verdicts: list[list[str]] = []
     try:
-        verdicts = [cold(asked.rounds), *preflight("SQLite", hubs.on_sqlite("bench.preflight", str(asked.preflights)))]
-        if url := os.environ.get("TOOLHUB_TEST_DATABASE_URL"):
-            verdicts += preflight("PostgreSQL", hubs.on_postgresql(url, "bench.preflight", str(asked.preflights)))
-            verdicts += [discovery(url, asked.pages), *policy(url)]
-        else:
-            print(
-                "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."
-            )
-        governed(asked.calls)
+        if asked.only != "hub":
+            verdicts += of_the_sandbox(asked)
+        if asked.only != "sandbox":
+            verdicts += of_the_hub(asked)
     except CannotMeasure as error:
         print(f"\nIt could not be measured. {error}", file=sys.stderr)
         return 1

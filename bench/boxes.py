@@ -1,80 +1,134 @@
-"""What does a cold sandbox call cost, against `docker run --rm` of the same image in the same minute?
+"""What does a sandbox call cost at each level, against what Docker offers for the same, in the same minutes?
 
-Rounds are interleaved, and the order within a round rotates, so that load from elsewhere falls on all alike.
+All ways take their turns, and the order rotates, so that load from elsewhere falls on all alike. After a way that leaves
+work behind (a container to remove, a box to make ahead) there is a pause that is not measured.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import subprocess
 import time
-import zipfile
+import uuid
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import docker
+from bench import peer
 from bench.figures import CannotMeasure, Times
-from invocations.sandbox.base import Profile, SandboxCall, SandboxUnavailable, Status
-from invocations.sandbox.docker import DockerSandbox
-from sandbox.image import image_name
+from bench.toolbox import PYTHON, TRIVIAL, Tool, do, image, sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-PYTHON = "/usr/local/bin/sandbox-python"  # see sandbox/image/Dockerfile
 PROGRAM = "print({'sum': sum(range(100))})"
-TOOL = "def run():\n    return {'sum': sum(range(100))}\n"
-SANDBOX, DEFAULT, CLOSED = "sandbox call, cold", "docker run --rm", "docker run --rm --network none"
+SHARED, FRESH, SINGLE, COLD = (f"sandbox call, {level}" for level in ("shared", "fresh", "single", "cold"))
+EXEC, EXEC_CLI = "docker exec, kept container, by its API", "docker exec, kept container, by its command"
+DEFAULT, CLOSED = "docker run --rm", "docker run --rm --network none"
+PEER = "llm-sandbox, its pool"
+_RUN = ["-I", "-S", "-B", "-c", PROGRAM]
+_SETTLE_S = 0.6
+_WARM_CALLS = 10  # a round: they are cheap
 
 
-def _package() -> bytes:
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("trivial/__init__.py", "")
-        archive.writestr("trivial/main.py", TOOL)
-    return memory.getvalue()
+@dataclass(frozen=True)
+class Way:
+    name: str
+    go: Callable[[], object]
+    times: int = 1  # a round
+    settles: bool = True
 
 
-def _run_docker(image: str, *flags: str) -> None:
-    words = ["docker", "run", "--rm", *flags, "--entrypoint", PYTHON, image, "-I", "-S", "-B", "-c", PROGRAM]
+def _check(text: str) -> None:
+    if "4950" not in text:
+        raise CannotMeasure(f"A call had the wrong answer: {text[-500:]}")
+
+
+def _run_docker(*flags: str) -> None:
+    words = ["docker", "run", "--rm", *flags, "--entrypoint", PYTHON, image(), *_RUN]
     done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode or "4950" not in done.stdout:
+    if done.returncode:
         raise CannotMeasure(f"`docker run` failed: {done.stderr.strip()}")
+    _check(done.stdout)
+
+
+@contextmanager
+def _kept_container() -> Iterator[str]:
+    """What somebody would keep running to exec into."""
+    name = f"toolhub-bench-{uuid.uuid4().hex[:8]}"
+    wait = ["-I", "-S", "-c", "import time; time.sleep(1e6)"]
+    words = [
+        "docker",
+        "run",
+        "--detach",
+        "--rm",
+        "--network",
+        "none",
+        "--name",
+        name,
+        "--entrypoint",
+        PYTHON,
+        image(),
+        *wait,
+    ]
+    if subprocess.run(words, capture_output=True).returncode:
+        raise CannotMeasure("A container to exec into could not be started. Type:  make engine sandbox-image")
+    try:
+        yield name
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True)
+
+
+def _exec(client: docker.APIClient, container: str) -> None:
+    ran = client.exec_create(container, [PYTHON, *_RUN])
+    _check(bytes(client.exec_start(ran["Id"])).decode())
+
+
+@contextmanager
+def _ways() -> Iterator[list[Way]]:
+    with ExitStack() as stack:
+        where = stack.enter_context(sandbox())
+        kept = stack.enter_context(_kept_container())
+        client = docker.APIClient(**docker.utils.kwargs_from_env())
+        stack.callback(client.close)
+        tool = Tool.of(TRIVIAL)
+
+        def at(level: str) -> Callable[[], object]:
+            return lambda: do(where, tool, level)
+
+        ways = [
+            Way(SHARED, at("shared"), _WARM_CALLS, settles=False),
+            Way(FRESH, at("fresh"), _WARM_CALLS, settles=False),
+            Way(SINGLE, at("single")),
+            Way(COLD, at("cold")),
+            Way(EXEC, lambda: _exec(client, kept), settles=False),
+            Way(
+                EXEC_CLI,
+                lambda: _check(subprocess.check_output(["docker", "exec", kept, PYTHON, *_RUN], text=True)),
+                settles=False,
+            ),
+            Way(DEFAULT, _run_docker),
+            Way(CLOSED, lambda: _run_docker("--network", "none")),
+        ]
+        try:
+            ways.append(Way(PEER, stack.enter_context(peer.pool(PROGRAM, _check))))
+        except CannotMeasure as error:
+            print(f"\nThe peer is NOT measured: {error}")
+        yield ways
 
 
 def measure(rounds: int) -> dict[str, Times]:
-    """Milliseconds by name, ``rounds`` of each after one that does not count."""
-    image = os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
-    box = DockerSandbox(image=image, instance=f"bench-{os.getpid()}")
-    package, count = _package(), 0
-
-    def sandbox_call() -> None:
-        nonlocal count
-        count += 1
-        name = f"bench-{os.getpid()}-{count}"
-        call = SandboxCall(
-            name=name, package=package, module="trivial.main", entry="run", arguments=b"{}", context={"call_id": name}
-        )
-        outcome = box.run(Profile(), call)
-        if outcome.status is not Status.OK or outcome.value != {"sum": 4950}:
-            raise CannotMeasure(f"The sandbox call ended as {outcome.status}: {outcome.error_message}")
-
-    ways: list[tuple[str, Callable[[], None]]] = [
-        (SANDBOX, sandbox_call),
-        (DEFAULT, lambda: _run_docker(image)),
-        (CLOSED, lambda: _run_docker(image, "--network", "none")),
-    ]
-    found: dict[str, list[float]] = {name: [] for name, _ in ways}
-    try:
-        box.check()
+    """Milliseconds by name, of every round after one that does not count."""
+    with _ways() as ways:
+        found: dict[str, list[float]] = {way.name: [] for way in ways}
         for number in range(rounds + 1):
             shift = number % len(ways)
-            for name, way in ways[shift:] + ways[:shift]:
-                begun = time.perf_counter()
-                way()
-                if number:
-                    found[name].append((time.perf_counter() - begun) * 1000)
-    except SandboxUnavailable as error:
-        raise CannotMeasure(f"{error} Type:  make engine sandbox-image") from error
-    finally:
-        box.close()
+            for way in ways[shift:] + ways[:shift]:
+                for _ in range(way.times):
+                    begun = time.perf_counter()
+                    way.go()
+                    if number:
+                        found[way.name].append((time.perf_counter() - begun) * 1000)
+                if way.settles:
+                    time.sleep(_SETTLE_S)
     return {name: Times(name, ms) for name, ms in found.items()}

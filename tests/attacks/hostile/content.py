@@ -42,6 +42,56 @@ def not_utf8() -> NoReturn:
     _raw(b'"\xff\xfe"')
 
 
+def a_number_that_is_infinite() -> NoReturn:
+    _raw(b"[1e999, -1e999]")
+
+
+def two_values() -> NoReturn:
+    _raw(b'"" "forged"')
+
+
+def nothing_at_all() -> NoReturn:
+    _raw(b"")
+
+
+def a_mark_before_the_text() -> NoReturn:
+    _raw(b"\xef\xbb\xbf[]")
+
+
+def a_name_with_nul() -> NoReturn:
+    _raw(b'{"\\u0000": 1}')
+
+
+def half_a_pair_in_a_name() -> NoReturn:
+    _raw(b'{"\\udfff": 1}')
+
+
+def quotes_that_hide_brackets() -> NoReturn:
+    _raw(b'["\\\\", ' + b"[" * 50_000 + b'"]"' + b"]" * 50_000 + b"]")
+
+
+def exception_without_end_of_causes() -> NoReturn:
+    error: BaseException = ValueError("x")
+    for _ in range(100_000):
+        new = ValueError("x")
+        new.__cause__ = error
+        error = new
+    raise error
+
+
+def exception_group_of_many() -> NoReturn:
+    raise ExceptionGroup("x", [ExceptionGroup("y", [ValueError("z" * 1000)] * 1000)] * 20)
+
+
+def a_value_that_changes_while_it_is_read() -> Any:
+    class Pairs(dict[str, int]):
+        def items(self) -> Any:
+            self["x" * len(self)] = 1
+            return [("a", 1), ("a", 2)]
+
+    return Pairs() or []
+
+
 def text_that_lies() -> Any:
     class Text(str):
         def __str__(self) -> str:

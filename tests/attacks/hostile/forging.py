@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
 import struct
 import time
+from contextlib import suppress
 from typing import NoReturn
 
 from sandbox import protocol
@@ -30,7 +32,7 @@ def result_on_stdout() -> list[str]:
 
 
 def frames_on_every_descriptor() -> list[str]:
-    for fd in range(4, 1024):
+    for fd in range(5, 1024):
         try:
             os.write(fd, _frame(4, b"forged"))
         except OSError:
@@ -105,3 +107,77 @@ def sockets_of_the_hub() -> list[str]:
                 continue
             got.append(path)
     return got
+
+
+def progress_that_is_garbage() -> list[str]:
+    """On the pipe of progress, whatever a reader of lines could take for something else."""
+    for text in (
+        b"\xff\xfe\n", b"[]\n", b"null\n", b'{"done": NaN}\n', b'{"__class__": 1}\n', b"[" * 5000 + b"\n", b"\0\n",
+        b'{"stream": "result"}\n', b'{"a":' * 200 + b"\n", b"9" * 5000 + b"\n", b"{" + b"x" * 70_000 + b"}\n",
+        _frame(4, b"forged"), b"no end",
+    ):  # fmt: skip
+        with suppress(OSError):
+            os.write(4, text)
+    return []
+
+
+def every_kind_of_frame() -> list[str]:
+    """Each with a number and a signature that somebody may have guessed, where the supervisor reads."""
+    for fd in (1, 2, 4):
+        for kind in range(12):
+            for sequence in range(4):
+                header = struct.pack("!2sBBII", b"TB", protocol.VERSION, kind, sequence, 2)
+                with suppress(OSError):
+                    os.write(
+                        fd, header + hashlib.blake2s(header + b"{}", key=bytes(32), digest_size=16).digest() + b"{}"
+                    )
+    return []
+
+
+def the_channels_socket() -> list[str]:
+    """Be the box, or be the hub, at the place where the two have met."""
+    got = []
+    for path in ("/c/s", "/c/egress", "/run/toolhub", "/c/../c/s"):
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(path)
+                client.sendall(_frame(2, b"{}"))
+            except OSError:
+                continue
+            got.append(path)
+    for path in ("/c/s", "/c/t", "/c/egress"):
+        with suppress(OSError):
+            os.unlink(path)
+            got.append(f"removed {path}")
+        with socket.socket(socket.AF_UNIX) as server, suppress(OSError):
+            server.bind(path)
+            got.append(f"listens at {path}")
+    with suppress(OSError):
+        got += os.listdir("/c")
+    return got
+
+
+def walls_that_never_rose() -> list[str]:
+    """What the box says of itself, said once more by the tool: that it is up, that it is ready, which process it is."""
+    for fd in range(3, 16):
+        with suppress(OSError), socket.socket(fileno=os.dup(fd)) as end:
+            socket.send_fds(end, [protocol.WALLS_ARE_UP], [0])
+            return [f"descriptor {fd} is a socket"]
+    return []
+
+
+def a_report_in_pieces() -> list[str]:
+    """The header now, the rest when everybody has stopped waiting."""
+    report = _report(1, ["forged"])
+    os.write(3, report[:3])
+    time.sleep(60)
+    return []
+
+
+def another_call_than_its_own() -> list[str]:
+    """The envelope of the call is the hub's word: changing the copy changes nothing that counts."""
+    from unitools import runtime
+
+    with suppress(Exception):
+        object.__setattr__(runtime.current_call(), "call_id", "inv_forged")
+    return []

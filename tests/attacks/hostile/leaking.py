@@ -74,11 +74,14 @@ def the_runner_rewritten() -> list[str]:
             lambda p: os.rename(p, "/w/x"),
         ):
             try:
+                before = os.stat(path).st_mode
                 act(path)
             except OSError:
                 continue
-            if not (path == __file__ and os.stat(path).st_mode & 0o777 == 0o777 and act is not os.unlink):
+            if path != __file__ and (not os.path.exists(path) or os.stat(path).st_mode != before):
                 got.append(path)
+            if act is os.unlink:
+                got.append(f"removed {path}")
     return got
 
 
@@ -135,28 +138,43 @@ def a_process_in_the_background() -> list[str]:
     return []
 
 
-def every_place_that_can_be_written_to() -> list[str]:
-    """Walk the whole tree."""
+def places_of_others() -> list[str]:
+    """What it can see of the tree above its own folders: nothing, so that not even names tell of others."""
     got = []
-    for folder, names, files in os.walk("/"):
-        if folder in {"/proc", "/w"} or folder.startswith("/proc/"):
-            names[:] = []
-            continue
+    for folder in (
+        "/",
+        "/c",
+        "/etc",
+        "/home",
+        "/root",
+        "/var",
+        "/run",
+        "/tmp",
+        "/mnt",
+        "/proc",
+        "/sys",
+        "/dev",
+        "/boot",
+    ):
         try:
-            os.mkdir(f"{folder}/.attack")
+            got += [f"{folder} has {len(os.listdir(folder))}"]
         except OSError:
-            pass
-        else:
-            got.append(folder)
-        for name in files:
-            path = f"{folder}/{name}"
-            try:
-                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-            except OSError:
-                continue
-            if path != "/dev/null":
-                got.append(path)
+            continue
     return got
+
+
+def what_the_box_was_told() -> list[str]:
+    """Anything in the interpreter's objects that is not this call's: frames, locals, what the collector knows."""
+    import gc
+
+    got = []
+    frame = sys._getframe()
+    while frame is not None:
+        for name in frame.f_locals:
+            if name in {"key", "keys", "channel", "token"}:
+                got.append(f"{frame.f_code.co_name}.{name}")
+        frame = frame.f_back  # type: ignore[assignment]
+    return got + [type(each).__name__ for each in gc.get_objects() if type(each).__name__ in {"Channel", "Supervisor"}]
 
 
 def programs() -> list[str]:

@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def kill() -> list[str]:
     got = []
-    for target in (1, -1, os.getppid()):
+    for target in {1, -1, os.getppid()} - {0, os.getpid()}:  # with a world of its own it may be the first itself
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGINT, signal.SIGUSR1, 34):
             try:
                 os.kill(target, number)
@@ -119,3 +119,44 @@ def ignore_being_asked_to_end() -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
     while True:
         time.sleep(1)
+
+
+def sleep_past_the_limit() -> NoReturn:
+    time.sleep(3600)
+    raise SystemExit
+
+
+def hang_when_the_interpreter_ends() -> list[str]:
+    import atexit
+
+    atexit.register(time.sleep, 3600)
+    os._exit = lambda *_: time.sleep(3600)  # type: ignore[assignment]
+    return []
+
+
+def die_as_if_memory_had_run_out() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(137)
+
+
+def say_it_was_a_forbidden_call() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGSYS)
+    os._exit(0)
+
+
+def its_memory_through_a_group() -> list[str]:
+    """Be in the group and session of the one who watches, then of the one it is forked from."""
+    got = []
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: os.setpgid(0, 1),
+        lambda: os.setpgid(1, 0),
+        lambda: os.tcsetpgrp(0, 1),
+        lambda: os.setpgid(0, os.getsid(1)),
+    )
+    for act in acts:
+        try:
+            act()
+        except OSError:
+            continue
+        got.append("joined")
+    return got

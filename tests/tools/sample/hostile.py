@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from unitools import runtime
 
@@ -109,3 +111,25 @@ def names_many_sources(number: int) -> dict[str, Any]:
     for each in range(number):
         runtime.used_source("document", name=f"policies/{each:03}-" + "x" * 180, version="2026-11-01")
     return {"named": number}
+
+
+def prints(megabytes: int) -> dict[str, Any]:
+    for _ in range(megabytes):
+        os.write(1, b"x" * 1_000_000)
+    return {"printed": megabytes}
+
+
+def kills_everybody() -> NoReturn:
+    """Whoever can be reached, itself last."""
+    for number in (*range(2, 500), 0):
+        if number != os.getpid():
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)  # of no effect on the first process of a world of its own
+    os._exit(9)
+
+
+def fills_its_disk(megabytes: int) -> dict[str, Any]:
+    with open("/w/large", "wb") as file:  # noqa: PTH123
+        file.writelines(bytes(1_000_000) for _ in range(megabytes))
+    return {"written": megabytes}
