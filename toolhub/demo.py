@@ -1,8 +1,8 @@
 """What does a new hub hold, so that its first minute shows something real?
 
 A demonstration tenant with the commerce tools: six reviewed, enabled and granted; ``create_draft_order`` enabled but
-waiting for a person's consent. Everything goes through the services, as if people had done it; doing it again changes
-nothing.
+waiting for a person's consent. A tool in Node.js and one with a browser are enabled and granted to nobody. Everything
+goes through the services, as if people had done it; doing it again changes nothing.
 """
 
 from __future__ import annotations

@@ -176,6 +176,12 @@ class Engine:
         with self._requests() as client:
             return str(client.inspect_image(name)["Id"])  # type: ignore[no-untyped-call]
 
+    def has_image(self, name: str) -> bool:
+        try:
+            return bool(self.image_id(name))
+        except NotThere:
+            return False
+
     def info(self) -> dict[str, Any]:
         """What the engine says of itself and its host."""
         with self._requests() as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -14,9 +15,11 @@ from django.db.migrations.executor import MigrationExecutor
 from evidence.keystore import keystore
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.current import current_sandbox
+from invocations.sandbox.engine import Engine, EngineError
 from invocations.sandbox.examinations import current_examinations
 from registry.dependencies import states, store
 from registry.dependencies.target import folder_name
+from sandbox.image import image_called
 from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
 from toolhub.management.sandbox_lines import WRONG, lines_about
@@ -64,6 +67,21 @@ def sandbox() -> str:
     return current_sandbox().check()
 
 
+def images() -> str:
+    """Few tools need those beside the usual one, so it is nothing wrong when one is not there."""
+    if settings.TOOLHUB_SANDBOX != "docker":
+        return "none are used"
+    named = settings.TOOLHUB_SANDBOX_IMAGES
+    with closing(Engine(settings.TOOLHUB_DOCKER_URL or None)) as engine:
+        try:
+            missing = [name for name in sorted(named) if not engine.has_image(image_called(name, named))]
+        except EngineError as error:
+            raise SandboxUnavailable(str(error)) from error
+    if missing:
+        return f"not on this host: {', '.join(missing)}; tools that need one wait for `make sandbox-images`"
+    return f"on this host: {', '.join(sorted(named))}"
+
+
 def tools() -> str:
     missing = [str(root) for root in settings.TOOLHUB_TOOLS_PATH if not root.is_dir()]
     if missing:
@@ -83,7 +101,7 @@ def packages() -> str:
     )
 
 
-CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, packages, sandbox)
+CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, packages, sandbox, images)
 
 
 class Command(BaseCommand):
