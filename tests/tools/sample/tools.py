@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -67,6 +68,11 @@ def large(text: str = "") -> dict[str, Any]:
 def configured(text: str = "") -> dict[str, Any]:
     """Uses what its tenant has set, and gives none of it away."""
     return {"region": runtime.config().get("region"), "letters": len(runtime.secret("API_TOKEN")), "text": text}
+
+
+def fetches(text: str = "") -> dict[str, Any]:
+    with urllib.request.urlopen(text) as answer:
+        return {"text": answer.read().decode()}
 
 
 def leaks(how: str, text: str = "") -> dict[str, Any]:
