@@ -13,44 +13,48 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
 
-from sandbox import protocol
+from sandbox import protocol, walls
+from sandbox.passing import take
 from sandbox.room import Room
 from unitools import runtime
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, NoReturn
 
     from sandbox.hints import Hints
     from sandbox.programs import Programs
+    from sandbox.room import Rooms
 
 _REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 
 
-def serve_one(loaded: dict[str, Any], descriptor: int) -> NoReturn:
+def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
     """Raise the walls, wait for the call, then be it. On ``descriptor`` goes one message: "up", or why not."""
     try:
-        end = _keep_only(descriptor)
+        end = _take_places(descriptor)
         try:
-            room = Room(loaded)
+            room = Room(rooms)
             data = room.enter()
+            _seed()
             socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
-            _, (work, *pipes), _, _ = socket.recv_fds(end, 16, 5)
+            os.closerange(_OWN_END + 1, walls.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
+            work, pipes = take(end)
             room.close()
         except BaseException as error:
             end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
             os._exit(1)
         for pipe, place in zip(pipes, (_REPORT_FD, 1, 2, PROGRESS_FD), strict=True):
             os.dup2(pipe, place)
-        with os.fdopen(work, "rb") as file:
-            head, (arguments, settings) = protocol.unpack(file.read())
+        head, (arguments, settings) = protocol.unpack(work)
         end.close()
         os.closerange(PROGRESS_FD + 1, 1 << 20)
-        head["limits"] = loaded["limits"]
-        write_all(_REPORT_FD, _report_of(loaded["programs"], head, arguments, settings, room.hints()))
+        head["limits"] = rooms.limits
+        write_all(_REPORT_FD, _report_of(rooms.programs, head, arguments, settings, room.hints()))
     finally:
         os._exit(0)
 
@@ -70,13 +74,12 @@ def _report_of(programs: Programs, head: dict[str, Any], arguments: bytes, setti
     )
 
 
-def _keep_only(descriptor: int) -> socket.socket:
-    """Of all descriptors keep nothing on 0 to 4, where the call's pipes come later, and the way to the supervisor."""
+def _take_places(descriptor: int) -> socket.socket:
+    """Nothing is on 0 to 4, where the call's pipes come later; then comes the way to the supervisor."""
     os.dup2(descriptor, _OWN_END)
     empty = os.open("/dev/null", os.O_RDONLY)
     for place in range(_OWN_END):
         os.dup2(empty, place)
-    os.closerange(_OWN_END + 1, 1 << 20)
     return socket.socket(fileno=_OWN_END)
 
 
@@ -107,7 +110,6 @@ def answer(
         with runtime.running(called, progress=progress) as said:
             entry = getattr(importlib.import_module(head["module"]), head["entry"])
             loaded()
-            _seed()
             returned = entry(**json.loads(arguments))
             if hasattr(type(returned), "__await__"):
                 returned = importlib.import_module("asyncio").run(_wait_for(returned))  # large: only when it is needed

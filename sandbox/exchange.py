@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any
 
 from sandbox import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TMPFS = 0x01021994
 _libc = ctypes.CDLL(None, use_errno=True)

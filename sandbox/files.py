@@ -14,11 +14,11 @@ import os
 import stat
 import struct
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 DATA = "/data"
 
@@ -107,13 +107,13 @@ def make_folders(folder: int, rules: list[dict[str, Any]]) -> None:
                 os.mkdir(place, 0o700, dir_fd=folder)
 
 
-@dataclass(slots=True)
 class Found:
     """What a call has left: files with their contents, what became of files that it got, and what was not taken."""
 
-    files: list[tuple[str, bytes]] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.files: list[tuple[str, bytes]] = []
+        self.gone: list[str] = []
+        self.skipped: list[tuple[str, str]] = []
 
     def skip(self, path: str, why: str) -> None:
         if len(self.skipped) < _MAX_SKIPPED:

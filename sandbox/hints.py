@@ -11,12 +11,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from sandbox.relay import GATE, REFUSED, UNKNOWN_NAME
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 # What every tool may read: its interpreter, its package, system tables that libraries look up. It may write to WORK.
 WORK, PACKAGE = "/w", "/p"

@@ -15,7 +15,8 @@ import ctypes
 import os
 import struct
 
-from sandbox.hints import PACKAGE
+from sandbox.files import DATA
+from sandbox.hints import PACKAGE, WORK
 
 NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000  # CLONE_NEWUSER, NEWPID, NEWNS, NEWIPC
 
@@ -23,6 +24,8 @@ _NOTHING_RUNS = 0x2 | 0x4 | 0x8  # MS_NOSUID, NODEV, NOEXEC
 _FOLDER = _NOTHING_RUNS
 _READ_ONLY = 0x20 | 0x1000 | 0x1 | _NOTHING_RUNS  # MS_REMOUNT, BIND, RDONLY
 MOUNT_FLAGS = (_FOLDER, _READ_ONLY)  # all that the container's seccomp profile lets through
+
+REPLACED = (WORK, PACKAGE, DATA)  # by mounts of the call's own
 
 _FILES = 4096
 _PAGE = 4096
@@ -49,13 +52,17 @@ def unshare() -> None:
         os.close(fd)
 
 
-def furnish(folders: dict[str, int]) -> None:
-    """Give the new world empty ``folders`` of at most so many bytes, and a package that nothing can change."""
-    for folder, size in folders.items():
-        # A size of 0 would mean "no limit": without scratch space there is one page, which may not be written to.
-        options = f"size={max(size, _PAGE)},nr_inodes={_FILES},mode={'0700' if size else '0500'}"
-        _mount(b"tmpfs", folder, b"tmpfs", _FOLDER, options.encode())
+def furnish(scratch: int, data: int) -> None:
+    """Give the new world its empty folders, each of at most so many bytes, and a package that nothing can change."""
+    # A size of 0 would mean "no limit": without scratch space there is one page, which may not be written to.
+    _mount_folder(WORK, max(scratch, _PAGE), "0700" if scratch else "0500")
+    if data:
+        _mount_folder(DATA, data, "0700")
     _mount(None, PACKAGE, None, _READ_ONLY, None)
+
+
+def _mount_folder(place: str, size: int, mode: str) -> None:
+    _mount(b"tmpfs", place, b"tmpfs", _FOLDER, f"size={size},nr_inodes={_FILES},mode={mode}".encode())
 
 
 def _mount(source: bytes | None, target: str, kind: bytes | None, flags: int, options: bytes | None) -> None:

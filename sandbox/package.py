@@ -12,10 +12,11 @@ import os
 import sys
 from contextlib import suppress
 from importlib import _bootstrap_external
+from importlib.machinery import PathFinder
 from opcode import opmap
 from types import CodeType
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -114,6 +115,12 @@ def preload(codes: list[CodeType], own: list[str]) -> list[str]:
             __import__(name, fromlist=names)
             done[name] = None
     return list(done)
+
+
+def look_around(folder: str) -> None:
+    """Let the import system find out what lies in a folder and below it, before a module is looked for there."""
+    for place, _, _ in os.walk(folder):
+        PathFinder.find_spec("", [place])
 
 
 def _top_levels(folder: str) -> set[str]:

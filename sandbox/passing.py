@@ -9,12 +9,15 @@ import array
 import os
 import socket
 import struct
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
 _MOST_BYTES = 64 * 1024
+_MOST_FDS = 8
+_INLINE, _APART = b"=", b"@"
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -57,3 +60,26 @@ def receive(end: socket.socket) -> tuple[bytes, int, list[int]]:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(data)
     return message, pid, list(descriptors)
+
+
+def give(end: socket.socket, data: bytes, descriptors: list[int]) -> None:
+    """Bytes, however many, and descriptors with them."""
+    if len(data) < _MOST_BYTES:
+        socket.send_fds(end, [_INLINE, data], descriptors)
+        return
+    fd = in_memory(data)
+    try:
+        socket.send_fds(end, [_APART], [fd, *descriptors])
+    finally:
+        os.close(fd)
+
+
+def take(end: socket.socket) -> tuple[bytes, list[int]]:
+    """What was given."""
+    message, descriptors, _, _ = socket.recv_fds(end, _MOST_BYTES, _MOST_FDS)
+    if message[:1] == _APART:
+        with os.fdopen(descriptors.pop(0), "rb") as file:
+            return file.read(), descriptors
+    if message[:1] != _INLINE:
+        raise EOFError("Nothing was given.")
+    return message[1:], descriptors

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 
 _REAP_S = 2.0
-_SETTLE_S = 0.002  # the kernel takes a moment to forget the dead
+_SETTLE_S = 0.01  # the kernel takes a moment to forget the dead
 _COUNTS = ("/sys/fs/cgroup/pids.current", "/sys/fs/cgroup/pids/pids.current")
 _MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 

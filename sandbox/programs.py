@@ -14,20 +14,23 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import struct
 from contextlib import suppress
-from typing import Any
 
 from sandbox import protocol
 from sandbox.hints import PACKAGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SETTINGS_FD = 5
 _ELF = b"\x7fELF\x02"
 _INTERPRETER = 3  # PT_INTERP
 _HEAD_BYTES = 4096
 _MAX_MESSAGE_CHARS = 2000
+_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 _MAX_SCRIPTS = 4  # a script's interpreter may be a script
 
 
@@ -39,7 +42,7 @@ class Programs:
         self.argv: list[str] = list(program["argv"]) if program else []
         self.replaces_tool = bool(self.argv)
         if self.argv:
-            self.argv[0] = shutil.which(self.argv[0], path="/usr/local/bin:/usr/bin:/bin") or self.argv[0]
+            self.argv[0] = _find(self.argv[0])
         runnable: dict[str, None] = {}
         for path in (*allowed, *self.argv[:1]):
             runnable.update(dict.fromkeys(_needed_to_run(path)))
@@ -83,6 +86,14 @@ def _refusal(said: bytes) -> dict[str, Any] | None:
     if not (isinstance(code, str) and isinstance(message, str) and isinstance(details, dict)):
         return None
     return {"type": "Refusal", "message": message[:_MAX_MESSAGE_CHARS], "code": code, "details": details}
+
+
+def _find(name: str) -> str:
+    """The path of a program that is named without one."""
+    if "/" in name:
+        return name
+    paths = (f"{folder}/{name}" for folder in _FOLDERS)
+    return next((path for path in paths if os.access(path, os.X_OK)), name)
 
 
 def _needed_to_run(path: str) -> list[str]:

@@ -24,15 +24,16 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
 
 try:
     from _blake2 import blake2s  # the module behind hashlib, without loading OpenSSL: this is on the path of every call
 except ImportError:  # pragma: no cover - another Python implementation
     from hashlib import blake2s
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 VERSION = 4  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32

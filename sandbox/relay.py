@@ -11,7 +11,10 @@ import os
 import select
 import socket
 from contextlib import suppress
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 SOCKET = "/c/egress"
 CA_FILE = "/c/ca.pem"

@@ -1,115 +1,144 @@
 """In what room does one call run: what may it reach, and what not?
 
-The walls depend on what the box was loaded with and on nothing of a call, so they are raised before the call comes. One
-closes later: where a call brings files, each may be used as its rule says, and they are laid out first.
+The walls depend on what the box was loaded with and on nothing of a call, so they are raised before the call comes, and what
+the rooms of a box have in common is made ready once. One wall closes later: where a call brings files, each may be used as
+its rule says, and they are laid out first.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from typing import Any
 
-from sandbox import browsing, files, namespaces, relay, walls
-from sandbox.hints import PACKAGE, READABLE, WORK, WRITABLE, Hints
+from sandbox import browsing, files, namespaces, relay, syscalls, walls
+from sandbox.hints import READABLE, WORK, WRITABLE, Hints
 from sandbox.package import DEPENDENCIES
+from sandbox.programs import Programs
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+REUSED = ("shared", "fresh")  # levels
 _NICE = 10  # inside the container the supervisor gets the processor first
 _SLACK = 2  # a tree of files holds what a call brings, and what it leaves
+_PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+_ROOTS = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+
+
+class Rooms:
+    """What the rooms of a box have in common, for the process that all tools' processes are forked from.
+
+    ``loaded`` is the head of the frame that loaded the box, ``others`` are the processes that no tool may touch.
+    """
+
+    def __init__(self, loaded: dict[str, Any], others: list[int]) -> None:
+        level, self.limits, self.rules, self.net = loaded["level"], loaded["limits"], loaded["fs"], loaded["net"]
+        self.fresh, self.reused, self.browser = level == "fresh", level in REUSED, loaded["browser"]
+        if self.browser and self.reused:
+            raise ValueError(f"A box with a browser is used once, so it cannot have the level {level}.")
+        allowed = [*loaded["proc"], *(browsing.RUNNABLE if self.browser else ())]
+        self.programs = Programs(allowed, loaded["program"], loaded["files"])
+        self.others = 0 if self.fresh else len(others)
+        self.has_landlock = walls.landlock_version() > 0
+        self.readable: tuple[str, ...] = (*READABLE, DEPENDENCIES, *((relay.CA_FILE,) if self.net else ()))
+        self.writable: tuple[str, ...] = WRITABLE if self.limits["tmp_bytes"] else ("/dev/null",)
+        if self.browser:
+            self.readable, self.writable = self.readable + browsing.READABLE, self.writable + browsing.WRITABLE
+        self.untouchable = () if self.fresh else tuple(others)
+        self.keep_modes = level == "shared" or not self.has_landlock
+        self.filter = self._filter(syscalls.NEEDED_FOR_NAMESPACES if self.fresh else ())
+        self.last_filter = syscalls.refuse(os.uname().machine, syscalls.NEEDED_FOR_NAMESPACES) if self.fresh else b""
+        self.doors = walls.Doors()
+
+    def _filter(self, spared: tuple[str, ...]) -> bytes:
+        return syscalls.build_filter(
+            os.uname().machine,
+            net=self.net,
+            proc=bool(self.programs.runnable),
+            keep_modes=self.keep_modes,
+            untouchable=self.untouchable,
+            spared=spared,
+        )
+
+    def make_ready(self) -> None:
+        """Raise in this process what its children inherit, and need not do without first."""
+        os.environ.update(PATH="/usr/bin", HOME=WORK, TMPDIR=WORK, LANG="C.UTF-8")
+        if self.net:
+            roots = relay.CA_FILE if os.path.exists(relay.CA_FILE) else relay.PUBLIC_CA_FILE
+            os.environ.update(dict.fromkeys(_PROXIES, relay.PROXY) | dict.fromkeys(_ROOTS, roots))
+        if self.has_landlock:  # but for what is another thing for each call
+            own = ("/proc/self", *namespaces.REPLACED) if self.fresh else ("/proc/self",)
+            common = {*self.readable, *self.writable, *self.programs.runnable}
+            self.doors = walls.Doors(*common.difference(own))
+        if self.browser:
+            browsing.make_room()
+        os.nice(_NICE)
+        walls.forbid_new_privileges()
+        walls.filter_system_calls(self.filter)
 
 
 class Room:
-    """The room of one call. ``loaded`` is the head of the frame that loaded the box, and what the zygote added."""
+    """The room of one call."""
 
-    def __init__(self, loaded: dict[str, Any]) -> None:
-        self._limits, self._rules, self._net = loaded["limits"], loaded["fs"], loaded["net"]
-        self._fresh, self._browser = loaded["level"] == "fresh", loaded["browser"]
-        self._filter, self._others, self._programs = loaded["filter"], loaded["others"], loaded["programs"]
-        self._scratch = self._limits["tmp_bytes"] > 0
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
 
     def enter(self) -> int:
         """Raise the walls, but for :meth:`close`. Returns a descriptor of the folder for files, or -1."""
+        rooms = self._rooms
         os.setsid()
         walls.set_dumpable(True)  # else the next line, and the tool's own /proc/self, belong to root
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # when memory is short, the tool goes first
-        os.nice(_NICE)
-        if self._fresh:
-            folders = {WORK: self._limits["tmp_bytes"]}
-            if self._rules:
-                folders[files.DATA] = self._limits["file_bytes"] * _SLACK
-            namespaces.furnish(folders)
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(score, b"1000")  # when memory is short, the tool goes first
+        os.close(score)
+        limits = rooms.limits
+        if rooms.fresh:
+            namespaces.furnish(limits["tmp_bytes"], limits["file_bytes"] * _SLACK if rooms.rules else 0)
             namespaces.drop_capabilities()
-        else:
-            os.chmod(WORK, 0o700 if self._scratch else 0o500)
-        if self._browser:
-            browsing.make_room()
         os.chdir(WORK)
-        data = self._open_data()
-        self._set_environment()
-        limits = dict(self._limits)
-        if self._rules:
-            limits["tmp_bytes"] = max(limits["tmp_bytes"], limits["file_bytes"])  # here: of one file
-        more = {"descriptors": browsing.DESCRIPTORS} if self._browser else {}
-        walls.limit_resources(limits, others=self._others, first=self._fresh, **more)
-        walls.forbid_new_privileges()
-        if not self._rules:
+        data = -1
+        if rooms.rules:
+            limits = limits | {"tmp_bytes": max(limits["tmp_bytes"], limits["file_bytes"])}  # here: of one file
+            data = os.open(files.DATA, os.O_RDONLY | os.O_DIRECTORY)
+            files.make_folders(data, rooms.rules)
+        else:
             self._close()
-        walls.filter_system_calls(self._filter)
+        more = {"descriptors": browsing.DESCRIPTORS} if rooms.browser else {}
+        walls.limit_resources(limits, others=rooms.others, first=rooms.fresh, **more)
+        if rooms.last_filter:
+            walls.filter_system_calls(rooms.last_filter)
         return data
-
-    def _open_data(self) -> int:
-        if not self._rules:
-            return -1
-        data = os.open(files.DATA, os.O_RDONLY | os.O_DIRECTORY)
-        files.make_folders(data, self._rules)
-        return data
-
-    def _set_environment(self) -> None:
-        os.environ.update(PATH="/usr/bin", HOME=WORK, TMPDIR=WORK, LANG="C.UTF-8")
-        if self._net:
-            for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-                os.environ[name] = relay.PROXY
-            roots = relay.CA_FILE if os.path.exists(relay.CA_FILE) else relay.PUBLIC_CA_FILE
-            for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
-                os.environ[name] = roots
-        if not self._programs.replaces_tool:
-            sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
 
     def close(self) -> None:
         """After the call's files are laid out, before anything of the tool is loaded."""
-        if self._rules:
+        if self._rooms.rules:
             self._close()
 
     def _close(self) -> None:
-        if not walls.landlock_version():
+        rooms = self._rooms
+        if not rooms.has_landlock:
             return
-        ground = walls.Ground()
-        ground.allow_reading(*READABLE, DEPENDENCIES)
-        ground.allow_writing(*(WRITABLE if self._scratch else ("/dev/null",)))
-        ground.allow_running(*self._programs.runnable)
-        for rule in self._rules:
+        ground = walls.Ground(rooms.doors)
+        ground.allow_reading(*rooms.readable)
+        ground.allow_writing(*rooms.writable)
+        ground.allow_running(*rooms.programs.runnable)
+        for rule in rooms.rules:
             if os.path.exists(rule["path"]):
                 ground.allow_actions(rule["path"], rule["actions"])
             elif "create" in rule["actions"]:  # the file is not there yet; what else is made beside it is not taken
                 ground.allow_actions(os.path.dirname(rule["path"]), ("create",))
-        if self._browser:
-            ground.allow_reading(*browsing.READABLE)
-            ground.allow_writing(*browsing.WRITABLE)
-        if self._net:
-            ground.allow_reading(relay.CA_FILE)
+        if rooms.net:
             ground.allow_connecting(relay.PORT)
         ground.confine()
 
     def hints(self) -> Hints:
         """Who notes what the tool reaches for and may not have."""
-        paths = tuple(rule["path"] for rule in self._rules)
-        changes = tuple(rule["path"] for rule in self._rules if {"write", "create", "delete"} & set(rule["actions"]))
-        if self._browser:
-            paths, changes = (*paths, *browsing.READABLE), (*changes, *browsing.WRITABLE)
+        rooms = self._rooms
+        paths = tuple(rule["path"] for rule in rooms.rules)
+        changes = tuple(rule["path"] for rule in rooms.rules if {"write", "create", "delete"} & set(rule["actions"]))
         return Hints(
-            readable=(*READABLE, DEPENDENCIES, relay.CA_FILE, relay.SOCKET, *paths),
-            writable=(*WRITABLE, *changes),
-            runnable=self._programs.runnable,
-            proxy=("127.0.0.1", relay.PORT) if self._net else None,
+            readable=(*rooms.readable, relay.CA_FILE, relay.SOCKET, *paths),
+            writable=(*WRITABLE, *rooms.writable, *changes),
+            runnable=rooms.programs.runnable,
+            proxy=("127.0.0.1", relay.PORT) if rooms.net else None,
         )

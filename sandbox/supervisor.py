@@ -12,6 +12,7 @@ it, and only after nothing is left of the call before, so there are never two.
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -20,21 +21,26 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
 
 if __name__ == "__main__":  # Python was started isolated and does not know this folder
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from sandbox import files, protocol, walls, watch
+from sandbox import relay as relays
+from sandbox import zygote as zygotes
 from sandbox.exchange import Exchange
 from sandbox.hub import Hub
-from sandbox.passing import fork, in_memory, receive
+from sandbox.passing import fork, give, receive
 from sandbox.processes import Processes
+from sandbox.room import REUSED
 from sandbox.scratch import Scratch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 _LOAD_S, _PREPARE_S = 120.0, 15.0
-_REUSED = ("shared", "fresh")  # levels
-_WAY_OUT, _RELAY_S = "/c/egress", 1.0
+_RELAY_S = 1.0
 
 
 class Signals:
@@ -108,9 +114,8 @@ class Box:
 
     def _have_loaded(self, body: bytes) -> list[str]:
         """The zygote takes the package. Returns the names of what it has imported beforehand."""
-        fd = in_memory(body)
-        socket.send_fds(self._zygote, [b"load"], [fd])
-        os.close(fd)
+        self._zygote.send(b"load")
+        give(self._zygote, body, [])
         said, _, _ = self._answer_of(self._zygote, _LOAD_S)
         verdict, *lines = said.decode("utf-8", "replace").split("\n")
         if verdict != "ok":
@@ -129,6 +134,8 @@ class Box:
         said, pid, folders = self._answer_of(child, _PREPARE_S)
         if said != protocol.WALLS_ARE_UP or pid in (0, 1, self._processes.zygote):
             raise Broken(said.decode("utf-8", "replace"))
+        if self._answer_of(self._zygote, _PREPARE_S)[0] != b"prepared":
+            raise Broken("The zygote does not do what it is told.")
         self._processes.expect(pid)
         self._child = child
         if self._head["fs"]:
@@ -163,7 +170,7 @@ class Box:
         called = protocol.head_of(body)
         why_not, body = self._lay_out(called, body)
         run = watch.Watch(
-            *self._hand_over(body, give=not why_not),
+            *self._hand_over(body, begin=not why_not),
             limits=self._limits,
             report_extra=protocol.MAX_REPORT_BYTES + 16,
             tell=self._tell if called["stream"] else None,
@@ -184,12 +191,16 @@ class Box:
         why_not = why_not or self._why_not()
         found = self._collect() if at_rest and ended == watch.EXITED else files.Found()
         clean = at_rest and ended == watch.EXITED and not why_not and self._tidy()
+        out_of_memory = self._processes.out_of_memory_kills() > kills_before
+        # The first process of a namespace can be killed from outside only, and here nobody else does it.
+        out_of_time = self._head["level"] == "fresh" and ended == watch.EXITED and how == {"signal": signal.SIGKILL}
         head: dict[str, Any] = {
             "ended": ended,
             "started": not why_not,
             "why_not": why_not,
             "exit": how,
-            "out_of_memory": self._processes.out_of_memory_kills() > kills_before,
+            "out_of_memory": out_of_memory,
+            "out_of_processor_time": out_of_time and not out_of_memory and not why_not,
             "clean": clean,
             "load_ms": ((run.loaded_at or finished) - begun) * 1000,
             "run_ms": (finished - begun) * 1000,
@@ -202,7 +213,7 @@ class Box:
         contents = (content for _, content in found.files)
         self._channel.send(protocol.RESULT, protocol.pack(head, run.report, *run.logs, *contents))
         self._signals.end_when_asked()
-        if not clean or self._head["level"] not in _REUSED:
+        if not clean or self._head["level"] not in REUSED:
             os._exit(0)
         self._prepare()
 
@@ -237,7 +248,7 @@ class Box:
         if self._files is not None:
             self._files.close()
             self._files = None
-        if self._head["level"] not in _REUSED:
+        if self._head["level"] not in REUSED:
             return True
         return self._scratch.clear() and self._relay_is_clear()
 
@@ -251,18 +262,17 @@ class Box:
         except OSError:
             return False
 
-    def _hand_over(self, body: bytes, *, give: bool) -> list[int]:
+    def _hand_over(self, body: bytes, *, begin: bool) -> list[int]:
         """Give the work to the waiting process; returns the reading ends of report, stdout, stderr and progress."""
         assert self._child is not None
-        work = in_memory(body)
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(4)]
-        given = [work, *(write for _, write in pipes)]
-        if give:
+        ends = [write for _, write in pipes]
+        if begin:
             with suppress(ConnectionError):  # it has ended: then its end is the news
-                socket.send_fds(self._child, [b"call"], given)
+                give(self._child, body, ends)
         else:
             os.kill(self._processes.tool, signal.SIGKILL)
-        for fd in given:
+        for fd in ends:
             os.close(fd)
         return [read for read, _ in pipes]
 
@@ -302,21 +312,6 @@ def _ms_since(moment: float) -> float:
     return (time.monotonic() - moment) * 1000
 
 
-# What these two import is loaded in their own processes only: the supervisor stays small and never holds the tool's side.
-
-
-def _serve_as_relay(end: socket.socket) -> NoReturn:
-    from sandbox import relay  # noqa: PLC0415
-
-    relay.serve(end)
-
-
-def _serve_as_zygote(end: socket.socket, others: list[int]) -> NoReturn:
-    from sandbox import zygote  # noqa: PLC0415
-
-    zygote.serve(end, others)
-
-
 def main() -> NoReturn:
     if os.getpid() != 1:  # killing "everybody" is this program's normal work
         raise SystemExit("The supervisor is the first process of a sandbox container and starts nowhere else.")
@@ -324,13 +319,14 @@ def main() -> NoReturn:
     os.umask(0o077)
     walls.scrub_environment()
     walls.set_dumpable(False)
+    gc.freeze()  # what is in memory now is shared by all processes of the box, as long as no collector touches it
     processes = Processes()
     relay = None
-    if os.path.exists(_WAY_OUT):
-        processes.relay, relay = fork(_serve_as_relay)
+    if os.path.exists(relays.SOCKET):
+        processes.relay, relay = fork(relays.serve)
         relay.settimeout(_RELAY_S)
         relay.recv(1)
-    processes.zygote, zygote = fork(partial(_serve_as_zygote, others=[1, *filter(None, [processes.relay])]))
+    processes.zygote, zygote = fork(partial(zygotes.serve, others=[1, *filter(None, [processes.relay])]))
     hub = Hub()
     channel = protocol.Channel(hub.read, hub.write)
     box = Box(hub, channel, processes, zygote, relay)

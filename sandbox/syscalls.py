@@ -56,6 +56,8 @@ _REFUSED_WITHOUT_PROC = {"execve": (59, 221), "execveat": (322, 281)}
 # box has one user, so it makes no difference to them, and much of the standard library sets modes in passing.
 _MODES = {"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)}
 
+NEEDED_FOR_NAMESPACES = ("unshare", "mount")  # until a call has its own
+
 _CLONE3, _KILL, _TGKILL, _CLONE = (435, 435), (62, 129), (234, 131), (56, 220)
 _PRLIMIT, _FCNTL, _IOCTL, _SOCKET = (302, 261), (72, 25), (16, 29), (41, 198)
 
@@ -76,25 +78,29 @@ _ALLOW_NOW: _Instruction = (_RETURN, 0, 0, _ALLOW)
 
 
 def build_filter(
-    machine: str, *, net: bool, proc: bool, keep_modes: bool, untouchable: tuple[int, ...] = (1,)
+    machine: str,
+    *,
+    net: bool,
+    proc: bool,
+    keep_modes: bool,
+    untouchable: tuple[int, ...] = (1,),
+    spared: tuple[str, ...] = (),
 ) -> bytes:
     """The BPF program for :func:`sandbox.walls.filter_system_calls`; ``KeyError`` for an unknown machine.
 
     ``untouchable`` are the processes that get no signal from a tool, nor does "everybody"; none where a call has process
-    numbers of its own, and sees no others.
+    numbers of its own, and sees no others. ``spared`` are calls that :func:`refuse` is to refuse later.
     """
-    arch, column = _ARCHITECTURES[machine]
-    program: list[_Instruction] = [(_LOAD, 0, 0, _ARCH), (_IF_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL_PROCESS)]
-    program.append((_LOAD, 0, 0, _NUMBER))
-    if machine == "x86_64":  # the x32 numbers would be a second door to every call
-        program += [(_IF_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL_PROCESS)]
+    _, column = _ARCHITECTURES[machine]
+    program = _begin(machine)
 
     def rule(numbers: tuple[int | None, int | None], body: list[_Instruction]) -> None:
         number = numbers[column]
         if number is not None:
             program.extend([(_IF_EQUAL, 0, len(body), number), *body])
 
-    refused = [numbers for group in _REFUSED_ALWAYS.values() for numbers in group.values()]
+    groups = _REFUSED_ALWAYS.values()
+    refused = [numbers for group in groups for name, numbers in group.items() if name not in spared]
     refused += () if proc else _REFUSED_WITHOUT_PROC.values()
     for numbers in refused:
         rule(numbers, [_REFUSE_NOW])
@@ -111,6 +117,31 @@ def build_filter(
     kinds = [(_AND, 0, 0, 15), (_IF_EQUAL, 2, 0, 1), (_IF_EQUAL, 1, 0, 2), _REFUSE_NOW]  # stream and datagram
     rule(_SOCKET, [*_go_on_if(0, families), (_LOAD, 0, 0, _ARGUMENT[1]), *kinds, *_allow_if(2, (0, 6, 17))])
     program.append(_ALLOW_NOW)
+    return _assemble(program)
+
+
+def refuse(machine: str, names: tuple[str, ...]) -> bytes:
+    """A program that refuses these calls and nothing else: a second one on top of the first."""
+    _, column = _ARCHITECTURES[machine]
+    program = _begin(machine)
+    for group in _REFUSED_ALWAYS.values():
+        for name in set(group).intersection(names):
+            number = group[name][column]
+            if number is not None:
+                program += [(_IF_EQUAL, 0, 1, number), _REFUSE_NOW]
+    return _assemble([*program, _ALLOW_NOW])
+
+
+def _begin(machine: str) -> list[_Instruction]:
+    arch, _ = _ARCHITECTURES[machine]
+    program: list[_Instruction] = [(_LOAD, 0, 0, _ARCH), (_IF_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL_PROCESS)]
+    program.append((_LOAD, 0, 0, _NUMBER))
+    if machine == "x86_64":  # the x32 numbers would be a second door to every call
+        program += [(_IF_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL_PROCESS)]
+    return program
+
+
+def _assemble(program: list[_Instruction]) -> bytes:
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 
 

@@ -10,11 +10,14 @@ import os
 import resource
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from sandbox import call, protocol, walls
 from sandbox.hints import READABLE, Hints
 from sandbox.package import write_package
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _OWN_MEMORY = 256 * 1024 * 1024  # address space of the interpreter itself
 

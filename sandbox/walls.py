@@ -7,12 +7,13 @@ first wall; these stand inside it, around the process that runs a tool.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import resource
 import stat
 import struct
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -38,6 +39,7 @@ _MAKE_DEVICES = 1 << 6 | 1 << 11
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
 _NET_SINCE, _NET_RIGHTS, _CONNECT = 4, 0b11, 0b10  # bind and connect TCP
 _PATH_BENEATH, _NET_PORT = 1, 2  # kinds of rules
+OUT_OF_THE_WAY = 64  # of the descriptors that have fixed places
 _SCOPES_SINCE, _SCOPES = 6, 0b11  # abstract unix sockets and signals, to processes outside
 
 
@@ -90,10 +92,36 @@ def landlock_version() -> int:
     return max(0, version)
 
 
+class Doors:
+    """Paths that are found once, for every ground that they will lead to."""
+
+    def __init__(self, *paths: str) -> None:
+        self._found: dict[str, tuple[int, bool]] = {}
+        for path in paths:
+            found = self.find(path)
+            if found is not None:
+                self._found[path] = fcntl.fcntl(found[0], fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY), found[1]
+                os.close(found[0])
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._found
+
+    def find(self, path: str) -> tuple[int, bool] | None:
+        """A descriptor of what is there, and whether it is a folder; None when nothing is."""
+        if path in self._found:
+            return self._found[path]
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None  # images differ; what is not there needs no door
+        return fd, stat.S_ISDIR(os.fstat(fd).st_mode)
+
+
 class Ground:
     """What is left of the file system, and of the network: everything is closed that is not opened here."""
 
-    def __init__(self) -> None:
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
         version = landlock_version()
         self._rights = _ALL_RIGHTS[max(known for known in _ALL_RIGHTS if known <= version)]
         self._has_net = version >= _NET_SINCE
@@ -133,18 +161,15 @@ class Ground:
 
     def _allow(self, rights: int, *paths: str) -> None:
         for path in paths:
-            try:
-                place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue  # images differ; what is not there needs no door
-            try:
-                wanted = rights & self._rights
-                if not stat.S_ISDIR(os.fstat(place).st_mode):
-                    wanted &= _FILE_RIGHTS
-                rule = struct.pack("=Qi", wanted, place)
-                if wanted and _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, _PATH_BENEATH, rule, 0):
-                    raise _failed(f"landlock_add_rule({path})")
-            finally:
+            found = self._doors.find(path)
+            if found is None:
+                continue
+            place, is_folder = found
+            wanted = rights & self._rights & (-1 if is_folder else _FILE_RIGHTS)
+            rule = struct.pack("=Qi", wanted, place)
+            if wanted and _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, _PATH_BENEATH, rule, 0):
+                raise _failed(f"landlock_add_rule({path})")
+            if path not in self._doors:
                 os.close(place)
 
     def confine(self) -> None:

@@ -13,15 +13,18 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from typing import Any, NoReturn
 
-from sandbox import browsing, call, namespaces, protocol, syscalls, walls
+from sandbox import browsing, call, namespaces, protocol, walls
 from sandbox.hints import PACKAGE
-from sandbox.package import DEPENDENCIES, preload, write_package
-from sandbox.programs import Programs
+from sandbox.package import DEPENDENCIES, look_around, preload, write_package
+from sandbox.passing import take
+from sandbox.room import Rooms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _MAX_WHY_CHARS = 2000
-_REUSED = ("shared", "fresh")
 
 
 def serve(end: socket.socket, others: list[int]) -> NoReturn:
@@ -38,45 +41,38 @@ def serve(end: socket.socket, others: list[int]) -> NoReturn:
     os.chdir("/")
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # threads do not survive a fork
     sys.path += [DEPENDENCIES, browsing.PACKAGES]
-    loaded: dict[str, Any] = {}
-    _settle()
+    rooms: Rooms | None = None
     while True:
         message, descriptors, _, _ = socket.recv_fds(end, 16, 1)
         match message:
             case b"load":
                 try:
-                    loaded, preloaded = _load(descriptors[0], others)
+                    rooms, preloaded = _load(take(end)[0], [*others, os.getpid()])
                     end.send("\n".join(["ok", *preloaded]).encode())
                 except BaseException as error:
                     end.send(f"no\n{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_WHY_CHARS])
-            case b"prepare":
-                _prepare(loaded, descriptors[0])
+            case b"prepare" if rooms is not None:
+                _prepare(rooms, descriptors[0])
+                end.send(b"prepared")
             case _:
                 os._exit(0)
 
 
-def _load(descriptor: int, others: list[int]) -> tuple[dict[str, Any], list[str]]:
-    with os.fdopen(descriptor, "rb") as file:
-        loaded, contents = protocol.unpack(file.read())
-    reused = loaded["level"] in _REUSED  # else what is imported and compiled here is not worth more than in the call
-    codes = write_package(loaded["files"], contents, PACKAGE, bytecode=reused)
+def _load(body: bytes, others: list[int]) -> tuple[Rooms, list[str]]:
+    loaded, contents = protocol.unpack(body)
+    del body
+    rooms = Rooms(loaded, others)
+    # In a box for one call nothing is worth more here than in the call.
+    codes = write_package(loaded["files"], contents, PACKAGE, bytecode=rooms.reused)
     del contents
     preloaded = preload(codes, loaded["files"])
-    if loaded["browser"] and reused:
-        raise ValueError(f"A box with a browser is used once, so it cannot have the level {loaded['level']}.")
-    allowed = [*loaded["proc"], *(browsing.RUNNABLE if loaded["browser"] else ())]
-    loaded["programs"] = Programs(allowed, loaded["program"], loaded["files"])
-    fresh = loaded["level"] == "fresh"
-    loaded["others"] = 0 if fresh else len(others) + 1
-    loaded["filter"] = syscalls.build_filter(
-        os.uname().machine,
-        net=loaded["net"],
-        proc=bool(loaded["programs"].runnable),
-        keep_modes=loaded["level"] == "shared" or not walls.landlock_version(),
-        untouchable=() if fresh else (*others, os.getpid()),
-    )
+    del codes
+    if not rooms.programs.replaces_tool:
+        sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
+        look_around(PACKAGE)
+    rooms.make_ready()
     _settle()
-    return loaded, preloaded
+    return rooms, preloaded
 
 
 def _settle() -> None:
@@ -85,19 +81,19 @@ def _settle() -> None:
     gc.freeze()
 
 
-def _prepare(loaded: dict[str, Any], descriptor: int) -> None:
+def _prepare(rooms: Rooms, descriptor: int) -> None:
     """Fork twice: the one in the middle ends, so the supervisor becomes the parent and learns the end from the kernel."""
     middle = os.fork()
     if middle == 0:
         try:
-            if loaded["level"] == "fresh":
+            if rooms.fresh:
                 walls.set_dumpable(True)  # else its own /proc entries belong to root
                 namespaces.unshare()
             if os.fork() == 0:
-                call.serve_one(loaded, descriptor)
+                call.serve_one(rooms, descriptor)
         except BaseException as error:
             os.write(descriptor, f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_WHY_CHARS])
         finally:
             os._exit(0)
     os.close(descriptor)
-    os.waitpid(middle, 0)
+    os.waitpid(middle, 0)  # it must not be counted with what a call leaves behind

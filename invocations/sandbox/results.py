@@ -183,7 +183,8 @@ def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if number == _SIGKILL and head["out_of_memory"]:
         return _error(Status.OUT_OF_MEMORY, f"The tool needed more than {limits.memory_bytes} bytes of memory.")
     # The kernel counts a limit by its own ticks, which may be ahead of what it reports afterwards.
-    if number == _SIGXCPU or (number == _SIGKILL and head["cpu_ms"] >= limits.cpu_s * _NEARLY_MS):
+    spent = head.get("out_of_processor_time") or head["cpu_ms"] >= limits.cpu_s * _NEARLY_MS
+    if number == _SIGXCPU or (number == _SIGKILL and spent):
         return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
     if number == _SIGSYS:
         return _error(Status.CAPABILITY_BLOCKED, "The tool made a forbidden kind of system call.") | {
