@@ -7,6 +7,7 @@ string operations only and shares no code with the algebra.
 from __future__ import annotations
 
 import ipaddress
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,25 @@ documents: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 values = documents.map(Capabilities.from_json)
 
 
+# Few words, many questions: each answer is worked out once.
+
+
+@cache
+def _host(host: str, pattern: str) -> bool:
+    return pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:]))
+
+
+@cache
+def _port(port: int, *texts: str) -> bool:
+    pairs = [text.split("-") for text in texts]
+    return any(int(pair[0]) <= port <= int(pair[-1]) for pair in pairs)
+
+
+@cache
+def _address(address: str, cidr: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(cidr)
+
+
 class Reference:
     """What a document allows, question by question."""
 
@@ -85,29 +105,18 @@ class Reference:
                 return True
         return False
 
-    @staticmethod
-    def _host(host: str, pattern: str) -> bool:
-        return pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:]))
-
-    @staticmethod
-    def _port(port: int, texts: list[str]) -> bool:
-        pairs = [text.split("-") for text in texts]
-        return any(int(pair[0]) <= port <= int(pair[-1]) for pair in pairs)
-
     def host(self, host: str, scheme: str, method: str, port: int) -> bool:
         return any(
-            self._host(host, rule["host"])
+            _host(host, rule["host"])
             and scheme == rule.get("scheme", "https")
             and method in rule.get("methods", [method])
-            and self._port(port, rule["ports"])
+            and _port(port, *rule["ports"])
             for rule in self.document.get("net", [])
         )
 
     def address(self, address: str, protocol: str, port: int) -> bool:
         return any(
-            ipaddress.ip_address(address) in ipaddress.ip_network(rule["cidr"])
-            and protocol == rule.get("scheme", "tcp")
-            and self._port(port, rule["ports"])
+            _address(address, rule["cidr"]) and protocol == rule.get("scheme", "tcp") and _port(port, *rule["ports"])
             for rule in self.document.get("cidr", [])
         )
 
@@ -115,7 +124,7 @@ class Reference:
         rules = self.document.get("browser", False)
         if isinstance(rules, bool):
             return rules
-        return any(self._host(host, rule["host"]) and action in rule["actions"] for rule in rules)
+        return any(_host(host, rule["host"]) and action in rule["actions"] for rule in rules)
 
     def name(self, part: str, name: str) -> bool:
         return not {"*", name}.isdisjoint(self.document.get(part, []))
