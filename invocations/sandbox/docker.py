@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from invocations.sandbox.attached import ChannelLost, TooLate
 from invocations.sandbox.base import IMAGE_MISSING, Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
 from invocations.sandbox.box import CANCEL_S, Box, NothingRan, NotLoaded, Talk
+from invocations.sandbox.browser_bounds import bounds_not_enforceable
 from invocations.sandbox.container import shape_of
 from invocations.sandbox.egress import Rules, not_enforceable, with_connections
 from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
@@ -107,7 +108,7 @@ class DockerSandbox:
     def missing(self, profile: Profile) -> tuple[str, ...]:
         if self._gate is None:
             return tuple(name for name in profile.outside if name in ("net", "cidr"))
-        return not_enforceable(profile.capabilities)
+        return not_enforceable(profile.capabilities) + bounds_not_enforceable(profile.capabilities)
 
     def check(self) -> str:
         try:
