@@ -6,7 +6,7 @@ import gc
 import os
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from invocations.sandbox.docker import INSTANCE
 from invocations.sandbox.engine import Engine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from invocations.sandbox.docker import DockerSandbox
 
 _SETTLE_S = 10
@@ -25,9 +27,10 @@ _RSS_MIB = 50
 
 @dataclass(frozen=True)
 class Look:
-    """What there is at one moment. -1: this user may not look."""
+    """What there is at one moment."""
 
     containers: int
+    others: int  # containers of somebody else
     folders: int
     descriptors: int
     threads: int
@@ -37,10 +40,21 @@ class Look:
 
 
 class Growth:
-    HEAD = ("after calls", "containers", "folders", "descriptors", "threads", "RSS, MiB", "of the engine", "shims")
+    HEAD = (
+        "after calls",
+        "containers",
+        "of others",
+        "folders",
+        "descriptors",
+        "threads",
+        "RSS, MiB",
+        "of the engine",
+        "shims",
+    )
 
     def __init__(self) -> None:
-        self._instance, self._run_dir = "", Path("/nonexistent")
+        self._instance, self._run_dir = "none", Path("/nonexistent")
+        self._own: set[bytes] = set()  # every container of the pool that was ever seen
         self._looks: list[tuple[str, Look]] = []
         with closing(Engine()) as engine:
             engine.version()
@@ -67,18 +81,17 @@ class Growth:
     def verdicts(self) -> list[list[str]]:
         (_, first), (_, last) = self._looks[0], self._looks[-1]
         warm, hot = self._looks[1][1], self._looks[-2][1]
+        of_the_engine = last.engine_descriptors - first.engine_descriptors
         return [
             _verdict("containers left: 0", last.containers, 0),
+            _verdict("shims left: 0", last.shims, 0),
             _verdict("folders left: 0", last.folders, 0),
             _verdict("descriptors more than before", last.descriptors - first.descriptors, _MAY_STAY),
             _verdict("threads more than before", last.threads - first.threads, 0),
             _verdict("MiB more than after the first 500 calls", hot.rss_mib - warm.rss_mib, _RSS_MIB),
-            _verdict(
-                "descriptors of the engine more than before",
-                last.engine_descriptors - first.engine_descriptors,
-                _ENGINES_MAY_STAY,
-            ),
-            _verdict("shims more than before", last.shims - first.shims, 0),
+            _verdict("descriptors of the engine more than before", of_the_engine, _ENGINES_MAY_STAY)
+            if first.others == last.others
+            else ["descriptors of the engine more than before", f"{of_the_engine}; it has other users", "not judged"],
         ]
 
     def _look(self, when: str) -> None:
@@ -87,42 +100,39 @@ class Growth:
     def _now(self) -> Look:
         gc.collect()
         with closing(Engine()) as engine:
-            containers = len(engine.find({INSTANCE: self._instance})) if self._instance else 0
+            every = {found["Id"]: (found.get("Labels") or {}).get(INSTANCE) for found in engine.find({})}
+        self._own |= {box.encode() for box, instance in every.items() if instance == self._instance}
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return Look(
-            containers=containers,
+            containers=sum(instance == self._instance for instance in every.values()),
+            others=sum(instance != self._instance for instance in every.values()),
             folders=sum(1 for _ in self._run_dir.rglob("*")),
             descriptors=_entries(Path("/proc/self/fd")),
             threads=threading.active_count(),
             rss_mib=pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
             engine_descriptors=sum(
-                _entries(Path("/proc", pid, "fd")) for name in (b"dockerd", b"containerd") for pid in _named(name)
+                _entries(Path("/proc", pid, "fd")) for pid, words in _programs() if _is_engine(words)
             ),
-            shims=len(_named(b"containerd-shim")),
+            shims=sum(b"shim" in words[0] and bool(self._own & set(words)) for _, words in _programs()),
         )
 
 
-def _named(program: bytes) -> list[str]:
-    found = []
+def _programs() -> Iterator[tuple[str, list[bytes]]]:
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
-            try:
-                words = (place / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            name = words[0].rpartition(b"/")[2]
-            if name == program or (program == b"containerd-shim" and name.startswith(program)):
-                found.append(place.name)
-    return found
+            with suppress(OSError):
+                yield place.name, (place / "cmdline").read_bytes().split(b"\0")
+
+
+def _is_engine(words: list[bytes]) -> bool:
+    return words[0].rpartition(b"/")[2] in (b"dockerd", b"containerd")
 
 
 def _entries(folder: Path) -> int:
     try:
         return sum(1 for _ in folder.iterdir())
-    except FileNotFoundError:
+    except OSError:
         return 0
-    except PermissionError:
-        return -1
 
 
 def _verdict(what: str, measured: float, most: float) -> list[str]:

@@ -186,7 +186,7 @@ def soak(calls: int, callers: int, hostile: float, minutes: float, seed: int) ->
         *growth.verdicts(),
     ]
     print_table("Verdict", ("figure", "measured", ""), verdicts)
-    return 2 if any(line[-1] != "reached" for line in verdicts) else 0
+    return 2 if any(line[-1] == "NOT reached" for line in verdicts) else 0
 
 
 def main() -> int:
