@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.figures import Snapshot
 
-CONTEXT = {"call_id": "inv_test", "tool_id": "test.tool.one", "started_at": "2026-11-22T10:00:00+00:00"}
+CONTEXT = {
+    "call_id": "inv_test",
+    "tool_id": "test.tool.one",
+    "started_at": "2026-11-22T10:00:00+00:00",
+    "traceparent": "00-1-2-01",
+}
 HOW = "Type `make test`: it starts the engine and builds the image."
 
 

@@ -122,7 +122,10 @@ class AddressInvalid(DomainError):
 
 
 class Call:
-    """The call that is being answered; not to be changed. ``started_at`` is UTC; a replay sets it to the recorded time."""
+    """The call that is being answered; not to be changed. ``started_at`` is UTC; a replay sets it to the recorded time.
+
+    ``traceparent`` is the W3C trace context of the run, for what the tool asks of others.
+    """
 
     __slots__ = (
         "call_id",
@@ -136,6 +139,7 @@ class Call:
         "timezone",
         "tool_id",
         "tool_version",
+        "traceparent",
     )
 
     def __init__(
@@ -149,6 +153,7 @@ class Call:
         timezone: str = "UTC",
         dry_run: bool = False,
         idempotency_key: str | None = None,
+        traceparent: str = "",
         started_at: datetime | None = None,
         config: dict[str, Any] | None = None,
         secrets: dict[str, str] | None = None,
@@ -161,6 +166,7 @@ class Call:
         self.timezone = timezone
         self.dry_run = dry_run
         self.idempotency_key = idempotency_key
+        self.traceparent = traceparent
         self.started_at = started_at or datetime.now(UTC)
         self.config = config or {}
         self.secrets = secrets or {}
@@ -264,17 +270,24 @@ def set_ttl(seconds: int) -> None:
 
 
 def log(message: str) -> None:
-    """Write a line to the log of the call: its output, which is kept with the call. No personal data, no secrets."""
+    """Write a line to the log of the call: kept with its output, and told to whoever waits. No personal data, no secrets."""
     print(message, flush=True)  # noqa: T201 - that is what it is for
+    _tell({"log": message})
 
 
 def progress(fraction: float, message: str = "") -> None:
     """Say how far the call is, from 0 to 1, to whoever waits for it. No personal data, no secrets."""
     if not 0 <= fraction <= 1:
         raise ValueError("Progress is a number from 0 to 1.")
+    if not _tell({"fraction": fraction, "message": message}):
+        print(f"{fraction:.0%} {message}".rstrip(), flush=True)  # noqa: T201 - there is nobody else to tell
+
+
+def _tell(said: dict[str, Any]) -> bool:
+    """False when nobody listens, as where a tool runs locally."""
     take = _progress.get()
     if take is None:
-        log(f"{fraction:.0%} {message}".rstrip())
-        return
+        return False
     with suppress(OSError):  # nobody listens any more
-        take(json.dumps({"fraction": fraction, "message": message}).encode() + b"\n")
+        take(json.dumps(said).encode() + b"\n")
+    return True

@@ -62,6 +62,7 @@ class LifeContract:
 
         assert outcome.value == 1, outcome
         assert sorted(said, key=lambda event: event.stream) == [
+            Event("progress", progress={"log": "Hello \u4e2d"}),
             Event("progress", progress={"fraction": 0.5, "message": "half"}),
             Event("stderr", "careful\n"),
             Event("stdout", "Hello \u4e2d\n"),

@@ -95,10 +95,11 @@ def run(sku, quantity):
     def test_the_call_is_known_to_the_tool(self, run: Any) -> None:
         outcome = run(
             "from unitools.runtime import current_call\n"
-            "def run(): call = current_call(); return [call.call_id, call.tool_id, call.started_at.isoformat()]"
+            "def run():\n    call = current_call()\n"
+            "    return [call.call_id, call.tool_id, call.started_at.isoformat(), call.traceparent]"
         )
 
-        assert outcome.value == ["inv_test", "test.tool.one", "2026-11-22T10:00:00+00:00"]
+        assert outcome.value == ["inv_test", "test.tool.one", "2026-11-22T10:00:00+00:00", "00-1-2-01"]
 
     @pytest.mark.req("TOOLS-1")
     def test_configuration_and_secrets_reach_the_tool_and_lie_nowhere_about_it(

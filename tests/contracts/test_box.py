@@ -145,7 +145,7 @@ def test_silence_has_a_limit_of_its_own(box_of: Callable[..., DrivenBox], level:
     talks = (
         "import sys, time\nfrom unitools import runtime\ndef run(forever):\n"
         "    for number in range(4):\n        time.sleep(0.25)\n"
-        "        [runtime.log, lambda m: print(m, file=sys.stderr), lambda m: runtime.progress(0.5, m)][number % 3]('here')\n"
+        "        [print, lambda m: print(m, file=sys.stderr), lambda m: runtime.progress(0.5, m)][number % 3]('here')\n"
         "    time.sleep(60 if forever else 0)\n    return 'done'"
     )
     box.load({"main": talks}, level=level)
@@ -160,10 +160,10 @@ TELLS = """
 import sys
 from unitools import runtime
 def run(size, wait):
-    runtime.log("begun")
+    print("begun", flush=True)
     print("careful", file=sys.stderr)
     runtime.progress(0.25, "a quarter")
-    runtime.log("x" * size)
+    print("x" * size, flush=True)
     runtime.progress(1)
     return sys.stdin.read()
 """
