@@ -109,9 +109,10 @@ def _needed_to_run(path: str) -> list[str]:
                     return [*needed, loader] if loader else needed
         except OSError:
             return needed
-        if not head.startswith(b"#!"):
+        words = head[2:].split(b"\n", 1)[0].split() if head.startswith(b"#!") else []
+        if not words:
             return needed
-        path = os.fsdecode(head[2:].split(b"\n", 1)[0].split()[0])
+        path = os.fsdecode(words[0])
     return needed
 
 
