@@ -13,10 +13,14 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scripts.provision import packages
 from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
 from scripts.provision.processes import only_one
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PURPOSE = "The Docker engine, which runs the sandboxes,"
 SOCKET = Path("/var/run/docker.sock")
@@ -59,6 +63,20 @@ def ensure() -> None:
 def needed_packages() -> list[str]:
     """What must be installed before :func:`ensure` can do the rest."""
     return [] if (shutil.which("docker") and shutil.which("dockerd")) or answers() else ["docker.io"]
+
+
+def image_id(name: str) -> str:
+    """Empty when there is no such image."""
+    return (ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) or "").strip()
+
+
+@contextlib.contextmanager
+def replaced(image: str) -> Iterator[None]:
+    """While the block makes an image anew: the one that had the name goes away afterwards, unless somebody uses it."""
+    before = image_id(image)
+    yield
+    if before not in ("", image_id(image)):
+        ask(["docker", "image", "rm", before], timeout_s=60)
 
 
 def processes(name: str) -> list[int]:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sandbox.image import KINDS, ON_LAYER, PYTHON, build_context, image_name
+from sandbox.image import KINDS, ON_LAYER, PYTHON, build_context, image_name, layer_name
 from scripts.provision import debian, engine, layers
 from scripts.provision.console import ROOT, Trouble, ask, run, say, step
 from scripts.provision.processes import only_one
@@ -40,20 +40,25 @@ def ensure_all(*, fresh: bool = False) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    return ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) is not None
+    return bool(engine.image_id(name))
 
 
 def _build(kind: str, name: str, *, fresh: bool) -> None:
     if kind == PYTHON:
-        dockerfile, values = DOCKERFILE, {"BASE": _base()}
-    else:
-        dockerfile = ON_LAYER
-        values = {"BOX": ensure(), "LAYER": layers.ensure(kind, fresh=fresh), "KIND": kind}
-    with step(f"building the sandbox image {name}", f"sandbox image {name} built"):
-        _run_build(name, dockerfile, values)
+        _run_build(name, DOCKERFILE, {"BASE": _base()})
+        return
+    with engine.replaced(layer_name(kind, ROOT)), engine.replaced(name):  # the second lies on the first
+        layer = layers.ensure(kind, fresh=fresh)
+        _run_build(name, ON_LAYER, {"BOX": ensure(), "LAYER": layer, "KIND": kind})
 
 
 def _run_build(name: str, dockerfile: str, values: dict[str, str]) -> None:
+    with step(f"building the sandbox image {name}", f"sandbox image {name} built"):
+        _docker_build(name, dockerfile, values)
+    ask(["docker", "image", "prune", "--force", "--filter", "label=toolhub.image=parts"])
+
+
+def _docker_build(name: str, dockerfile: str, values: dict[str, str]) -> None:
     env = dict(os.environ)
     if ask(["docker", "buildx", "version"]) is None:
         env["DOCKER_BUILDKIT"] = "0"  # Debian's engine comes without the plugin that newer clients ask for
@@ -68,7 +73,6 @@ def _run_build(name: str, dockerfile: str, values: dict[str, str]) -> None:
             ["docker", "build", "--force-rm", "--file", f"{folder}/{dockerfile}", *given, "--tag", name, folder],
             env=env,
         )
-    ask(["docker", "image", "prune", "--force", "--filter", "label=toolhub.image=parts"])
 
 
 def _base() -> str:

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 from sandbox.image import BROWSER, layer_name
-from scripts.provision import debian, venv
-from scripts.provision.console import ROOT, Trouble, ask, run, step
+from scripts.provision import debian, engine, venv
+from scripts.provision.console import ROOT, Trouble, run, step
 
 HERE = ROOT / "sandbox" / "image"
 LOCKS = {BROWSER: ROOT / venv.BROWSER_LOCK}
@@ -32,7 +32,7 @@ TAGS = (
 def ensure(kind: str, *, fresh: bool = False) -> str:
     """The layer's name; it is made if there is none, or if today's packages are wanted (``fresh``)."""
     name = layer_name(kind, ROOT)
-    if fresh or ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) is None:
+    if fresh or not engine.image_id(name):
         with step(f"making the layer {name} from Debian's packages", f"layer {name} made"):
             _make(kind, name)
     return name
@@ -53,7 +53,7 @@ def _make(kind: str, name: str) -> None:
             wheels=wheels,
         )
         run(["docker", "import", "--change", "LABEL toolhub.image=layer", str(archive), name])
-    if ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) is None:
+    if not engine.image_id(name):
         raise Trouble(f"The engine took the layer but does not know {name}.")
 
 
