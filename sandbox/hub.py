@@ -7,6 +7,7 @@ stdin and stdout, which the engine passes on. When the hub goes away, the box en
 from __future__ import annotations
 
 import os
+import select
 import socket
 
 SOCKET = "/c/s"
@@ -37,6 +38,12 @@ class Hub:
                 os._exit(0)
             data += chunk
         return bytes(data)
+
+    def listens(self) -> bool:
+        """Whether something can be written without waiting."""
+        poll = select.poll()
+        poll.register(self._to_hub, select.POLLOUT)
+        return bool(poll.poll(0))
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)

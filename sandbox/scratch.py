@@ -67,6 +67,7 @@ def _clear(place: str, mode: int) -> bool:
         os.chmod(place, 0o700)
         _delete_all(place, time.monotonic() + _PATIENCE_S)
         os.chmod(place, mode)
+    os.utime(place, (0, 0))  # a call could leave word for the next one in the times of the folder
     return not os.listdir(place)
 
 

@@ -174,6 +174,7 @@ class Box:
             limits=self._limits,
             report_extra=protocol.MAX_REPORT_BYTES + 16,
             tell=self._tell if called["stream"] else None,
+            may_tell=self._hub.listens,
         )
         del body
         others = {

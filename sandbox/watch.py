@@ -25,6 +25,7 @@ EXITED, TIMED_OUT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE = 
 )
 STDOUT, STDERR, PROGRESS = "stdout", "stderr", "progress"
 _TELL_EVERY_S = 0.05
+_TELL_BYTES = 32 * 1024
 
 
 class _Pipe:
@@ -51,8 +52,8 @@ class _Pipe:
 
     def news(self) -> bytes:
         """What was kept since this was asked last."""
-        new = bytes(self.kept[self._told :])
-        self._told = len(self.kept)
+        new = bytes(self.kept[self._told : self._told + _TELL_BYTES])
+        self._told += len(new)
         return new
 
     @property
@@ -61,7 +62,11 @@ class _Pipe:
 
 
 class Watch:
-    """Watch one run. ``tell`` gets the stream's name and its new bytes, a few times a second."""
+    """Watch one run.
+
+    ``tell`` gets the stream's name and its new bytes, a few times a second, when ``may_tell``: a hub that does not listen
+    must not keep anybody from watching.
+    """
 
     def __init__(
         self,
@@ -73,6 +78,7 @@ class Watch:
         limits: dict[str, int],
         report_extra: int,
         tell: Callable[[str, bytes], None] | None = None,
+        may_tell: Callable[[], bool] = lambda: True,
     ) -> None:
         most = limits["result_bytes"] + report_extra
         self._report = _Pipe(report, keep=most, limit=most)
@@ -82,7 +88,7 @@ class Watch:
         }
         self._pipes = {pipe.fd: pipe for pipe in (self._report, *self._streams.values())}
         self._idle_s = limits["idle_ms"] / 1000
-        self._tell = tell
+        self._tell, self._may_tell = tell, may_tell
         self._tell_at = 0.0  # when something waits to be told
 
     def wait(self, deadline: float, others: dict[int, Callable[[], str]]) -> str:
@@ -115,25 +121,28 @@ class Watch:
                         self._tell_at = self._tell_at or heard_at + _TELL_EVERY_S
             now = time.monotonic()
             if self._tell_at and now >= self._tell_at:
-                self._tell_news()
+                more = not self._may_tell() or self._tell_news()
+                self._tell_at = now + _TELL_EVERY_S if more else 0.0
             if self._overflow():
                 return self._overflow()
 
-    def _tell_news(self) -> None:
-        self._tell_at = 0.0
-        if self._tell is None:
-            return
-        for name, pipe in self._streams.items():
+    def _tell_news(self) -> bool:
+        """True when there may be more."""
+        told = False
+        for name, pipe in self._streams.items() if self._tell is not None else ():
             new = pipe.news()
-            if new:
+            if new and self._tell is not None:
                 self._tell(name, new)
+                told = True
+        return told
 
     def finish(self, ended: str) -> str:
         """After every process of the run is gone: take the rest of the pipes, close them, and say the final word."""
         for pipe in self._pipes.values():
             pipe.drain()
             os.close(pipe.fd)
-        self._tell_news()
+        while self._tell_news():
+            pass
         return self._overflow() or ended if ended == EXITED else ended
 
     def _overflow(self) -> str:

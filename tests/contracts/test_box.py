@@ -61,7 +61,9 @@ def test_a_reused_box_answers_call_after_call_and_nothing_passes_between_them(
     box = box_of()
     source = (
         "import os\nseen = []\ndef run(a):\n    seen.append(a)\n    before = os.listdir('.')\n"
+        "    if os.stat('.').st_mtime == 7: before.append('word')\n"
         "    os.makedirs('x/y'); open('x/y/z', 'w').write('left'); os.symlink('/', 'x/link'); os.chmod('x', 0)\n"
+        "    os.utime('.', (7, 7)); os.chmod('.', 0o755)\n"
         "    return [a, before, seen]"
     )
     box.load({"main": source}, level=level)

@@ -25,10 +25,11 @@ class Pipes:
         self.pairs = [os.pipe() for _ in range(4)]
         self.told: list[tuple[str, bytes]] = []
 
-    def watch(self, *, tell: bool = True, **limits: int) -> watch.Watch:
+    def watch(self, *, tell: bool = True, may_tell: Callable[[], bool] = lambda: True, **limits: int) -> watch.Watch:
         reads = [read for read, _ in self.pairs]
         told: Any = lambda name, data: self.told.append((name, data))  # noqa: E731
-        return watch.Watch(*reads, limits=LIMITS | limits, report_extra=0, tell=told if tell else None)
+        limits = LIMITS | limits
+        return watch.Watch(*reads, limits=limits, report_extra=0, tell=told if tell else None, may_tell=may_tell)
 
     def write(self, pipe: int, data: bytes) -> None:
         os.write(self.pairs[pipe][1], data)
@@ -139,6 +140,18 @@ def test_it_is_told_in_few_pieces_and_only_when_asked(pipes: Pipes) -> None:
 
     assert pipes.told == [("stdout", b"x" * 20), ("stdout", b"y")]
     speaker.join()
+
+
+def test_who_does_not_listen_is_told_at_the_end(pipes: Pipes) -> None:
+    run = pipes.watch(may_tell=lambda: False)
+    pipes.write(STDOUT, b"x")
+
+    run.wait(soon(0.2), {})
+    told = list(pipes.told)
+    run.finish(watch.EXITED)
+
+    assert told == []
+    assert pipes.told == [("stdout", b"x")]
 
 
 def test_nothing_is_told_unless_asked(pipes: Pipes, ends: Any) -> None:
