@@ -56,6 +56,7 @@ class Rooms:
             net=self.net,
             proc=bool(self.programs.runnable),
             keep_modes=self.keep_modes,
+            memory_files=self.browser or self.programs.replaces_tool or not self.programs.runnable,
             untouchable=self.untouchable,
             spared=spared,
         )

@@ -57,6 +57,8 @@ _REFUSED_WITHOUT_PROC = {"execve": (59, 221), "execveat": (322, 281)}
 _MODES = {"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)}
 
 NEEDED_FOR_NAMESPACES = ("unshare", "mount")  # until a call has its own
+# A file in memory can be run, and no path names it: where some programs may be run, others must not be made.
+_MEMFD_CREATE = (319, 279)
 
 _CLONE3, _KILL, _TGKILL, _CLONE = (435, 435), (62, 129), (234, 131), (56, 220)
 _PRLIMIT, _FCNTL, _IOCTL, _SOCKET = (302, 261), (72, 25), (16, 29), (41, 198)
@@ -83,6 +85,7 @@ def build_filter(
     net: bool,
     proc: bool,
     keep_modes: bool,
+    memory_files: bool = True,
     untouchable: tuple[int, ...] = (1,),
     spared: tuple[str, ...] = (),
 ) -> bytes:
@@ -106,6 +109,8 @@ def build_filter(
         rule(numbers, [_REFUSE_NOW])
     for numbers in _MODES.values() if keep_modes else ():
         rule(numbers, [(_RETURN, 0, 0, _DO_NOTHING)])
+    if not memory_files:
+        rule(_MEMFD_CREATE, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # who can do without falls back to a file
     rule(_CLONE3, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # its flags are in memory, out of sight; libc falls back to clone
     rule(_CLONE, [(_LOAD, 0, 0, _ARGUMENT[0]), (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE_NOW, _ALLOW_NOW])
     for call in (_KILL, _TGKILL) if untouchable else ():

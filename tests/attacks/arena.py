@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from access.capabilities import Capabilities
 from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.docker import INSTANCE
 from tests.attacks.catalogue import USUAL, Attack
@@ -26,16 +27,15 @@ if TYPE_CHECKING:
 HOSTILE = build_zip(Path(__file__).with_name("hostile"))
 ACME, OTHER = "acme", "other"
 _PATIENCE_S = 8.0
-_LATE_MS = (
-    3_000  # a process that is killed ends with the low priority that it had; how soon is measured by the benchmark
-)
+_LATE_MS = 3_000  # who is killed ends with the low priority that it had; how soon is measured by the benchmark
 _NUMBERS = 1_000
 
 
 class Arena:
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, *, capabilities: Capabilities | None = None, **options: Any) -> None:
         self.level = level
-        self.sandbox = docker_sandbox()
+        self.sandbox = docker_sandbox(**options)
+        self._capabilities = capabilities or Capabilities()
         self.instance = self.sandbox._instance
         self._worlds: dict[Limits, Any] = {}
         self._boxes: dict[str, set[str]] = {ACME: set(), OTHER: set()}
@@ -52,7 +52,7 @@ class Arena:
         canary = new_canary()
         key = BoxKey(tenant=tenant, code="sha256:" + hashlib.sha256(call.package).hexdigest())
         call = replace(call, key=key, config={"canary": canary}, secrets={"CANARY": canary})
-        outcome = self.sandbox.run(Profile(limits, isolation=self.level), call)
+        outcome = self.sandbox.run(Profile(limits, self._capabilities, isolation=self.level), call)
         if outcome.box:
             self._boxes[tenant].add(outcome.box)
         return outcome

@@ -12,6 +12,7 @@ from sandbox import namespaces, syscalls
 
 ALLOW, REFUSE, NO_SUCH_CALL, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
 NOTHING_HAPPENS = 0x00050000
+MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 NUMBERS = {
     "x86_64": {"read": 0, "kill": 62, "clone": 56, "clone3": 435, "socket": 41, "fcntl": 72, "ioctl": 16, "prlimit64": 302,
@@ -96,6 +97,14 @@ def test_the_profile_opens_what_it_names(machine: str) -> None:
     assert decide(program, arch, numbers["socket"], 2, 2, 136) == REFUSE  # UDP-Lite
     assert decide(program, arch, numbers["socket"], 2, 3, 0) == REFUSE
     assert decide(program, arch, numbers["fchmod"]) == NOTHING_HAPPENS
+    assert decide(program, arch, MEMFD_CREATE[machine]) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_where_some_programs_may_be_run_no_others_are_made_in_memory(machine: str) -> None:
+    program = syscalls.build_filter(machine, net=False, proc=True, keep_modes=False, memory_files=False)
+
+    assert decide(program, MACHINES[machine], MEMFD_CREATE[machine]) == NO_SUCH_CALL
 
 
 def test_another_architecture_and_the_x32_numbers_are_no_way_around() -> None:

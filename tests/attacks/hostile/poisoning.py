@@ -108,8 +108,8 @@ def leave_a_secret(canary: str = "") -> list[str]:
     block = mmap.mmap(-1, 16 * 1024 * 1024)
     block.write(text * (16 * 1024 * 1024 // len(text)))
     _kept.append(block)
-    memory = os.memfd_create("left")
-    os.write(memory, text * 1000)
+    with suppress(OSError):
+        os.write(os.memfd_create("left"), text * 1000)
     _, inlet = os.pipe()
     os.write(inlet, text * 100)
     threading.Thread(target=lambda kept: time.sleep(60), args=(text * 100,), daemon=True).start()
