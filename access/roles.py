@@ -73,7 +73,15 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
     Role.OWNER: frozenset(PERMISSIONS) - {"evidence.reveal"},
     Role.OPERATOR: frozenset(
         _SEE
-        | {"tools.submit", "tools.review", "tools.operate", "tools.install", "secrets.manage", "files.manage", "halts.throw"}
+        | {
+            "tools.submit",
+            "tools.review",
+            "tools.operate",
+            "tools.install",
+            "secrets.manage",
+            "files.manage",
+            "halts.throw",
+        }
         | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
         | {"policies.draft", "policies.publish", "evidence.view"}
     ),
