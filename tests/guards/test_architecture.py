@@ -301,6 +301,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "access/deliveries.py:_settle": "a message sent is not a decision",
     "access/authentication.py:note_use": "when a key was last used; what it was used for has its facts",
     "access/agents.py:_make_key": "part of making or rotating a key",
+    "access/members.py:_make_groups": "part of making a tenant",
     "access/members.py:_end_links": "part of what is given or taken",
 }
 

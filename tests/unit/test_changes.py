@@ -18,8 +18,14 @@ CONSENT = {"required": True, "validity_seconds": 600, "scope": "period"}
 LONGER = CONSENT | {"validity_seconds": 601}
 OLD_SCOPE = {"resource": "soul:shop:cart", "action": "read"}
 LOCK = ["idna==3.10 --hash=sha256:" + "a" * 64]
+OTHER = "--hash=sha256:" + "b" * 64
 GONE = {"pointer": "/input_schema/properties/text", "since": "1.0.0", "advice": "Use words."}
 SOON = GONE | {"sunset": "2027-01-01"}
+
+
+def _locked(lines: list[str]) -> dict[str, Any]:
+    return {"dependency_lock": lines}
+
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     # kind: before, after, pointer, bump, risk
@@ -73,11 +79,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "dependencies.added": ({}, {"dependencies": ["idna==3.10"]}, "/dependencies/0", "patch", "medium"),
     "dependencies.changed": ({"dependencies": ["idna==3.10"]}, {"dependencies": ["idna==3.11"]}, "/dependencies/0", "patch", "medium"),
     "dependencies.removed": ({"dependencies": ["idna==3.10"]}, {}, "/dependencies/0", "patch", "low"),
-    "lock.added": ({"dependency_lock": LOCK}, {"dependency_lock": [*LOCK, "a==1 --hash=sha256:" + "c" * 64]}, "/dependency_lock/1", "patch", "medium"),
-    "lock.changed": ({"dependency_lock": LOCK}, {"dependency_lock": [LOCK[0].replace("3.10", "3.11")]}, "/dependency_lock/0", "patch", "medium"),
-    "lock.files_added": ({"dependency_lock": LOCK}, {"dependency_lock": [f"{LOCK[0]} --hash=sha256:" + "b" * 64]}, "/dependency_lock/0", "patch", "medium"),
-    "lock.files_removed": ({"dependency_lock": [f"{LOCK[0]} --hash=sha256:" + "b" * 64]}, {"dependency_lock": LOCK}, "/dependency_lock/0", "patch", "low"),
-    "lock.files_replaced": ({"dependency_lock": LOCK}, {"dependency_lock": ["idna==3.10 --hash=sha256:" + "b" * 64]}, "/dependency_lock/0", "patch", "high"),
+    "lock.added": (_locked(LOCK), _locked([*LOCK, f"a==1 {OTHER}"]), "/dependency_lock/1", "patch", "medium"),
+    "lock.changed": (_locked(LOCK), _locked([LOCK[0].replace("3.10", "3.11")]), "/dependency_lock/0", "patch", "medium"),
+    "lock.files_added": (_locked(LOCK), _locked([f"{LOCK[0]} {OTHER}"]), "/dependency_lock/0", "patch", "medium"),
+    "lock.files_removed": (_locked([f"{LOCK[0]} {OTHER}"]), _locked(LOCK), "/dependency_lock/0", "patch", "low"),
+    "lock.files_replaced": (_locked(LOCK), _locked([f"idna==3.10 {OTHER}"]), "/dependency_lock/0", "patch", "high"),
     "lock.removed": ({"dependency_lock": LOCK}, {}, "/dependency_lock/0", "patch", "low"),
     "quotes.added": ({}, {"quotes": ["price"]}, "/quotes/0", "minor", "low"),
     "quotes.removed": ({"quotes": ["price"]}, {}, "/quotes/0", "minor", "low"),

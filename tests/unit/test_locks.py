@@ -52,7 +52,8 @@ def test_nothing_else_is_one(text: str) -> None:
 
 
 def test_a_lock_is_the_same_however_it_was_written() -> None:
-    compiled = f"# by a program\nb==2 \\\n    --hash=sha256:{B} \\\n    --hash=sha256:{A}\n    # via a\n\nA==1 --hash=sha256:{A}  # the first\n"
+    needed = f"b==2 \\\n    --hash=sha256:{B} \\\n    --hash=sha256:{A}\n    # via a\n"
+    compiled = f"# by a program\n{needed}\nA==1 --hash=sha256:{A}  # the first\n"
     lines = [f"a==1 --hash=sha256:{A}", f"b==2 --hash=sha256:{A} --hash=sha256:{B}"]
 
     assert lines_of(compiled) == lines
