@@ -15,7 +15,7 @@ import pytest
 
 from scripts.provision.processes import free_port
 from tests.e2e.processes import PATIENCE_S, ROOT, Process, clean_environment, python, run, until
-from tests.e2e.wire import Agent, answers, boxes
+from tests.e2e.wire import Agent, answers, boxes, remove_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,6 +145,7 @@ def own_hub(prepared: Embedded, tmp_path: Path) -> Iterator[Embedded]:
     if hub.process is not None:
         hub.process.kill()
     until(lambda: not hub.boxes(), "the boxes of a hub that was killed are gone", within_s=PATIENCE_S)
+    remove_boxes(str(hub.data.resolve()))
 
 
 @pytest.fixture(scope="session")

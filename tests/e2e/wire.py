@@ -141,9 +141,20 @@ def in_background(call: Callable[[], Answer]) -> Waiting:
 
 
 def boxes(instance: str) -> list[str]:
-    """The containers of one hub, running or not. Some stand ready for calls to come: that there are any says nothing of a call."""
-    label = f"label=toolhub.instance={instance}"
-    done = subprocess.run(
-        ["docker", "ps", "-aq", "--filter", label], capture_output=True, text=True, timeout=60, check=True
-    )
-    return done.stdout.split()
+    """The containers of one hub. Some stand ready for calls to come: that there are any says nothing of a call.
+
+    One that was never started runs nothing; of a hub that was killed it stays until a hub of that name starts again.
+    """
+    begun = [part for state in ("running", "exited", "removing", "dead") for part in ("--filter", f"status={state}")]
+    return _containers(instance, *begun)
+
+
+def remove_boxes(instance: str) -> None:
+    """What a hub that was killed, and starts no more, has left on the engine."""
+    if left := _containers(instance):
+        subprocess.run(["docker", "rm", "-f", *left], capture_output=True, timeout=60, check=False)
+
+
+def _containers(instance: str, *filters: str) -> list[str]:
+    words = ["docker", "ps", "-aq", "--filter", f"label=toolhub.instance={instance}", *filters]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.split()
