@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from bench.figures import ROOT, CannotMeasure, Times, machine, print_table
 from bench.growth import Growth
 from bench.toolbox import Tool, sandbox
-from invocations.sandbox.base import Limits, Outcome, Profile, Status
+from invocations.sandbox.base import Event, Limits, Outcome, Profile, Status
 from tests.attacks.catalogue import (
     EXHAUSTION,
     FORGING,
@@ -59,6 +59,7 @@ ATTACKS = [
 ]
 SLOW_ATTACKS = [attack for attack in (*EXHAUSTION, *FORGING, *SUPERVISOR) if attack.limits == SOON]
 SLOW_SHARE = 0.02  # of the hostile calls: each takes all of its time
+STOPPED = (Status.TIMED_OUT, Status.LOG_FLOOD, Status.OUT_OF_MEMORY)  # what any attack may end as
 _CANARY = re.compile(r"canary-[0-9a-f]{32}")
 
 
@@ -112,42 +113,37 @@ class Soak:
 
     def _run(
         self, module: str, entry: str, level: str, chance: random.Random, canary: str, arguments: str
-    ) -> tuple[Outcome, float]:
+    ) -> tuple[Outcome, float, str]:
+        """(the outcome, milliseconds, what it has said that another call knew); half of the calls are listened to."""
         tool = chance.choice(self._tools)
         call = tool.call(
             chance.choice(TENANTS), arguments.encode(), secrets={"CANARY": canary}, config={"canary": canary}
         )
         call = replace(call, module=f"hostile.{module}", entry=entry)
+        events: list[Event] = []
         begun = time.perf_counter()
-        outcome = self._where.run(Profile(LIMITS, isolation=level), call)
-        return outcome, (time.perf_counter() - begun) * 1000
+        outcome = self._where.run(
+            Profile(LIMITS, isolation=level), call, events.append if chance.random() < 0.5 else None
+        )
+        ms = (time.perf_counter() - begun) * 1000
+        said = f"{outcome.value} {outcome.stdout} {outcome.stderr} {outcome.error_message} {outcome.error_details} {events}"
+        return outcome, ms, ", ".join(set(_CANARY.findall(said)) - {canary})
 
     def _honest(self, entry: str, level: str, chance: random.Random, canary: str, number: int) -> None:
         arguments = f'{{"canary": "{canary}", "number": {number}}}'
-        outcome, ms = self._run("honest", entry, level, chance, canary, arguments)
+        outcome, ms, foreign = self._run("honest", entry, level, chance, canary, arguments)
         right = outcome.status is Status.OK and outcome.value == [canary, number * 2 + 1, True, []]
         wrong = "" if right else f"{entry} came out as {outcome}"
-        self.found.add(f"honest, {level}", ms, outcome, wrong or _foreign(outcome, canary))
+        self.found.add(f"honest, {level}", ms, outcome, foreign or wrong)
 
     def _attack(self, attack: Attack, level: str, chance: random.Random, canary: str) -> None:
         module, _, entry = attack.name.rpartition(".")
         arguments = f'{{"canary": "{canary}"}}' if entry == "leave_a_secret" else "{}"
-        outcome, ms = self._run(module, entry, level, chance, canary, arguments)
-        expected = outcome.status in attack.ends or outcome.status in (
-            Status.TIMED_OUT,
-            Status.LOG_FLOOD,
-            Status.OUT_OF_MEMORY,
-        )
-        wrong = "" if expected else f"{attack.name} ended as {outcome}"
+        outcome, ms, foreign = self._run(module, entry, level, chance, canary, arguments)
+        wrong = "" if outcome.status in (*attack.ends, *STOPPED) else f"{attack.name} ended as {outcome}"
         if outcome.status is Status.OK and outcome.value:
             wrong = f"{attack.name} got {outcome.value}"
-        self.found.add(f"hostile, {level}", ms, outcome, wrong or _foreign(outcome, canary))
-
-
-def _foreign(outcome: Outcome, canary: str) -> str:
-    said = f"{outcome.value} {outcome.stdout} {outcome.stderr} {outcome.error_message} {outcome.error_details}"
-    others = set(_CANARY.findall(said)) - {canary}
-    return f"it saw what another call knew: {others}" if others else ""
+        self.found.add(f"hostile, {level}", ms, outcome, foreign or wrong)
 
 
 def soak(calls: int, callers: int, hostile: float, minutes: float, seed: int) -> int:

@@ -8,6 +8,7 @@ of the other tenant. Both must be right, and must find their process as the firs
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 import uuid
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from access.capabilities import Capabilities
-from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, SandboxCall, Status
+from invocations.sandbox.base import BoxKey, Event, Limits, Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.docker import INSTANCE
 from tests.attacks.catalogue import USUAL, Attack
 from tests.boxes import call_of, docker_sandbox
@@ -52,7 +53,9 @@ class Arena:
         canary = new_canary()
         key = BoxKey(tenant=tenant, code="sha256:" + hashlib.sha256(call.package).hexdigest())
         call = replace(call, key=key, config={"canary": canary}, secrets={"CANARY": canary})
-        outcome = self.sandbox.run(Profile(limits, self._capabilities, isolation=self.level), call)
+        events: list[Event] = []
+        outcome = self.sandbox.run(Profile(limits, self._capabilities, isolation=self.level), call, events.append)
+        check_events(events, limits)
         if outcome.box:
             self._boxes[tenant].add(outcome.box)
         return outcome
@@ -114,6 +117,16 @@ def _difference(before: Any, now: Any) -> dict[str, Any]:
     """By name: what was, and what is."""
     names = sorted(before.keys() | now.keys())
     return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+
+
+def check_events(events: list[Event], limits: Limits) -> None:
+    """What it said while it ran is bounded, and of the shape that readers count on."""
+    for stream in ("stdout", "stderr", "progress"):
+        said = "".join(event.text for event in events if event.stream == stream)
+        assert len(said) <= limits.log_bytes
+        assert "\0" not in said
+    assert all(event.progress == {} for event in events if event.stream != "progress")
+    assert sum(len(json.dumps(event.progress)) for event in events) <= 2 * limits.log_bytes
 
 
 def check_contained(outcome: Outcome, limits: Limits, took: float) -> None:

@@ -180,7 +180,7 @@ def slow_output() -> NoReturn:
 
 
 def huge_result() -> str:
-    return "x" * (64 * 1024 * 1024)
+    return "x" * (8 * 1024 * 1024)
 
 
 def huge_result_past_the_runtime() -> NoReturn:
