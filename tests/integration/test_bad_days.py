@@ -115,7 +115,7 @@ def test_an_image_that_is_not_there_is_a_failed_start_until_it_is(
     use(DockerSandbox(missing, f"test-{uuid.uuid4().hex[:12]}"))
     for _ in range(BEFORE_THE_BREAKER_OPENS):
         answer = caller.invoke("sample.tools.echo", {"text": "x"})
-        check_problem(answer, 503, "SANDBOX.START_FAILED", "failed")
+        check_problem(answer, 503, "SANDBOX.IMAGE_MISSING", "failed")
         assert answer.headers["Retry-After"]
 
     with closing(docker.from_env()) as client:
