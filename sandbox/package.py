@@ -1,24 +1,29 @@
 """What is in a tool's package, and what does it import from others?
 
-The package is written where nobody may change it, with the bytecode of each module beside it. Its code is compiled here and
-read, never run: the names of the modules that it imports are in the code objects.
+The package is written where nobody may change it. Its code is compiled here and read, never run: the names of the modules
+that it imports are in the code objects. They are held for the calls, which then neither compile nor read anything.
 """
 
 from __future__ import annotations
 
-import _imp
-import importlib.util
 import os
 import sys
 from contextlib import suppress
-from importlib import _bootstrap_external
-from importlib.machinery import PathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    PathFinder,
+    SourceFileLoader,
+)
 from opcode import opmap
 from types import CodeType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib.machinery import ModuleSpec
 
 DEPENDENCIES = "/deps"
 
@@ -31,14 +36,13 @@ _MAX_DEPTH = 50
 Import = tuple[str, tuple[str, ...]]  # a module, and the names taken from it
 
 
-def write_package(names: list[str], contents: list[bytes], place: str, *, bytecode: bool = False) -> list[CodeType]:
-    """Write the package's files so that nobody may change them. Returns the code of its modules, with ``bytecode``.
+def write_package(names: list[str], contents: list[bytes], place: str) -> None:
+    """Write the package's files so that nobody may change them.
 
     Bytecode that was brought along is left out: what runs is what the sources say.
     """
     os.chmod(place, 0o700)  # engines give a mounted folder the mode of the folder below it
     folders = {place}
-    codes = []
     for name, content in zip(names, contents, strict=True):
         parts = name.split("/")
         if {"", ".", ".."}.intersection(parts):
@@ -48,17 +52,8 @@ def write_package(names: list[str], contents: list[bytes], place: str, *, byteco
         path = f"{place}/{name}"
         _make_folder(os.path.dirname(path), folders)
         _write(path, content)
-        if bytecode and name.endswith(".py"):
-            code = _compiled(path, content)
-            if code is not None:
-                codes.append(code)
-                cached = importlib.util.cache_from_source(path)
-                _make_folder(os.path.dirname(cached), folders)
-                with suppress(OSError):  # no room: then the source it is
-                    _write(cached, _as_file(code, content))
     for folder in folders:
         os.chmod(folder, 0o555)
-    return codes
 
 
 def _make_folder(path: str, folders: set[str]) -> None:
@@ -79,35 +74,61 @@ def _write(path: str, content: bytes) -> None:
         os.close(fd)
 
 
-def _compiled(path: str, source: bytes) -> CodeType | None:
-    try:
-        code: CodeType = compile(source, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # the call will say so
-    return code
+def compile_package(names: list[str], contents: list[bytes], place: str) -> dict[str, CodeType]:
+    """The code of the package's modules, by their paths. What cannot be compiled is left to the call, which will say so."""
+    codes = {}
+    for name, content in zip(names, contents, strict=True):
+        if name.endswith(".py"):
+            path = f"{place}/{name}"
+            with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                codes[path] = compile(content, path, "exec", dont_inherit=True)
+    return codes
 
 
-def _as_file(code: CodeType, source: bytes) -> bytes:
-    """As the import system writes it, with the word not to look at the source again."""
-    digest = _imp.source_hash(importlib.util._RAW_MAGIC_NUMBER, source)  # type: ignore[attr-defined]
-    data: bytearray = _bootstrap_external._code_to_hash_pyc(code, digest, False)  # type: ignore[attr-defined]
-    return bytes(data)
+class _Loader(SourceFileLoader):
+    """Loads from the code that is held, and from the source what is not."""
+
+    held: dict[str, CodeType]
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        return self.held.get(self.path) or super().get_code(fullname)
 
 
-def preload(codes: list[CodeType], own: list[str]) -> list[str]:
+class PackageFinder:
+    """Finds the package's modules, and asks nobody else for them."""
+
+    def __init__(self, place: str, own: set[str], codes: dict[str, CodeType]) -> None:
+        self._own, self._place = own, place
+        loader = type("_Loader", (_Loader,), {"held": codes})
+        for folder, _, _ in os.walk(place):
+            finder = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (loader, SOURCE_SUFFIXES))
+            finder.find_spec("")  # it looks around now
+            sys.path_importer_cache[folder] = finder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if path is None and name in self._own:
+            return PathFinder.find_spec(name, [self._place])
+        return None
+
+
+def top_levels_of(names: list[str]) -> set[str]:
+    """What the package's files are imported by."""
+    return {name.split("/", 1)[0].removesuffix(".py") for name in names}
+
+
+def preload(codes: list[CodeType], own: set[str]) -> list[str]:
     """Import what these modules import of the standard library and of the dependencies; returns the modules' names.
 
-    ``own`` are the package's files: its own modules are never imported here. What fails to be imported is left to the call.
+    ``own`` modules are never imported here. What fails to be imported is left to the call.
     """
-    ours = {name.split("/", 1)[0].removesuffix(".py") for name in own}
-    foreign = _top_levels(DEPENDENCIES)
+    foreign = _top_levels_in(DEPENDENCIES)
     wanted: dict[Import, None] = {}
     for code in codes:
         wanted.update(dict.fromkeys(_imports_of(code)))
     done: dict[str, None] = {}
     for name, names in list(wanted)[:_MAX_PRELOADED]:
         top = name.partition(".")[0]
-        if top in ours or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign:
+        if top in own or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign:
             continue
         if name.endswith(".__main__"):  # a program, and no module
             continue
@@ -117,13 +138,7 @@ def preload(codes: list[CodeType], own: list[str]) -> list[str]:
     return list(done)
 
 
-def look_around(folder: str) -> None:
-    """Let the import system find out what lies in a folder and below it, before a module is looked for there."""
-    for place, _, _ in os.walk(folder):
-        PathFinder.find_spec("", [place])
-
-
-def _top_levels(folder: str) -> set[str]:
+def _top_levels_in(folder: str) -> set[str]:
     """Names that can be imported from a folder: a package's folder, a module, an extension."""
     with suppress(OSError):
         return {name.partition(".")[0] for name in os.listdir(folder) if not name.endswith((".dist-info", ".data"))}

@@ -16,7 +16,14 @@ from contextlib import suppress
 
 from sandbox import browsing, call, namespaces, protocol, walls
 from sandbox.hints import PACKAGE
-from sandbox.package import DEPENDENCIES, look_around, preload, write_package
+from sandbox.package import (
+    DEPENDENCIES,
+    PackageFinder,
+    compile_package,
+    preload,
+    top_levels_of,
+    write_package,
+)
 from sandbox.passing import take
 from sandbox.room import Rooms
 
@@ -62,14 +69,15 @@ def _load(body: bytes, others: list[int]) -> tuple[Rooms, list[str]]:
     loaded, contents = protocol.unpack(body)
     del body
     rooms = Rooms(loaded, others)
+    names, own = loaded["files"], top_levels_of(loaded["files"])
+    write_package(names, contents, PACKAGE)
     # In a box for one call nothing is worth more here than in the call.
-    codes = write_package(loaded["files"], contents, PACKAGE, bytecode=rooms.reused)
+    codes = compile_package(names, contents, PACKAGE) if rooms.reused else {}
     del contents
-    preloaded = preload(codes, loaded["files"])
-    del codes
+    preloaded = preload(list(codes.values()), own)
     if not rooms.programs.replaces_tool:
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
-        look_around(PACKAGE)
+        sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
     rooms.make_ready()
     _settle()
     return rooms, preloaded

@@ -44,37 +44,57 @@ def test_names_are_found_behind_many_constants_too() -> None:
     assert imports_of(f"{many}\nimport a\nfrom b import c") == [("a", ()), ("b", ("c",))]
 
 
-def test_a_package_is_written_where_nobody_may_change_it_with_its_bytecode(tmp_path: Path) -> None:
-    names = [
-        "tool/__init__.py",
-        "tool/main.py",
-        "tool/data/x.txt",
-        "tool/broken.py",
-        "tool/__pycache__/main.cpython-311.pyc",
-    ]
+def test_a_package_is_written_where_nobody_may_change_it(tmp_path: Path) -> None:
+    names = ["tool/__init__.py", "tool/main.py", "tool/data/x.txt", "tool/__pycache__/main.cpython-311.pyc"]
 
-    codes = package.write_package(
-        names, [b"", b"A = 1", b"text", b"def (", b"brought along"], str(tmp_path), bytecode=True
-    )
+    package.write_package(names, [b"", b"A = 1", b"text", b"brought along"], str(tmp_path))
 
     found = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
-    written = {name.partition(".cpython")[0] for name in found}
-    assert [code.co_filename for code in codes] == [f"{tmp_path}/tool/__init__.py", f"{tmp_path}/tool/main.py"]
-    assert {"tool/main.py", "tool/data/x.txt", "tool/__pycache__/main", "tool/__pycache__/__init__"} <= written
-    assert "tool/__pycache__/broken" not in written
-    assert set(found.values()) == {0o444, 0o555}
-    assert not any(b"brought along" in path.read_bytes() for path in tmp_path.rglob("*.pyc"))
+    assert found == {
+        "tool": 0o555,
+        "tool/data": 0o555,
+        "tool/__init__.py": 0o444,
+        "tool/main.py": 0o444,
+        "tool/data/x.txt": 0o444,
+    }
 
 
-def test_the_bytecode_is_used_without_a_look_at_the_source(tmp_path: Path) -> None:
-    package.write_package(["tool/__init__.py", "tool/main.py"], [b"", b"A = 1"], str(tmp_path), bytecode=True)
-    (tmp_path / "tool" / "main.py").chmod(0o644)
-    (tmp_path / "tool" / "main.py").write_text("A = 2")
+FINDS = """
+import sys, types
+sys.dont_write_bytecode = True
+sys.path.insert(0, {root!r})
+from sandbox import package
+place = {place!r}
+names = ["tool/__init__.py", "tool/main.py", "tool/deep/__init__.py", "tool/deep/x.py", "tool/late.py", "tool/data.txt"]
+sources = [b"", b"from tool.deep import x; A = x.B", b"", b"B = 1", b"def (", b"text"]
+package.write_package(names, sources, place)
+codes = package.compile_package(names, sources, place)
+del codes[place + "/tool/deep/__init__.py"]  # one that is not held is read
+sys.path.append(place)
+sys.meta_path.insert(0, package.PackageFinder(place, package.top_levels_of(names), codes))
+{change}
+import tool.main
+from importlib import resources
+print(tool.main.A, tool.main.__file__ == place + "/tool/main.py", resources.files("tool").joinpath("data.txt").read_text())
+try:
+    import tool.late
+except SyntaxError as error:
+    print(error.filename == place + "/tool/late.py")
+try:
+    import tool.missing
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
 
-    command = f"import sys; sys.path.append({str(tmp_path)!r}); import tool.main; print(tool.main.A)"
-    said = subprocess.run([sys.executable, "-I", "-c", command], capture_output=True, text=True, check=True).stdout
 
-    assert said == "1\n"
+def test_the_code_that_is_held_is_what_runs(tmp_path: Path) -> None:
+    change = "import os; os.chmod(place + '/tool/main.py', 0o644); open(place + '/tool/main.py', 'w').write('A = 2')"
+
+    for name, text in (("unchanged", ""), ("changed", change)):
+        (tmp_path / name).mkdir()
+        command = FINDS.format(root=str(ROOT), place=str(tmp_path / name), change=text)
+        done = subprocess.run([sys.executable, "-I", "-c", command], capture_output=True, text=True, check=False)
+        assert done.stdout == "1 True text\nTrue\ntool.missing\n", done.stderr
 
 
 def test_only_what_is_of_others_is_imported_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +106,7 @@ def test_only_what_is_of_others_is_imported_beforehand(tmp_path: Path, monkeypat
     source = "import foreign, tool, tool.other, raises, exits, antigravity, nowhere, colorsys"
     codes = [compile(source, "main.py", "exec")]
 
-    assert package.preload(codes, ["tool/main.py"]) == ["foreign", "colorsys"]
+    assert package.preload(codes, package.top_levels_of(["tool/main.py"])) == ["foreign", "colorsys"]
 
     for name in ("foreign", "tool", "raises", "exits"):
         sys.modules.pop(name, None)
