@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.attached import ChannelLost, TooLate
+from invocations.sandbox.rundir import Note
 from sandbox import protocol
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Box:
     channel: protocol.Channel
     folder: Path | None = None
     door: Door | None = None
+    note: Note = field(default_factory=lambda: Note(None))
     sending: threading.Lock = field(default_factory=threading.Lock)
 
     def is_alive(self) -> bool:
@@ -73,6 +75,7 @@ class Box:
         """End the conversation: the box ends by itself then, and the engine removes it."""
         self.stream.break_off()
         self.stream.close()
+        self.note.close()
         if self.door is not None:
             self.door.close()
 

@@ -188,7 +188,7 @@ class DockerSandbox:
 
     def _want(self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str) -> Want:
         shape = shape_of(profile, call, level=level, image=image, runtime=runtime)
-        key = (call.key, profile.digest(), shape, level) if level in REUSED else None
+        key = (call.key, profile, shape, level) if level in REUSED else None
         return Want(
             shape,
             tenant=call.key.tenant if call.key else "",
@@ -232,7 +232,7 @@ class DockerSandbox:
             load = None if slot.calls else pack_load(profile, call, level=slot.level)
             with _way_out(box, profile, seen):
                 run.talks(talk)
-                self._run_dir.note(call.name, box.id)
+                box.note.write(call.name)
                 unfit, used = "lost", True
                 said = talk.run(load, body, wall_s=profile.limits.wall_ms / 1000, on_event=telling)
             ended = said.head["ended"]
@@ -244,7 +244,7 @@ class DockerSandbox:
             return with_connections(self._lost(error, run, clock, box), seen)
         finally:
             talk.close()
-            self._run_dir.forget(call.name)
+            box.note.write("")
             self._pool.give_back(slot, unfit=unfit, used=used)
         begun, answered = clock.at(said.loaded), clock.at(said.answered)
         loaded = min(begun + said.head["load_ms"], answered)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import docker.errors
 import docker.utils
 import requests
+from docker.transport.unixconn import UnixHTTPConnection
 
 import docker
 from invocations.sandbox.attached import AttachedStream
@@ -26,6 +27,21 @@ _CONNECT_S = 2
 _ANSWER_S = 30.0
 _BAD_REQUEST, _NOT_FOUND, _CONFLICT, _SERVER_ERROR = 400, 404, 409, 500
 _UNSEEN = "bind source path does not exist"
+
+
+def _connect(self: UnixHTTPConnection) -> None:
+    """As the client library does, but for what it forgets: to close a socket that nobody answers."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(self.timeout)
+    try:
+        connection.connect(self.unix_socket)
+    except BaseException:
+        connection.close()
+        raise
+    self.sock = connection
+
+
+UnixHTTPConnection.connect = _connect  # type: ignore[method-assign]
 
 
 class EngineError(Exception):
@@ -123,15 +139,7 @@ class Engine:
         self._clients: list[docker.APIClient] = []
         self._lock = threading.Lock()
 
-    def _check_socket(self) -> None:
-        """See that a local engine listens. The client library forgets to close its socket when nobody does."""
-        if self.url.startswith("unix://"):
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(_CONNECT_S)
-                probe.connect(self.url.removeprefix("unix://"))
-
     def _client(self) -> docker.APIClient:
-        self._check_socket()
         client: docker.APIClient | None = getattr(self._local, "client", None)
         if client is None:
             client = docker.APIClient(**self._options, version=self._version or "auto", timeout=_CONNECT_S)

@@ -101,11 +101,10 @@ class Maker:
                     undo.callback(door.close)
             box = self._create(shape, want, folder)
             undo.callback(self._remove, box)
-            stream = self._start(box, listener)
-            undo.callback(stream.close)
+            stream = self._start(box, listener, undo)
             channel = self._greet(stream)
             undo.pop_all()
-        return Box(box, shape, stream, channel, folder, door)
+        return Box(box, shape, stream, channel, folder, door, self._run_dir.note_of(box))
 
     def _create(self, shape: Shape, want: Want | None, folder: Path | None) -> str:
         deadline = time.time() + START_S + self._age_s + shape.longest_s + _OVERDUE_S
@@ -124,13 +123,16 @@ class Maker:
                 raise NotMade(f"The engine at {self._engine.url} has no image {shape.image}.", broken=False) from None
         raise EngineError("No free user for another box was found. Are containers left over on the engine?")
 
-    def _start(self, box: str, listener: Listener | None) -> Stream:
+    def _start(self, box: str, listener: Listener | None, undo: ExitStack) -> Stream:
         if listener is None:
-            stream = self._engine.attach(box)
+            attached = self._engine.attach(box)
+            undo.callback(attached.close)
             self._engine.start(box)
-            return stream
+            return attached
         self._engine.start(box)
-        return listener.accept(START_S, lambda: self._engine.exists(box))
+        stream = listener.accept(START_S, lambda: self._engine.exists(box))
+        undo.callback(stream.close)
+        return stream
 
     def _greet(self, stream: Stream) -> protocol.Channel:
         stream.allow(START_S)

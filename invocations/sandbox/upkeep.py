@@ -76,8 +76,10 @@ class Upkeep:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _do_jobs(self) -> None:
-        while not self._stop.is_set():
+        while True:
             self._work.clear()
+            if self._stop.is_set():  # looked at after the clearing, so that what was told then is not lost
+                return
             job = self._pool.next_job()
             if job is None:
                 self._work.wait()
