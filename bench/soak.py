@@ -159,6 +159,8 @@ def soak(calls: int, callers: int, hostile: float, minutes: float, seed: int) ->
                 list(pool.map(run.one, some))
                 done = some.stop
                 growth.look(done)
+                left = until - time.monotonic()
+                print(f"{done} calls, {len(run.found.wrong)} wrong, {left / 60:.1f} minutes left", flush=True)
         growth.end()
     found = run.found
     rows = [Times(kind, ms).row() for kind, ms in sorted(found.took.items())]
