@@ -116,7 +116,7 @@ def test_an_image_that_is_not_there_is_a_failed_start_until_it_is(
     for _ in range(BEFORE_THE_BREAKER_OPENS):
         answer = caller.invoke("sample.tools.echo", {"text": "x"})
         check_problem(answer, 503, "SANDBOX.IMAGE_MISSING", "failed")
-        assert answer.headers["Retry-After"]
+        assert "make sandbox-images" in answer.json()["error"]["remedy"]
 
     with closing(docker.from_env()) as client:
         client.images.get(image).tag(missing)
