@@ -8,6 +8,7 @@ first process says that nothing of the call is left.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -145,11 +146,13 @@ class DockerSandbox:
             outcome = self._run(profile, call, run, clock, on_event)
         except Refused as error:
             status = Status.CANCELLED if error.cancelled else Status.START_FAILED
-            outcome = _nothing_ran(status, str(error), clock)
+            outcome = _nothing_ran(status, str(error), clock, retry_after_s=error.retry_after_s)
         except NoImage as error:
             outcome = replace(_nothing_ran(Status.START_FAILED, str(error), clock), error_code=IMAGE_MISSING)
         except (UnusableCall, NotMade, NotLoaded, EngineError, SandboxUnavailable) as error:
             outcome = _nothing_ran(Status.START_FAILED, str(error), clock)
+            if isinstance(error, NotMade):
+                self._images.clear()  # perhaps the image is another one now
         finally:
             self._running.end(call.name)
         self._figures.count(outcome)
@@ -380,5 +383,8 @@ def _way_out(box: Box, profile: Profile, seen: list[Connection]) -> Iterator[Non
             log.exception("What a tool reached for was not told")
 
 
-def _nothing_ran(status: Status, message: str, clock: Clock) -> Outcome:
-    return Outcome(status, error_message=message, duration_ms=clock.now(), steps=tuple(clock.steps))
+def _nothing_ran(status: Status, message: str, clock: Clock, retry_after_s: float = 0.0) -> Outcome:
+    details = {"retry_after_s": math.ceil(retry_after_s)} if retry_after_s else {}
+    return Outcome(
+        status, error_message=message, error_details=details, duration_ms=clock.now(), steps=tuple(clock.steps)
+    )

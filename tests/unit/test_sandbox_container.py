@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from invocations.sandbox import owner
-from invocations.sandbox.base import Limits
-from invocations.sandbox.container import container_config
+from invocations.sandbox.base import Limits, Profile, SandboxCall
+from invocations.sandbox.container import Shape, container_config, shape_of
 from invocations.sandbox.seccomp import build_profile
 
 MIB = 1024 * 1024
@@ -68,6 +70,57 @@ def test_the_box_ends_with_its_connection_and_is_nobody() -> None:
 def test_the_runtime_is_the_operators_choice() -> None:
     assert "Runtime" not in config()["HostConfig"]
     assert config(runtime="runsc")["HostConfig"]["Runtime"] == "runsc"
+
+
+def test_calls_with_namespaces_of_their_own_have_a_filter_of_their_own() -> None:
+    (seccomp,) = [each for each in config(fresh=True)["HostConfig"]["SecurityOpt"] if each.startswith("seccomp=")]
+
+    assert json.loads(seccomp.removeprefix("seccomp=")) == build_profile(fresh=True)
+
+
+def test_only_the_boxs_own_folder_and_its_packages_are_mounted_and_nothing_can_be_written_there() -> None:
+    mounts = config(folder=Path("/run/toolhub/x/y"), dependencies="/deps/sha256")["HostConfig"]["Mounts"]
+
+    assert [(mount["Source"], mount["Target"]) for mount in mounts] == [
+        ("/run/toolhub/x/y", "/c"),
+        ("/deps/sha256", "/deps"),
+    ]
+    assert {(mount["Type"], mount["ReadOnly"]) for mount in mounts} == {("bind", True)}
+
+
+def test_room_for_files_is_there_for_tools_with_files_only_and_bounded() -> None:
+    without, files = config()["HostConfig"], config(Limits(file_bytes=3 * MIB), data=True)["HostConfig"]
+
+    assert "/data" not in without["Tmpfs"]
+    assert "size=6291456," in files["Tmpfs"]["/data"]
+    assert "noexec" in files["Tmpfs"]["/data"]
+
+
+def test_what_a_container_does_not_carry_makes_no_shape_of_its_own() -> None:
+    call = SandboxCall("inv-1", bytes(1000), "tool.main", "run", b"{}", {})
+    usual = shape_of(Profile(), None, level="fresh", image="i", runtime="")
+
+    def shape(limits: Limits | None = None, level: str = "fresh", **more: Any) -> Shape:
+        return shape_of(Profile(limits or Limits()), replace(call, **more), level=level, image="i", runtime="")
+
+    assert usual == shape() == shape(Limits(wall_ms=200_000, cpu_s=5, result_bytes=5, log_bytes=5), package=bytes(MIB))
+    assert shape(level="shared") == shape(level="single") == shape(level="cold") != usual
+    others = [
+        shape(Limits(memory_bytes=MIB)),
+        shape(Limits(processes=5)),
+        shape(Limits(tmp_bytes=MIB)),
+        shape(Limits(wall_ms=301_000)),
+        shape(package=bytes(MIB + 1)),
+        shape(dependencies=Path("/deps/sha256")),
+    ]
+    assert len({usual, *others}) == 7
+
+
+def test_a_shape_says_what_it_may_hold() -> None:
+    shape = shape_of(Profile(), None, level="fresh", image="i", runtime="")
+
+    assert shape.memory_bytes == shape.config(uid=200_001, labels={}, folder=None)["HostConfig"]["Memory"]
+    assert str(shape) == "256 MB fresh"
 
 
 def test_this_process_is_not_gone() -> None:
