@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LETS_NOBODY_PAST_S = 2.0  # a call that has waited so long for room is not overtaken any more
 _REFILLS = 2  # at a time
+_ENDS = 3  # at a time: whoever does the work has a hand free for a call that waits
 _REFILL_BY_S = 1.0  # however many calls run
 _REFILL_UNDER_PRESSURE_BY_S = 5.0
 _PRESSURE = 60.0  # per cent of the time in which something waits for a processor
@@ -70,7 +71,7 @@ class Pool(Generic[B]):
         self._lock = threading.Lock()
         self._waiting: dict[int, Ticket[B]] = {}
         self._planned: deque[Slot[B]] = deque()  # to be made
-        self._number = 0
+        self._number = self._ending = 0
         self._short_since = 0.0  # of blank boxes
         self._no_refill_before = 0.0
         self._closed = False
@@ -127,20 +128,22 @@ class Pool(Generic[B]):
     # -- whoever does the work
 
     def next_job(self) -> Job[B] | None:
-        """What to do now: end what must go, then make what a call waits for, then make boxes ahead."""
+        """What to do now: make what a call waits for, whose room is kept; end what must go; make boxes ahead."""
         with self._lock:
             now = self._clock()
+            if self._planned and self.breaker.may_try(now):
+                self.breaker.begin(now)
+                return Job(self._planned.popleft(), make=True)
             for doomed in self.ledger.doomed:
-                if doomed.not_before <= now:
+                if doomed.not_before <= now and self._ending < _ENDS:
+                    self._ending += 1
                     self.ledger.doomed.remove(doomed)
                     return Job(doomed, make=False)
-            if not self.breaker.may_try(now):
-                return None
-            slot = self._planned.popleft() if self._planned else self._refill(now)
-            if slot is None:
+            refill = self._refill(now) if self.breaker.may_try(now) else None
+            if refill is None:
                 return None
             self.breaker.begin(now)
-            return Job(slot, make=True)
+            return Job(refill, make=True)
 
     def made_one(self, slot: Slot[B], box: B, took_s: float) -> None:
         with self._lock:
@@ -181,6 +184,7 @@ class Pool(Generic[B]):
 
     def gone(self, slot: Slot[B]) -> None:
         with self._lock:
+            self._ending -= 1
             self.ledger.move(slot, State.GONE)
             self._match(self._clock())
             self._tell()
@@ -188,6 +192,7 @@ class Pool(Generic[B]):
     def not_gone(self, slot: Slot[B]) -> None:
         """It could not be ended: it keeps its room and is tried again later."""
         with self._lock:
+            self._ending -= 1
             slot.not_before = self._clock() + _AGAIN_S
             self.ledger.doomed.append(slot)
 

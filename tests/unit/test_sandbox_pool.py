@@ -545,3 +545,18 @@ def test_closing_refuses_those_who_wait_and_ends_everything() -> None:
     after = hub.ask("a").refusal
     assert isinstance(after, Refused)
     assert after.cancelled
+
+
+def test_what_a_call_waits_for_is_made_before_boxes_are_ended_and_these_leave_a_hand_free() -> None:
+    hub = Hub()
+    for slot in [hub.slot(None) for _ in range(5)]:
+        hub.pool.give_back(slot)
+    hub.ask("a")
+
+    jobs = [job for _ in range(6) if (job := hub.pool.next_job()) is not None]
+
+    assert [job.make for job in jobs] == [True, False, False, False]
+    hub.pool.gone(jobs[1].slot)
+    later = hub.pool.next_job()
+    assert later is not None
+    assert not later.make
