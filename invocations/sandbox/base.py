@@ -235,7 +235,7 @@ class Sandbox(Protocol):
         """
 
     def kill(self, name: str) -> None:
-        """End the run with this name, wherever it was started; no error if it is gone, or if no engine answers here."""
+        """End the run of this name that this process started; no error if there is none."""
 
     def snapshot(self) -> Snapshot | None:
         """What the boxes of this process look like; None when it has none to show."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.attached import ChannelLost, TooLate
-from invocations.sandbox.rundir import Note
 from sandbox import protocol
 
 if TYPE_CHECKING:
@@ -36,7 +35,11 @@ class NothingRan(Exception):
 
 
 class NotLoaded(Exception):
-    """The box could not take the tool's package. The message says why."""
+    """The box could not take the tool's package. The message says why; ``said_no``: in the words of the box."""
+
+    def __init__(self, message: str, *, said_no: bool = False) -> None:
+        super().__init__(message)
+        self.said_no = said_no
 
 
 @dataclass(slots=True)
@@ -60,7 +63,6 @@ class Box:
     channel: protocol.Channel
     folder: Path | None = None
     door: Door | None = None
-    note: Note = field(default_factory=lambda: Note(None))
     sending: threading.Lock = field(default_factory=threading.Lock)
 
     def is_alive(self) -> bool:
@@ -75,7 +77,6 @@ class Box:
         """End the conversation: the box ends by itself then, and the engine removes it."""
         self.stream.break_off()
         self.stream.close()
-        self.note.close()
         if self.door is not None:
             self.door.close()
 
@@ -143,7 +144,7 @@ class Talk:
         except (ChannelLost, protocol.ProtocolError) as error:
             raise NotLoaded(str(error)) from error
         if not head["ok"]:
-            raise NotLoaded(str(head["why"]))
+            raise NotLoaded(str(head["why"]), said_no=True)
 
     def ask_to_end(self) -> None:
         """Only the call of this conversation: what the box does afterwards is nobody's business here."""

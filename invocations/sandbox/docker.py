@@ -10,21 +10,20 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from invocations.sandbox.attached import ChannelLost, TooLate
 from invocations.sandbox.base import IMAGE_MISSING, Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
-from invocations.sandbox.box import CANCEL_S, Box, NothingRan, NotLoaded, Talk
+from invocations.sandbox.box import Box, NothingRan, NotLoaded, Talk
 from invocations.sandbox.browser_bounds import bounds_not_enforceable
 from invocations.sandbox.container import shape_of
 from invocations.sandbox.egress import Rules, not_enforceable, with_connections
-from invocations.sandbox.engine import Engine, EngineError, NameTaken, NotThere
+from invocations.sandbox.engine import Engine, EngineError, NotThere
 from invocations.sandbox.events import Telling
 from invocations.sandbox.figures import Figures
-from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level
+from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level, smallest_call
 from invocations.sandbox.making import CALL, DEADLINE, INSTANCE, OWNER, START_S, Maker, NotMade
 from invocations.sandbox.pool import Pool
 from invocations.sandbox.results import outcome_of
@@ -151,7 +150,7 @@ class DockerSandbox:
             outcome = replace(_nothing_ran(Status.START_FAILED, str(error), clock), error_code=IMAGE_MISSING)
         except (UnusableCall, NotMade, NotLoaded, EngineError, SandboxUnavailable) as error:
             outcome = _nothing_ran(Status.START_FAILED, str(error), clock)
-            if isinstance(error, NotMade):
+            if isinstance(error, NotMade) and not error.broken:
                 self._images.clear()  # perhaps the image is another one now
         finally:
             self._running.end(call.name)
@@ -181,11 +180,12 @@ class DockerSandbox:
                     raise Refused(CANCELLED, cancelled=True) from error
                 why = str(error)
             except NotLoaded as error:
-                if level != FRESH or known:
+                if level != FRESH or known or self._gives_namespaces(runtime, run):
                     raise
                 level, why = SINGLE, str(error)
             else:
-                self._learn(runtime, level, known, why)
+                if level == FRESH:
+                    self._namespaces[runtime] = True
                 return replace(outcome, level=level, image=image)
         raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=True)
 
@@ -235,7 +235,6 @@ class DockerSandbox:
             load = None if slot.calls else pack_load(profile, call, level=slot.level)
             with _way_out(box, profile, seen):
                 run.talks(talk)
-                box.note.write(call.name)
                 unfit, used = "lost", True
                 said = talk.run(load, body, wall_s=profile.limits.wall_ms / 1000, on_event=telling)
             ended = said.head["ended"]
@@ -247,7 +246,6 @@ class DockerSandbox:
             return with_connections(self._lost(error, run, clock, box), seen)
         finally:
             talk.close()
-            box.note.write("")
             self._pool.give_back(slot, unfit=unfit, used=used)
         begun, answered = clock.at(said.loaded), clock.at(said.answered)
         loaded = min(begun + said.head["load_ms"], answered)
@@ -268,14 +266,23 @@ class DockerSandbox:
         now = clock.now()
         return Outcome(status, error_message=message, clean=False, duration_ms=now, box=box.id, steps=steps)
 
-    def _learn(self, runtime: str, level: str, known: bool | None, why: str) -> None:
-        """Whether calls can have namespaces of their own here is seen by the first that wants them."""
-        if known is None and level == FRESH:
-            self._namespaces[runtime] = True
-        elif known is None and level == SINGLE and why:
+    def _gives_namespaces(self, runtime: str, run: Run) -> bool:
+        """Asked with a package of the hub's own, because a tool's may fail to load for reasons of its own."""
+        call, profile = smallest_call(), Profile()
+        slot = self._wait_for_box(self._want(profile, call, FRESH, self._image_id(self.image), runtime), run)
+        try:
+            self._converse(profile, call, slot, run, Clock(), pack_call(call, stream=False), None)
+        except NotLoaded as error:
+            if not error.said_no:
+                return True  # it is not known
             self._namespaces[runtime] = False
-            log.warning("No call gets namespaces of its own here, so boxes are used once instead: %s", why)
+            log.warning("No call gets namespaces of its own here, so boxes are used once instead: %s", error)
             self._look()
+            return False
+        except NothingRan:
+            return True
+        self._namespaces[runtime] = True
+        return True
 
     # -- images
 
@@ -315,25 +322,6 @@ class DockerSandbox:
         run = self._running.get(name)
         if run is not None:
             run.cancel()
-            return
-        box = self._run_dir.box_of(name)
-        try:
-            found = [box] if box else [each["Id"] for each in self._engine.find({INSTANCE: self._instance, CALL: name})]
-            for each in found:
-                self._end(each)
-        except EngineError as error:
-            log.warning("The box of %s is left to its owner and its deadline: %s", name, error)
-
-    def _end(self, box: str) -> None:
-        """Of another process: ask its supervisor, so that it can still report; then do not ask."""
-        with suppress(NotThere, NameTaken):  # it has not started yet, or has ended just now
-            self._engine.signal(box, "SIGTERM")
-            patience = time.monotonic() + CANCEL_S
-            while time.monotonic() < patience:
-                if not self._engine.exists(box):
-                    return
-                time.sleep(0.02)
-        self._engine.remove(box)
 
     def remove_orphans(self) -> int:
         """End the boxes of this hub whose owner is gone or whose time is over; upkeep does it every half minute."""

@@ -5,10 +5,14 @@ At least as its profile asks; more where the host cannot, where nobody may use t
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import TYPE_CHECKING
 
+from invocations.sandbox.base import SandboxCall
+
 if TYPE_CHECKING:
-    from invocations.sandbox.base import Profile, SandboxCall
+    from invocations.sandbox.base import Profile
 
 LEVELS = SHARED, FRESH, SINGLE, COLD = ("shared", "fresh", "single", "cold")  # as policies know them, weakest first
 REUSED = (SHARED, FRESH)
@@ -24,3 +28,12 @@ def choose_level(profile: Profile, call: SandboxCall, *, pooled: bool, namespace
     if not pooled:
         wanted.append(COLD)
     return max(wanted, key=LEVELS.index)
+
+
+def smallest_call() -> SandboxCall:
+    """One that any box can do, to see what a box can do."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("smallest/__init__.py", "def run():\n    return None\n")
+    context = {"call_id": "smallest", "tool_id": "toolhub.smallest.call", "started_at": "1970-01-01T00:00:00+00:00"}
+    return SandboxCall("", packed.getvalue(), module="smallest", entry="run", arguments=b"{}", context=context)

@@ -104,7 +104,7 @@ class Maker:
             stream = self._start(box, listener, undo)
             channel = self._greet(stream)
             undo.pop_all()
-        return Box(box, shape, stream, channel, folder, door, self._run_dir.note_of(box))
+        return Box(box, shape, stream, channel, folder, door)
 
     def _create(self, shape: Shape, want: Want | None, folder: Path | None) -> str:
         deadline = time.time() + START_S + self._age_s + shape.longest_s + _OVERDUE_S

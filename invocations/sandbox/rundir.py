@@ -1,8 +1,7 @@
 """Where on this host do boxes and their owner meet?
 
 Below the run directory each process that owns boxes has a folder, locked for as long as it lives: the lock tells the next
-one what is left over, whatever process numbers mean where it runs. In it each box has a folder of its own, and a note of
-the call that it has now: so another process of the hub can end that call.
+one what is left over, whatever process numbers mean where it runs. In it each box has a folder of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-_NOTES, _LOCK = "notes", "lock"
-_NOTE_BYTES = 256
+_LOCK = "lock"
 _LONGEST = 60  # characters of the run directory: the names of sockets are short
 
 
@@ -55,7 +53,6 @@ class RunDir:
             self.place.mkdir(mode=0o711, parents=True, exist_ok=True)
             making.mkdir()
             making.chmod(0o711)
-            (making / _NOTES).mkdir(mode=0o700)
             self._lock = os.open(making / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             making.rename(own)  # nobody ever sees it without its lock
@@ -75,24 +72,10 @@ class RunDir:
             raise NoRunDirectory(f"TOOLHUB_SANDBOX_RUN_DIR cannot be used: {error}") from error
         return folder
 
-    def note_of(self, box: str) -> Note:
-        """Where it is written which call the box has."""
-        return Note(self._own / _NOTES / box if self._own is not None else None)
-
-    def box_of(self, call: str) -> str:
-        """The box that a call of any process of this hub runs in; empty when it is not known."""
-        wanted = _padded(call)
-        for folder in self._folders(self._prefix):
-            for note in (folder / _NOTES).glob("*"):
-                with suppress(OSError):
-                    if note.read_bytes() == wanted:
-                        return note.name
-        return ""
-
     def clear_leftovers(self) -> int:
         """Remove the folders of processes that are gone, of whichever hub; returns how many."""
         removed = 0
-        for folder in self._folders(""):
+        for folder in self._folders():
             if folder != self._own and _is_left_over(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 removed += 1
@@ -106,38 +89,11 @@ class RunDir:
         with suppress(OSError):
             self.place.rmdir()  # if nobody else has a folder there
 
-    def _folders(self, prefix: str) -> list[Path]:
+    def _folders(self) -> list[Path]:
         try:
-            return [entry for entry in self.place.iterdir() if entry.name.startswith(prefix)]
+            return list(self.place.iterdir())
         except OSError:
             return []
-
-
-class Note:
-    """One file for each box, and not for each call: that would cost the file system more than a call does."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path, self._file = path, -1
-        if path is not None:
-            with suppress(OSError):  # without it, only this process can end the box's calls
-                self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-
-    def write(self, call: str) -> None:
-        """The box has this call now; an empty name: none."""
-        if self._file >= 0:
-            with suppress(OSError):
-                os.pwrite(self._file, _padded(call), 0)
-
-    def close(self) -> None:
-        if self._file >= 0 and self._path is not None:
-            os.close(self._file)
-            self._file = -1
-            with suppress(OSError):
-                self._path.unlink()
-
-
-def _padded(call: str) -> bytes:
-    return call.encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES)
 
 
 def _is_left_over(folder: Path) -> bool:

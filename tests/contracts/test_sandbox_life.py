@@ -93,14 +93,6 @@ def test_what_cannot_be_put_into_the_run_directory_is_a_failed_start_and_calls_g
     assert run_source(sandbox, tmp_path, ONE).value == 1
 
 
-def test_killing_where_no_engine_answers_is_no_error() -> None:
-    # The web process of the production shape has no engine, and may be the one that finds a lease run out.
-    sandbox = DockerSandbox("none", "none", engine_url="unix:///nonexistent/docker.sock")
-
-    sandbox.kill("inv-nobody-1")
-    sandbox.close()
-
-
 # -- the engine goes away
 
 
@@ -219,19 +211,3 @@ def test_a_call_can_be_cancelled_while_its_box_is_made(
 
     assert running.outcome().status is Status.CANCELLED
     wait_for(lambda: not engine.find({CALL: running.call.name}))
-
-
-@pytest.mark.parametrize("level", ["fresh", "cold"])
-def test_a_run_can_be_killed_from_another_process(
-    sandbox_of: Callable[..., DockerSandbox], engine: Engine, tmp_path: Path, level: str
-) -> None:
-    sandbox = AtLevel(sandbox_of(), level)
-    running = Background(sandbox, tmp_path)
-    other = DockerSandbox(sandbox.sandbox.image, sandbox.sandbox._instance)
-
-    other.kill(running.call.name)
-
-    outcome = running.outcome()
-    assert outcome.status is Status.CANCELLED
-    wait_for(lambda: not engine.exists(outcome.box))
-    other.close()

@@ -128,16 +128,3 @@ def test_only_what_nobody_holds_any_more_is_removed_from_the_run_directory(short
         each.close()
     assert not short_path.exists()
     short_path.mkdir()
-
-
-def test_a_call_is_found_by_its_name_from_another_process(short_path: Path) -> None:
-    mine, yours = RunDir(short_path, "hub"), RunDir(short_path, "hub")
-    mine.open()
-    note = mine.note_of("box")
-    note.write("inv-1")
-
-    assert yours.box_of("inv-1") == "box"
-    note.write("")
-    assert yours.box_of("inv-1") == ""
-    note.close()
-    mine.close()

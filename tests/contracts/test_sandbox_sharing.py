@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +181,21 @@ def test_a_box_that_died_while_it_waited_costs_no_call(
     wait_for(lambda: not engine.exists(box))
 
     assert run(sandbox, call, key).box != box
+
+
+def test_a_package_that_does_not_load_teaches_nothing_about_the_host(
+    sandbox_of: Callable[..., DockerSandbox], call: SandboxCall
+) -> None:
+    sandbox = sandbox_of()
+    bent = io.BytesIO()
+    with zipfile.ZipFile(bent, "w") as archive:
+        archive.writestr("tool/../../away.py", "")
+
+    refused = sandbox.run(Profile(isolation="fresh"), replace(call, package=bent.getvalue(), key=BoxKey("a", "bent")))
+
+    assert refused.status is Status.START_FAILED
+    assert "plain files" in refused.error_message
+    assert run(sandbox, call, isolation="fresh").level == "fresh"
 
 
 def test_the_caps_hold_and_calls_wait_for_their_turn(
