@@ -13,6 +13,7 @@ import toolhub.celery  # noqa: F401  sets the application that services send wit
 from access import services as access
 from access.middleware import principal_of_user
 from access.roles import SCOPES, Role
+from invocations.sandbox.current import current_sandbox
 from registry import services as registry
 from registry.models import Decision
 from tests.manifests import manifest
@@ -190,3 +191,4 @@ def worker(transactional_db: None) -> Iterator[None]:
     """A Celery worker on the in-memory broker, as in the embedded default. For tests in which calls really run."""
     with worker_thread():
         yield
+    current_sandbox.cache_clear()  # a worker that ends closes it for good
