@@ -56,6 +56,7 @@ def warm(rounds: int) -> list[list[str]]:
 
     return [
         *(limit(*each) for each in WARM_MS),
+        faster(15, boxes.SHARED, boxes.EXEC_CLI),
         faster(15, boxes.SHARED, boxes.EXEC),
         at_most(3, boxes.FRESH, boxes.SHARED),
         at_most(1, boxes.COLD, boxes.DEFAULT),

@@ -27,6 +27,12 @@ EXEC, EXEC_CLI = "docker exec, kept container, by its API", "docker exec, kept c
 DEFAULT, CLOSED = "docker run --rm", "docker run --rm --network none"
 PEER = "llm-sandbox, its pool"
 _RUN = ["-I", "-S", "-B", "-c", PROGRAM]
+# What a call does: arguments and value are JSON.
+_JOB = """import json, sys
+def run(count):
+    return {"sum": sum(range(count))}
+print(json.dumps(run(**json.loads(sys.argv[1]))))"""
+_EXEC = [PYTHON, "-I", "-S", "-B", "-c", _JOB, '{"count": 100}']
 _SETTLE_S = 0.6
 _WARM_CALLS = 10  # a round: they are cheap
 
@@ -80,7 +86,7 @@ def _kept_container() -> Iterator[str]:
 
 
 def _exec(client: docker.APIClient, container: str) -> None:
-    ran = client.exec_create(container, [PYTHON, *_RUN])
+    ran = client.exec_create(container, _EXEC)
     _check(bytes(client.exec_start(ran["Id"])).decode())
 
 
@@ -104,7 +110,7 @@ def _ways() -> Iterator[list[Way]]:
             Way(EXEC, lambda: _exec(client, kept), settles=False),
             Way(
                 EXEC_CLI,
-                lambda: _check(subprocess.check_output(["docker", "exec", kept, PYTHON, *_RUN], text=True)),
+                lambda: _check(subprocess.check_output(["docker", "exec", kept, *_EXEC], text=True)),
                 settles=False,
             ),
             Way(DEFAULT, _run_docker),
