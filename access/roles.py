@@ -38,6 +38,7 @@ PERMISSIONS: dict[str, str] = {
     "policies.publish": _("Publish policies that somebody else drafted"),
     "configuration.apply": _("Apply and export the tenant's configuration"),
     "invocations.view": _("See calls"),
+    "invocations.cancel": _("End calls that wait or run"),
     "evidence.view": _("Browse evidence"),
     "evidence.reveal": _("Reveal stored values, with a reason"),
 }
@@ -82,7 +83,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
             "files.manage",
             "halts.throw",
         }
-        | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
+        | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage", "invocations.cancel"}
         | {"policies.draft", "policies.publish", "evidence.view"}
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),

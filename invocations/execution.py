@@ -230,7 +230,7 @@ def execute(invocation: Invocation) -> Ending:
         and Invocation.objects.filter(pk=invocation.pk, cancel_asked_at__isnull=False).exists()
     ):
         cancelled = CallCancelled(
-            "The caller has cancelled this call while it ran.",
+            "This call was cancelled while it ran.",
             remedy="Check whether its effect took place before you call again.",
         )
         ending = Ending(state=State.CANCELLED, problem=cancelled, outcome=outcome, steps=steps.steps)

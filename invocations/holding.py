@@ -324,7 +324,7 @@ def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
         consent = Consent.objects.select_for_update().get(pk=invocation.consent_id)  # as a decision does: consent first
     ending = Ending(
         state=State.CANCELLED,
-        problem=CallCancelled("The caller has cancelled this call before it started."),
+        problem=CallCancelled("This call was cancelled before it started."),
         ran=invocation.attempt > 0,
         steps=_waited(invocation, "").steps if consent else [],
     )

@@ -19,5 +19,6 @@ urlpatterns = [
     path("files/remove/<path:path>", file_views.file_remove, name="file_remove"),
     path("invocations", views.invocations, name="invocations"),
     path("invocations/<inv:invocation_id>", views.invocation, name="invocation"),
+    path("invocations/<inv:invocation_id>/cancel", views.cancel, name="invocation_cancel"),
     path("invocations/<inv:invocation_id>/values", views.values, name="invocation_values"),
 ]

@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext
@@ -17,6 +19,7 @@ from access.signing_in import recently_authenticated
 from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
+from invocations import services
 from invocations.models import Invocation, State
 from invocations.reaching import why_told
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
@@ -146,6 +149,7 @@ def _page(
             "id"
         ),
         "may_reveal": request.principal.may("evidence.reveal"),
+        "may_cancel": not invocation.is_final and request.principal.may("invocations.cancel"),
         "form": form,
         "revealed": revealed,
     }
@@ -164,9 +168,21 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
     None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
-    None), snapshots, may_reveal, form (ReasonForm), revealed (None, or {kind: value}: shown once, after a POST).
+    None), snapshots, may_reveal, may_cancel, form (ReasonForm), revealed (None, or {kind: value}: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
+
+
+@require_POST
+@needs("invocations.cancel")
+def cancel(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """End a call that waits or runs."""
+    ended = services.cancel_and_wait(invocation_id=invocation_id, by=request.principal)
+    if ended.is_final:
+        messages.success(request, gettext("This call has ended."))
+    else:
+        messages.info(request, gettext("This call is being ended."))
+    return redirect("invocation", invocation_id)
 
 
 @require_POST

@@ -108,6 +108,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         # All of it at once.
         "configuration": {"do": "plan", "text": json.dumps(configuration(things))},
         # Evidence.
+        "invocation_cancel": {},
         "invocation_values": REASON,
     }  # fmt: skip
 

@@ -171,6 +171,7 @@ def _calls(things: Things) -> dict[str, Any]:
         "grant_id": given.pk,
         "invocation_id": done.pk,
         "api_invocation.invocation_id": held.pk,
+        "invocation_cancel.invocation_id": held.pk,
         "consent_id": held.consent.pk,
         "fact_id": fact.pk,
         "reason": "AUTH.FORBIDDEN",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.urls import reverse
 
 from evidence.models import Fact, Snapshot
 from invocations import execution
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from registry.models import Tool
     from tests.calls import Bell, ScriptedSandbox
-    from tests.conftest import Caller
+    from tests.conftest import Caller, Person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
@@ -124,6 +125,25 @@ def test_a_caller_ends_a_running_call_and_both_are_witnessed(
     assert asked.actor_kind == "agent"
     again = caller.delete(f"/invocations/{queued.wire_id}")
     assert again.status_code == 409
+
+
+@pytest.mark.req("TOOLS-17")
+def test_an_operator_ends_a_call_from_its_page(queued: Invocation, operator: Person, developer: Person) -> None:
+    address = reverse("invocation", args=[queued.pk])
+    button = reverse("invocation_cancel", args=[queued.pk])
+    assert button in operator.client().get(address).content.decode()
+    assert button not in developer.client().get(address).content.decode()
+
+    answer = operator.client().post(button, follow=True)
+
+    queued.refresh_from_db()
+    assert (queued.state, queued.reason) == (State.CANCELLED, "REQUEST.CANCELLED")
+    page = answer.content.decode()
+    assert "This call has ended." in page
+    assert button not in page
+    end = Fact.objects.get(invocation_id=queued.pk, kind=PAIR[1])
+    assert (end.actor_kind, end.actor_id) == ("user", operator.by.id)
+    assert operator.client().post(button).status_code == 409
 
 
 def test_a_wish_that_comes_before_the_run_is_known_is_not_forgotten(
