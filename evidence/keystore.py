@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography.exceptions import InvalidTag
@@ -19,6 +18,7 @@ from django.conf import settings
 from evidence.keyfile import LOST, make_key_file, read_key_file
 from evidence.problems import KeyUnavailable
 from evidence.sealed import anything_is_sealed
+from toolhub.kernel.once import Once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +112,7 @@ class FileKeyStore(InMemoryKeyStore):
             self._seen = mark
 
 
-@lru_cache(maxsize=1)
+@Once
 def keystore() -> KeyStore:
     """The key store of this process. Only the embedded default makes a missing file, and only while nothing needs the old one."""
     path = settings.TOOLHUB_KEY_FILE

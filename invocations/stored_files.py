@@ -8,6 +8,7 @@ and what it made is kept with the call's End or not at all.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import InvalidTag
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, Sum
+from django.db.models.functions import Greatest
 
 from access.models import Tenant
 from evidence import services as evidence
@@ -26,7 +28,7 @@ from invocations.problems import FilesFull, FilesTooLarge, NoSuchFile
 from invocations.sandbox.base import TenantFile
 from sandbox.files import Unsafe, parts_of
 from toolhub.kernel.canonical import digest
-from toolhub.kernel.problems import SchemaInvalid, TooLarge
+from toolhub.kernel.problems import Conflict, SchemaInvalid, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 MAX_FILE_BYTES = 16 * MIB  # also of all files that one run gets
 MAX_FILES_OF_A_RUN = 100
+LEAST_BYTES = 4096  # that a file counts as
 
 
 def check_path(path: str) -> str:
@@ -75,21 +78,38 @@ def _opened(row: StoredFile) -> bytes:
         raise KeyUnavailable("A file does not belong to its row, or was changed.") from error
 
 
-def _check_room(tenant_id: UUID, path: str, more: int) -> None:
-    """The tenant's row is locked, so that two writers do not both find the last free byte."""
+def _lock(tenant_id: UUID) -> None:
+    """Two writers are not to find the same last free byte, nor the same free name."""
     Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
+
+
+def _check_room(tenant_id: UUID, path: str, more: int) -> None:
     others = StoredFile.objects.filter(tenant_id=tenant_id).exclude(path=path)
-    taken = others.aggregate(bytes=Sum("size"))["bytes"] or 0
-    if taken + more > settings.TOOLHUB_FILES_MAX_MB * MIB:
+    taken = others.aggregate(bytes=Sum(Greatest("size", LEAST_BYTES)))["bytes"] or 0
+    if taken + max(more, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
-            f"The files of this tenant would have {taken + more:,} bytes; {settings.TOOLHUB_FILES_MAX_MB} MiB are allowed.",
+            f"There is no room for {more:,} bytes more: the files of a tenant may take {settings.TOOLHUB_FILES_MAX_MB} MiB, "
+            f"and each counts as at least {LEAST_BYTES:,} bytes.",
             remedy="Remove files that nobody needs, or ask the operator of the hub for more room.",
+        )
+
+
+def _check_place(tenant_id: UUID, path: str) -> None:
+    """A name is a file's or a folder's."""
+    above = [path[:end] for end in range(len("/data/"), len(path)) if path[end] == "/"]
+    taken = StoredFile.objects.filter(Q(path__in=above) | Q(path__startswith=f"{path}/"), tenant_id=tenant_id)
+    if (other := taken.values_list("path", flat=True).first()) is not None:
+        raise Conflict(
+            f"{path} cannot be there beside {other}: a name is that of a file or of a folder.",
+            remedy="Choose another name, or remove the other file first.",
         )
 
 
 def _write(*, tenant_id: UUID, path: str, content: bytes, changed_by: str) -> tuple[StoredFile, bool]:
     """Store or replace, within the caller's transaction."""
+    _lock(tenant_id)
     _check_room(tenant_id, path, len(content))
+    _check_place(tenant_id, path)
     fields = _sealed(tenant_id, path, content) | {"changed_by": changed_by}
     return StoredFile.objects.update_or_create(tenant_id=tenant_id, path=path, defaults=fields)
 
@@ -171,12 +191,12 @@ def files_for(reach: Capabilities, *, tenant_id: UUID) -> tuple[TenantFile, ...]
     if where is None:
         return ()
     heads = StoredFile.objects.filter(where, tenant_id=tenant_id).values_list("pk", "path", "size")
-    readable = [(pk, size) for pk, path, size in heads[: 100 * MAX_FILES_OF_A_RUN] if may(rules, "read", path)]
-    total = sum(size for _, size in readable)
-    if len(readable) > MAX_FILES_OF_A_RUN or total > MAX_FILE_BYTES:
+    readable = list(
+        islice(((pk, size) for pk, path, size in heads.iterator() if may(rules, "read", path)), MAX_FILES_OF_A_RUN + 1)
+    )
+    if len(readable) > MAX_FILES_OF_A_RUN or sum(size for _, size in readable) > MAX_FILE_BYTES:
         raise FilesTooLarge(
-            f"The tool may read {len(readable)} files of {total:,} bytes; "
-            f"a run gets at most {MAX_FILES_OF_A_RUN} files of {MAX_FILE_BYTES:,} bytes together.",
+            f"The tool may read more than the {MAX_FILES_OF_A_RUN} files of {MAX_FILE_BYTES:,} bytes that a run can be given.",
             remedy="Narrow the paths of the grant or the installation, or remove files.",
         )
     rows = StoredFile.objects.filter(pk__in=[pk for pk, _ in readable]).order_by("path")
@@ -191,15 +211,16 @@ def keep_files(
     The box lets a tool do only what the rules say; they are asked once more here, where it counts.
     """
     rules, had = rules_of(reach), {each.path for each in before}
+    gone = [path for path in outcome.gone if path in had and may(rules, "delete", path)]
+    if outcome.files or gone:
+        _lock(tenant_id)
+    StoredFile.objects.filter(tenant_id=tenant_id, path__in=gone).delete()  # first: what is moved needs its room once
     kept: list[StoredFile] = []
     for each in outcome.files:
         existing = StoredFile.objects.filter(tenant_id=tenant_id, path=each.path).exists()
-        if not may(rules, "write" if existing else "create", each.path):
-            continue
-        row, _ = _write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by)
-        kept.append(row)
-    gone = [path for path in outcome.gone if path in had and may(rules, "delete", path)]
-    StoredFile.objects.filter(tenant_id=tenant_id, path__in=gone).delete()
+        if may(rules, "write" if existing else "create", each.path):
+            row, _ = _write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by)
+            kept.append(row)
     if not (kept or gone or before):
         return {}
     written = digest([[row.wire_id, row.fingerprint] for row in kept])

@@ -10,13 +10,13 @@ import logging
 import threading
 import time
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import redis
 from django.conf import settings
 
 from toolhub.kernel.ids import encode
+from toolhub.kernel.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,6 +106,6 @@ class RedisWaker:
             log.warning("A wake-up was not sent, the caller looks by itself: %s", error)
 
 
-@lru_cache(maxsize=1)
+@Once
 def waker() -> Waker:
     return RedisWaker(settings.TOOLHUB_REDIS_URL) if settings.TOOLHUB_REDIS_URL else InProcessWaker()

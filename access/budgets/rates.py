@@ -20,6 +20,7 @@ from throttled.rate_limiter import per_duration
 
 from access.budgets.lines import Demand, name_of
 from access.problems import RateLimited
+from toolhub.kernel.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +66,7 @@ class _Outage:
 outage = _Outage()
 
 
-@lru_cache(maxsize=1)
+@Once
 def memory() -> MemoryStore:
     return MemoryStore(options={"MAX_SIZE": MAX_KEYS})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from invocations.sandbox.fake import FakeSandbox
 from invocations.sandbox.runtimes import Runtimes
 from invocations.sandbox.slots import MIB, Caps
 from sandbox.image import image_name
+from toolhub.kernel.once import Once
 
 if TYPE_CHECKING:
     from invocations.sandbox.base import Sandbox
@@ -41,7 +41,7 @@ def caps() -> Caps:
     )
 
 
-@lru_cache(maxsize=1)
+@Once
 def current_sandbox() -> Sandbox:
     """By ``TOOLHUB_SANDBOX``: ``docker``, or ``fake`` for tests that need no walls."""
     ca_file = settings.TOOLHUB_SANDBOX_CA_FILE

@@ -180,6 +180,8 @@ class DockerSandbox:
                     raise Refused(CANCELLED, cancelled=True) from error
                 why = str(error)
             except NotLoaded as error:
+                if run.cancelled:
+                    raise Refused(CANCELLED, cancelled=True) from error
                 if level != FRESH or known or self._gives_namespaces(runtime, run):
                     raise
                 level, why = SINGLE, str(error)

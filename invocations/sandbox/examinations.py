@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from invocations.sandbox.rundir import default_run_dir
 from invocations.sandbox.walls_check import Examined, box_request, examine, probe
 from sandbox.image import image_name
 from toolhub.kernel.canonical import canonical
+from toolhub.kernel.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ class Examinations:
             beside.replace(self._kept_in)
 
 
-@lru_cache(maxsize=1)
+@Once
 def current_examinations() -> Examinations:
     """By the settings."""
     image = settings.TOOLHUB_SANDBOX_IMAGE or image_name()

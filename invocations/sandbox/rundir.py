@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,13 +39,16 @@ class RunDir:
     def __init__(self, place: Path, instance: str) -> None:
         self.place = place
         self._prefix = hashlib.sha256(instance.encode()).hexdigest()[:12]
+        self._opening = threading.Lock()
         self._own: Path | None = None
         self._lock = -1
 
     def open(self) -> Path:
         """The folder of this process; made when it is asked for first."""
-        if self._own is not None:
-            return self._own
+        with self._opening:
+            return self._own or self._make()
+
+    def _make(self) -> Path:
         if len(str(self.place)) > _LONGEST:
             raise NoRunDirectory(f"The name of {self.place} is too long for sockets in it: {_LONGEST} characters.")
         name = f"{self._prefix}.{secrets.token_hex(4)}"

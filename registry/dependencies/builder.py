@@ -139,13 +139,14 @@ class Builder:
         return True
 
     def _make(self, lock_digest: str) -> None:
-        row = Dependencies.objects.select_related("version__tool").filter(lock_digest=lock_digest).first()
+        rows = Dependencies.objects.select_related("version__tool")
+        row = rows.filter(lock_digest=lock_digest, state=DependencyState.READY).first()
         if row is None:
             return
         teller = _Teller(None, self.is_stopped, self.tell)
         release_connection()
         try:
-            building.build(row.lock, row.version.view.dependencies, talk=Talk(teller.say, teller.beat))
+            building.build(row.lock, (), talk=Talk(teller.say, teller.beat))
         except CannotBuild as error:
             times = self.pauses.get(lock_digest, (0, 0.0))[0] + 1
             self.pauses[lock_digest] = (times, time.monotonic() + PAUSES_S[min(times, len(PAUSES_S)) - 1])

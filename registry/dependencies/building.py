@@ -37,18 +37,19 @@ RESERVED = ("sandbox", "unitools")
 class _Watched:
     """Beats on, and looks at the size now and then."""
 
-    def __init__(self, talk: Talk, folder: Path) -> None:
-        self.talk, self.folder, self.beats = talk, folder, 0
+    def __init__(self, talk: Talk, *folders: Path) -> None:
+        self.talk, self.folders, self.beats = talk, folders, 0
 
     def beat(self) -> None:
         self.talk.beat()
         self.beats += 1
         if self.beats % SIZE_EVERY_BEATS == 0:
-            check_size(self.folder)
+            check_size(*self.folders)
+            check_room()
 
 
-def check_size(folder: Path) -> int:
-    size = store.size_of(folder)
+def check_size(*folders: Path) -> int:
+    size = sum(map(store.size_of, folders))
     if size > MAX_BYTES:
         raise CannotBuild(failures.too_large(MAX_BYTES))
     return size
@@ -64,10 +65,11 @@ def build(lines: Sequence[str], requirements: Sequence[str], *, talk: Talk) -> t
     """The folder of a lock, made unless it is there already, and its size."""
     there = store.folder_of_lock(lock_digest(lines))
     if there.is_dir():
+        check_complete(there, requirements)  # it may have been made for another tool
         return there, store.size_of(there)
     with _disk_trouble(), store.bench() as work, store.bench() as site:
         check_room()
-        watched = pip.Talk(talk.say, _Watched(talk, work.parent / site.name).beat)
+        watched = pip.Talk(talk.say, _Watched(talk, work, site).beat)  # pip unpacks in the one, and moves to the other
         talk.say("Installing from the lock")
         pip.install(entries_for_here(lines), into=site, work=work, talk=watched)
         shutil.rmtree(site / "bin", ignore_errors=True)  # scripts that name the hub's own Python

@@ -84,6 +84,14 @@ def no_wheel(requirement: str) -> Failure:
     )
 
 
+def address() -> Failure:
+    return Failure(
+        "address",
+        "A package, or one that it needs, is named by an address; what lies there may be anything, and is not fetched.",
+        "Do without that package, or add one to the index or the wheelhouse that names what it needs as name and version.",
+    )
+
+
 def unknown_version(requirement: str, others: str) -> Failure:
     listed = [each.strip() for each in others.split(",") if each.strip()]
     return Failure(

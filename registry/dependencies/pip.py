@@ -12,10 +12,11 @@ import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from registry.dependencies import failures
+from registry.dependencies import failures, wheels_only
 from registry.dependencies.failures import CannotBuild, Failure
 from registry.dependencies.running import TookTooLong, run
 from registry.dependencies.target import PYTHON_TEXT, platforms
@@ -110,7 +111,7 @@ def _target() -> Iterator[str]:
 def _pip(
     verb: str, *arguments: str, work: Path, talk: Talk, within_s: float, quietly: bool = False
 ) -> tuple[int, list[str]]:
-    command = [sys.executable, "-I", "-u", "-m", "pip", verb, *COMMON, *_sources(), *_target(), *arguments]
+    command = [sys.executable, "-I", "-u", wheels_only.__file__, verb, *COMMON, *_sources(), *_target(), *arguments]
     hear = (lambda _: None) if quietly else talk.hear
     try:
         return run(command, env=environment(work), cwd=work, within_s=within_s, hear=hear, beat=talk.beat)
@@ -142,6 +143,8 @@ def resolve(requirements: Sequence[str], *, work: Path, talk: Talk) -> list[str]
 
 def _locked(item: dict[str, Any]) -> Locked:
     name, version = item["metadata"]["name"], item["metadata"]["version"]
+    if item.get("is_direct") or not urlsplit(item["download_info"]["url"]).path.endswith(".whl"):
+        raise CannotBuild(failures.address())
     digest = item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", "")
     try:
         return read_line(f"{name}=={version} --hash=sha256:{digest}")
@@ -176,6 +179,8 @@ def _why(said: list[str], *, work: Path, talk: Talk) -> Failure:
     text = "\n".join(said)
     if "No space left on device" in text or "Disk quota exceeded" in text or "File too large" in text:
         return failures.full()
+    if wheels_only.SAYS in text:
+        return failures.address()
     if mismatch := re.search(r"DO NOT MATCH THE HASHES.*\n\s*([^\s=]+)", text):
         return failures.hash_mismatch(normal_name(mismatch[1]))
     if refused := _REFUSED.search(text):

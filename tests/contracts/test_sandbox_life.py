@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from invocations.sandbox.base import Limits, Profile, SandboxUnavailable, Status
+from invocations.sandbox.box import Talk
 from invocations.sandbox.docker import CALL, DockerSandbox
 from invocations.sandbox.slots import Caps, State
 from tests.background import Background, wait_for
-from tests.boxes import AtLevel, run_source
+from tests.boxes import AtLevel, call_of, package_of, run_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,3 +212,19 @@ def test_a_call_can_be_cancelled_while_its_box_is_made(
 
     assert running.outcome().status is Status.CANCELLED
     wait_for(lambda: not engine.find({CALL: running.call.name}))
+
+
+def test_a_call_can_be_cancelled_while_its_package_is_loaded(
+    sandbox_of: Callable[..., DockerSandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = sandbox_of()
+    call = call_of(package_of(tmp_path, main=ONE))
+    wait_until_loaded = Talk._wait_until_loaded
+
+    def cancelled_meanwhile(talk: Talk, seconds: float) -> None:
+        sandbox.kill(call.name)
+        wait_until_loaded(talk, seconds)
+
+    monkeypatch.setattr(Talk, "_wait_until_loaded", cancelled_meanwhile)
+
+    assert sandbox.run(Profile(), call).status is Status.CANCELLED

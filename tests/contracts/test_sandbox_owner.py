@@ -6,6 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ TOO_LONG = Path("/tmp", "so-long-that-no-socket-below-it-could-have-a-name-of-it
 
 WORKER = """
 import sys, threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tests.background import SAYS_THAT_IT_RUNS
 from tests.boxes import *
@@ -128,3 +131,19 @@ def test_only_what_nobody_holds_any_more_is_removed_from_the_run_directory(short
         each.close()
     assert not short_path.exists()
     short_path.mkdir()
+
+
+def test_whoever_comes_first_finds_one_folder_with_the_others(short_path: Path) -> None:
+    mine = RunDir(short_path, "hub")
+    together = threading.Barrier(8)
+
+    def make_folder() -> Path:
+        together.wait(timeout=30)
+        return mine.make_folder().parent
+
+    with ThreadPoolExecutor(8) as pool:
+        found = {made.result() for made in [pool.submit(make_folder) for _ in range(8)]}
+
+    assert found == set(short_path.iterdir())
+    assert len(found) == 1
+    mine.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +25,41 @@ def test_a_source_package_is_never_built(wheels: Path) -> None:
     code, message, _ = failure_of(lambda: build([line("only", ZEROS)]))
 
     assert (code, "nothing is built from source" in message) == ("no_wheel", True)
+
+
+def test_what_is_named_by_an_address_is_neither_fetched_nor_built(wheels: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    with tarfile.open(tmp_path / "evil-1.0.tar.gz", "w:gz") as archive:
+        for name, text in {
+            "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "evil"\nbackend-path = ["."]\n',
+            "evil.py": f"import pathlib\npathlib.Path({str(ran)!r}).write_text('1')\n",
+        }.items():
+            member = tarfile.TarInfo(f"evil-1.0/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    make_wheel(wheels, "first", requires=[f"evil @ file://{tmp_path}/evil-1.0.tar.gz"])
+
+    code, _, remedy = failure_of(lambda: building.resolve(["first==1.0"], talk=SILENT))
+
+    assert code == "address"
+    assert "index" in remedy
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"is_direct": True, "download_info": {"url": "https://packages.example/first-1.0-py3-none-any.whl"}},
+        {"download_info": {"url": "https://packages.example/first-1.0.tar.gz"}},
+    ],
+)
+def test_what_is_no_wheel_of_the_index_comes_into_no_lock(item: dict[str, Any]) -> None:
+    item |= {"metadata": {"name": "first", "version": "1.0"}}
+
+    with pytest.raises(CannotBuild) as refused:
+        pip._locked(item)
+
+    assert refused.value.failure.code == "address"
 
 
 def test_a_wheel_for_another_system_is_not_taken(wheels: Path) -> None:
@@ -106,10 +143,32 @@ def test_what_is_too_large_is_stopped_while_it_grows(wheels: Path, monkeypatch: 
     monkeypatch.setattr(building, "SIZE_EVERY_BEATS", 1)
     (wheels / "grown").write_bytes(b"x" * 2000)
 
-    watched = building._Watched(SILENT, wheels)
+    (wheels / "empty").mkdir()
+    watched = building._Watched(SILENT, wheels / "empty", wheels)
 
     with pytest.raises(CannotBuild, match="more than"):
         watched.beat()
+
+
+def test_what_pip_unpacks_is_watched_where_it_unpacks_it(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[Path] = []
+    unpacks_in: list[str] = []
+    watch, environment = building._Watched.__init__, pip.environment
+
+    def watch_and_tell(self: building._Watched, talk: Talk, *folders: Path) -> None:
+        watched.extend(folders)
+        watch(self, talk, *folders)
+
+    def environment_and_tell(work: Path) -> dict[str, str]:
+        unpacks_in.append(environment(work)["TMPDIR"])
+        return environment(work)
+
+    monkeypatch.setattr(building._Watched, "__init__", watch_and_tell)
+    monkeypatch.setattr(pip, "environment", environment_and_tell)
+
+    build([line("first", make_wheel(wheels, "first"))])
+
+    assert unpacks_in[0] in map(str, watched)
 
 
 def test_a_disk_without_room_is_said_to_be_full_before_anything_is_fetched(

@@ -19,7 +19,7 @@ from registry.models import Dependencies, ToolVersion
 from registry.problems import DependenciesNotReady
 from tests.conftest import make_person
 from tests.dependencies import FIRST, build_all, enabled, facts_of, row_of, state_of
-from tests.wheels import line
+from tests.wheels import line, make_wheel, sha256_of
 from toolhub.management.commands import doctor
 
 if TYPE_CHECKING:
@@ -258,3 +258,23 @@ def test_doctor_tells_what_this_host_lacks(ready: ToolVersion, settings: Any, tm
 
     assert whole == "locks of tools in use: 1; not installed on this host: 0"
     assert "not installed on this host: 1; a worker here installs them into" in doctor.packages()
+
+
+def test_what_another_tool_asks_of_the_same_lock_stops_no_host(
+    submit: Callable[..., ToolVersion], operator: Person, wheels: Path, settings: Any, tmp_path: Path
+) -> None:
+    make_wheel(wheels, "first", requires=['second; extra == "plus"'])
+    lock = [line("first", sha256_of(wheels, "first"))]
+    asks_more = submit("tail", dependencies=["first[plus]==1.0"], dependency_lock=lock)
+    good = submit(dependencies=FIRST, dependency_lock=lock)
+    enabled(good, operator)
+    build_all()
+    assert state_of(good) == "ready"
+    settings.TOOLHUB_DEPENDENCY_DIR = str(tmp_path / "another host")
+
+    build_all()
+
+    assert folder_of(good) is not None
+    enabled(asks_more, operator)
+    build_all()
+    assert (state_of(asks_more), row_of(asks_more).failure["code"]) == ("failed", "incomplete")

@@ -16,6 +16,7 @@ from invocations.models import StoredFile
 from invocations.problems import FilesFull, FilesTooLarge
 from invocations.sandbox.base import Outcome, Status, TenantFile
 from tests.calls import ScriptedSandbox, row_of
+from toolhub.kernel.problems import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +113,48 @@ def test_the_room_of_a_tenant_is_a_hard_limit(caller: Caller, settings: Any) -> 
         stored_files.store_file(path="/data/b", content=b"x" * 200_000, by=caller.by)
 
     stored_files.store_file(path="/data/a", content=b"y" * 1_000_000, by=caller.by)  # in place of what was there
+
+
+def test_an_empty_file_takes_room_too(caller: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.TOOLHUB_FILES_MAX_MB = 1
+    monkeypatch.setattr(stored_files, "LEAST_BYTES", stored_files.MIB // 2)
+    store(caller, a="", b="")
+
+    with pytest.raises(FilesFull):
+        store(caller, c="")
+    store(caller, b="in the place of the other")
+
+
+@pytest.mark.parametrize(("first", "second"), [("/data/a", "/data/a/b"), ("/data/a/b/c", "/data/a")])
+def test_a_name_is_that_of_a_file_or_of_a_folder(caller: Caller, first: str, second: str) -> None:
+    stored_files.store_file(path=first, content=b"1", by=caller.by)
+    stored_files.store_file(path="/data/ab", content=b"1", by=caller.by)
+
+    with pytest.raises(Conflict, match=f"{second} cannot be there beside {first}"):
+        stored_files.store_file(path=second, content=b"2", by=caller.by)
+
+
+def test_a_run_that_moves_a_file_needs_its_room_once(caller: Caller, settings: Any) -> None:
+    settings.TOOLHUB_FILES_MAX_MB = 1
+    content = b"x" * (stored_files.MIB * 3 // 4)
+    stored_files.store_file(path="/data/old", content=content, by=caller.by)
+    within, tenant = reach(("/data", "read create delete")), caller.by.tenant_id
+    before = stored_files.files_for(within, tenant_id=tenant)
+    moved = Outcome(Status.OK, files=(TenantFile("/data/old/new", content),), gone=("/data/old",))
+
+    stored_files.keep_files(moved, within, before, tenant_id=tenant, by="agt")
+
+    assert [file.path for file in StoredFile.objects.all()] == ["/data/old/new"]
+
+
+def test_files_that_a_run_may_not_read_do_not_crowd_out_those_that_it_may(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_files, "MAX_FILES_OF_A_RUN", 2)
+    store(caller, **{f"private__{number:03}": "" for number in range(250)}, z="Z")
+    within = reach(("/data", "read"), ("/data/private", "list"))
+
+    assert stored_files.files_for(within, tenant_id=caller.by.tenant_id) == (TenantFile("/data/z.txt", b"Z"),)
 
 
 def test_content_is_encrypted_where_it_lies_and_bound_to_its_path(caller: Caller) -> None:
