@@ -21,7 +21,7 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations.models import Attempt, Invocation, Outbox, State
 from invocations.reaching import connections_data, connections_sealed
 from invocations.sandbox.base import Profile
-from invocations.stored_files import keep_files
+from invocations.stored_files import Kept, keep_files, keep_nothing
 from invocations.waker import waker
 from toolhub.kernel.canonical import canonical, digest
 from toolhub.kernel.ids import encode
@@ -145,7 +145,7 @@ def _has_said(outcome: Outcome) -> bool:
     )
 
 
-def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
+def seal_ending(invocation: Invocation, ending: Ending, kept: Kept) -> dict[str, Any]:
     """Store the values of an ending; returns their commitments for the End fact."""
     place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
     said: dict[str, Any] = {}
@@ -186,22 +186,20 @@ def seal_ending(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             "attempts": list(outcome.attempts),
         }
         if outcome.files or outcome.gone or outcome.skipped:
-            logs["files"] = {
-                "written": [each.path for each in outcome.files],
-                "removed": list(outcome.gone),
-                "not_taken": [list(each) for each in outcome.skipped],
-            }
+            logs["files"] = kept.sealed()
         if outcome.connections:
             logs["connections"] = connections_sealed(outcome.connections)
         evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
     return said
 
 
-def _files_kept(invocation: Invocation, ending: Ending) -> dict[str, Any]:
+def _files_kept(invocation: Invocation, ending: Ending) -> Kept:
     """Only a call that succeeded leaves files; of any other nothing is kept."""
     outcome = ending.outcome
-    if ending.state != State.SUCCEEDED or outcome is None or not (outcome.files or outcome.gone or ending.inputs):
-        return {}
+    if outcome is None:
+        return Kept()
+    if ending.state != State.SUCCEEDED:
+        return keep_nothing(outcome, ending.inputs, "the call did not succeed")
     reach = Profile.from_json(invocation.profile or {}).capabilities
     return keep_files(
         outcome, reach, ending.inputs, tenant_id=invocation.tenant_id, by=encode("agt", invocation.agent_id)
@@ -210,7 +208,10 @@ def _files_kept(invocation: Invocation, ending: Ending) -> dict[str, Any]:
 
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
     """The files, the sealed values and the End fact, in the transaction of the caller."""
-    said = _files_kept(invocation, ending) | seal_ending(invocation, ending)
+    kept = _files_kept(invocation, ending)
+    said = seal_ending(invocation, ending, kept)
+    if files := kept.said():
+        said["files"] = files
     evidence.record(
         kind=Kind.INVOCATION_ENDED,
         subject=invocation.wire_id,

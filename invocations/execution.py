@@ -8,6 +8,7 @@ its lease discards what it has.
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -48,8 +49,10 @@ from toolhub.kernel.telemetry import PROCESS, context_of, current_trace, tracer
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from invocations.sandbox.base import Outcome
 
 log = logging.getLogger("toolhub.worker")
+WRITE_AGAIN_S = 0.5
 
 
 def claim(invocation_id: UUID) -> Invocation | None:
@@ -229,11 +232,7 @@ def execute(invocation: Invocation) -> Ending:
         outcome.status is Status.CANCELLED
         and Invocation.objects.filter(pk=invocation.pk, cancel_asked_at__isnull=False).exists()
     ):
-        cancelled = CallCancelled(
-            "This call was cancelled while it ran.",
-            remedy="Check whether its effect took place before you call again.",
-        )
-        ending = Ending(state=State.CANCELLED, problem=cancelled, outcome=outcome, steps=steps.steps)
+        ending = _cancelled(outcome, steps)
     elif leak is not None:
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
@@ -245,16 +244,43 @@ def execute(invocation: Invocation) -> Ending:
     return oblige(ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps)
 
 
+def _cancelled(outcome: Outcome, steps: StepLog) -> Ending:
+    if outcome.nothing_ran:
+        problem = CallCancelled("This call was cancelled before its tool was run.")
+    else:
+        remedy = "Check whether its effect took place before you call again."
+        problem = CallCancelled("This call was cancelled while it ran.", remedy=remedy)
+    ran = not outcome.nothing_ran
+    return Ending(state=State.CANCELLED, problem=problem, outcome=outcome, ran=ran, steps=steps.steps)
+
+
 def write_down(invocation: Invocation, ending: Ending) -> bool:
-    """End the call. What cannot be stored as it is ends the call too, at once and not when its lease has run out."""
+    """End the call. A database that does not answer for a moment costs no result: while nobody else has closed the call, it is
+    tried again.
+    """
+    until = time.monotonic() + settings.TOOLHUB_LEASE_S
+    while True:
+        try:
+            return _write_down(invocation, ending)
+        except (OperationalError, InterfaceError) as error:
+            if time.monotonic() + WRITE_AGAIN_S > until:
+                raise  # the sweeper closes the call when the database answers again
+            log.warning("The ending of %s was not written, trying again: %s", invocation.wire_id, error)
+            release_connection()
+            time.sleep(WRITE_AGAIN_S)
+
+
+def _write_down(invocation: Invocation, ending: Ending) -> bool:
+    """What cannot be stored as it is ends the call too, at once and not when its lease has run out."""
     actor = principal_of_agent(invocation)
     try:
         return finish(invocation, ending, actor=actor, attempt=invocation.attempt)
     except (OperationalError, InterfaceError):
-        raise  # the database does not answer; the sweeper closes the call when it does again
+        raise
     except Problem as problem:  # the tenant's files have no room for what the call has made
-        outcome = ending.outcome and replace(ending.outcome, files=(), gone=())
-        refused = Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=ending.steps)
+        refused = Ending(
+            state=State.FAILED, problem=problem, outcome=ending.outcome, inputs=ending.inputs, steps=ending.steps
+        )
         return finish(invocation, refused, actor=actor, attempt=invocation.attempt)
     except Exception as error:
         log.exception("The ending of %s cannot be stored", invocation.wire_id, exc_info=error)

@@ -80,6 +80,8 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
             return State.FAILED, problems.SandboxStartFailed(
                 remedy="Try again later. Operators: `make doctor` says what is wrong."
             )
+        case Status.CANCELLED if outcome.nothing_ran:
+            return State.CANCELLED, problems.HubStopping(remedy="Call again. Nothing has run.")
         case Status.CANCELLED:
             return State.CANCELLED, problems.RunCancelled(
                 remedy="Check whether the effect took place before you call again."
@@ -106,7 +108,7 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
             state=state,
             problem=problem,
             outcome=outcome,
-            ran=outcome.status is not Status.START_FAILED,
+            ran=not outcome.nothing_ran,
             steps=steps.steps,
             sources=sources_of(outcome.report),
         )

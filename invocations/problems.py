@@ -64,6 +64,13 @@ class RunCancelled(Problem):
     retryable, retry_after_s = Retryable.AFTER_ACTION, 10
 
 
+class HubStopping(Problem):
+    """The hub was stopping, so the tool was not run."""
+
+    reason, code, status = "SANDBOX.STOPPING", PlatformCode.UPSTREAM_ERROR, 503
+    retryable, retry_after_s = Retryable.YES, 10
+
+
 class BuildChanged(Problem):
     """The tool's code is not the code that was reviewed, so it was not run."""
 

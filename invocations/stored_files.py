@@ -8,6 +8,7 @@ and what it made is kept with the call's End or not at all.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -203,31 +204,66 @@ def files_for(reach: Capabilities, *, tenant_id: UUID) -> tuple[TenantFile, ...]
     return tuple(TenantFile(row.path, _opened(row)) for row in rows)
 
 
+@dataclass(slots=True)
+class Kept:
+    """What became of the files that a run left and removed."""
+
+    read: int = 0
+    written: list[StoredFile] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    not_taken: list[tuple[str, str]] = field(default_factory=list)  # with the reason
+
+    def said(self) -> dict[str, Any]:
+        """For the End fact; names are for the sealed part."""
+        if not (self.read or self.written or self.removed or self.not_taken):
+            return {}
+        files = digest([[row.wire_id, row.fingerprint] for row in self.written])
+        return {
+            "read": self.read,
+            "written": {"count": len(self.written), "bytes": sum(row.size for row in self.written), "hash": files},
+            "removed": len(self.removed),
+            "not_taken": len(self.not_taken),
+        }
+
+    def sealed(self) -> dict[str, Any]:
+        return {
+            "written": [row.path for row in self.written],
+            "removed": self.removed,
+            "not_taken": [list(each) for each in self.not_taken],
+        }
+
+
+def keep_nothing(outcome: Outcome, before: Sequence[TenantFile], why: str) -> Kept:
+    left = [*(each.path for each in outcome.files), *outcome.gone]
+    return Kept(read=len(before), not_taken=[*outcome.skipped, *((path, why) for path in left)])
+
+
 def keep_files(
     outcome: Outcome, reach: Capabilities, before: Sequence[TenantFile], *, tenant_id: UUID, by: str
-) -> dict[str, Any]:
-    """Keep what a run has left, in the transaction of its End. Returns what the End says of it; names are for the sealed part.
+) -> Kept:
+    """Keep what a run has left, in the transaction of its End.
 
-    The box lets a tool do only what the rules say; they are asked once more here, where it counts.
+    The box lets a tool do only what the rules say; they are asked once more here, where it counts. A file that somebody has
+    changed since the run got its copy is not removed: the tool has not seen it.
     """
-    rules, had = rules_of(reach), {each.path for each in before}
-    gone = [path for path in outcome.gone if path in had and may(rules, "delete", path)]
-    if outcome.files or gone:
+    rules, had = rules_of(reach), {each.path: each.content for each in before}
+    kept = Kept(read=len(before), not_taken=list(outcome.skipped))
+    if outcome.files or outcome.gone:
         _lock(tenant_id)
-    StoredFile.objects.filter(tenant_id=tenant_id, path__in=gone).delete()  # first: what is moved needs its room once
-    kept: list[StoredFile] = []
+    for path in outcome.gone:  # first: what is moved needs its room once
+        row = StoredFile.objects.filter(tenant_id=tenant_id, path=path).defer("ciphertext").first()
+        if path not in had or not may(rules, "delete", path):
+            kept.not_taken.append((path, "it may not remove this file"))
+        elif row is None or row.fingerprint != evidence.fingerprint(had[path], tenant_id=tenant_id):
+            kept.not_taken.append((path, "the file was changed or removed meanwhile"))
+        else:
+            row.delete()
+            kept.removed.append(path)
     for each in outcome.files:
         existing = StoredFile.objects.filter(tenant_id=tenant_id, path=each.path).exists()
         if may(rules, "write" if existing else "create", each.path):
-            row, _ = _write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by)
-            kept.append(row)
-    if not (kept or gone or before):
-        return {}
-    written = digest([[row.wire_id, row.fingerprint] for row in kept])
-    return {
-        "files": {
-            "read": len(before),
-            "written": {"count": len(kept), "bytes": sum(row.size for row in kept), "hash": written},
-            "removed": len(gone),
-        }
-    }
+            kept.written.append(_write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by)[0])
+        else:
+            why = "a file is there that it may not change" if existing else "it may not make a file there"
+            kept.not_taken.append((each.path, why))
+    return kept

@@ -206,6 +206,7 @@ class Outcome:
     result_bytes: int = 0
     duration_ms: float = 0.0
     cpu_ms: float | None = None
+    cpu_exact: bool = True  # of all its processes; else of the first, and of those that it waited for
     max_rss_bytes: int | None = None
     image: str = ""  # content digest of the image
     box: str = ""  # id of the container
@@ -216,6 +217,11 @@ class Outcome:
     skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason
     connections: tuple[Connection, ...] = ()
     steps: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def nothing_ran(self) -> bool:
+        """It is certain that the tool did not begin."""
+        return self.status is Status.START_FAILED or (self.status is Status.CANCELLED and not self.box)
 
 
 class SandboxUnavailable(Exception):

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import OperationalError
 from django.urls import reverse
 
 from evidence.models import Fact, Snapshot
-from invocations import execution
+from invocations import cancelling, endings, execution
 from invocations.live import LiveReport, live_of, write_live
 from invocations.minding import end_run
 from invocations.models import Invocation, State
@@ -125,6 +126,56 @@ def test_a_caller_ends_a_running_call_and_both_are_witnessed(
     assert asked.actor_kind == "agent"
     again = caller.delete(f"/invocations/{queued.wire_id}")
     assert again.status_code == 409
+
+
+def test_a_call_that_is_cancelled_before_its_box_is_there_has_not_run(
+    queued: Invocation, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    sandbox.outcome = replace(sandbox.outcome, status=Status.CANCELLED, value=None, box="")
+
+    def cancelled_meanwhile() -> None:
+        cancelling.ask_to_cancel(invocation=queued, by=caller.by)
+
+    sandbox.during = cancelled_meanwhile
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    queued.refresh_from_db()
+    assert (queued.state, queued.reason) == (State.CANCELLED, "REQUEST.CANCELLED")
+    error = caller.get(f"/invocations/{queued.wire_id}").json()["error"]
+    assert error["message"] == "This call was cancelled before its tool was run."
+
+
+def test_a_hub_that_stops_says_that_nothing_ran(queued: Invocation, sandbox: ScriptedSandbox) -> None:
+    Invocation.objects.update(idempotency_key="again")
+    sandbox.outcome = replace(sandbox.outcome, status=Status.CANCELLED, value=None, box="")
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    queued.refresh_from_db()
+    assert (queued.state, queued.reason) == (State.CANCELLED, "SANDBOX.STOPPING")
+    assert queued.idempotency_key == ""  # may be used again
+
+
+def test_a_database_that_does_not_answer_for_a_moment_costs_no_result(
+    queued: Invocation, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "WRITE_AGAIN_S", 0.01)
+    tries: list[int] = []
+
+    def fails_once(*args: Any, **options: Any) -> bool:
+        tries.append(1)
+        if len(tries) == 1:
+            raise OperationalError("a fail-over")
+        return endings.finish(*args, **options)
+
+    monkeypatch.setattr(execution, "finish", fails_once)
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    queued.refresh_from_db()
+    assert queued.state == State.SUCCEEDED
+    assert kinds_of(queued) == PAIR
 
 
 @pytest.mark.req("TOOLS-17")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from access import consents
 from access.capabilities import Capabilities
-from evidence.models import Fact
+from evidence import services as evidence
+from evidence.models import Fact, Snapshot
 from evidence.problems import KeyUnavailable
 from invocations import stored_files
 from invocations.models import StoredFile
@@ -86,10 +88,14 @@ def test_what_a_run_leaves_is_kept_as_far_as_it_may_write(caller: Caller, action
     left = (TenantFile("/data/out/new.txt", b"after"), TenantFile("/data/out/old.txt", b"after"))
     outcome = Outcome(Status.OK, files=left)
 
-    stored_files.keep_files(outcome, reach(("/data/out", actions)), (), tenant_id=caller.by.tenant_id, by="agt_x")
+    found = stored_files.keep_files(
+        outcome, reach(("/data/out", actions)), (), tenant_id=caller.by.tenant_id, by="agt_x"
+    )
 
     rows = StoredFile.objects.filter(tenant_id=caller.by.tenant_id)
     assert {row.path for row in rows if stored_files._opened(row) == b"after"} == kept
+    assert {row.path for row in found.written} == kept
+    assert {path for path, why in found.not_taken} == {each.path for each in left} - kept
 
 
 def test_only_a_file_that_the_run_had_and_may_delete_goes(caller: Caller) -> None:
@@ -101,7 +107,22 @@ def test_only_a_file_that_the_run_had_and_may_delete_goes(caller: Caller) -> Non
     said = stored_files.keep_files(outcome, within, before, tenant_id=caller.by.tenant_id, by="agt_x")
 
     assert set(StoredFile.objects.values_list("path", flat=True)) == {"/data/out/unseen.txt", "/data/in/given.txt"}
-    assert said["files"]["removed"] == 1
+    assert said.removed == ["/data/out/mine.txt"]
+    assert [path for path, _ in said.not_taken] == ["/data/out/unseen.txt", "/data/in/given.txt"]
+
+
+def test_a_file_that_changed_while_the_run_had_its_copy_is_not_removed(caller: Caller) -> None:
+    store(caller, mine="x")
+    within = reach(("/data", "read delete"))
+    before = stored_files.files_for(within, tenant_id=caller.by.tenant_id)
+    store(caller, mine="newer")
+
+    kept = stored_files.keep_files(
+        Outcome(Status.OK, gone=("/data/mine.txt",)), within, before, tenant_id=caller.by.tenant_id, by="agt_x"
+    )
+
+    assert kept.not_taken == [("/data/mine.txt", "the file was changed or removed meanwhile")]
+    assert stored_files.read_file(path="/data/mine.txt", by=caller.by) == b"newer"
 
 
 @pytest.mark.req("TOOLS-3")
@@ -234,3 +255,27 @@ def test_files_that_have_no_room_fail_the_call_and_are_not_kept(
 
     assert (answer.status_code, answer.json()["error"]["reason"]) == (409, "FILE.NO_ROOM")
     assert not StoredFile.objects.exists()
+
+
+def test_what_is_not_taken_is_sealed_with_the_reason_and_counted_in_the_end(
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+) -> None:
+    ready_to_write(caller, operator, enable, grant, sandbox)
+    store(caller, old="there")
+    sandbox.outcome = replace(sandbox.outcome, gone=("/data/old.txt",))
+
+    row = row_of(caller.invoke(WRITE, {"text": "x"}))
+
+    logs = evidence.open_values(Snapshot.objects.get(invocation_id=row.pk, kind="logs"))
+    assert logs["files"] == {
+        "written": [],
+        "removed": [],
+        "not_taken": [["/data/old.txt", "it may not remove this file"]],
+    }
+    end = json.loads(bytes(Fact.objects.get(invocation_id=row.pk, kind="invocation.ended").leaf))
+    assert end["data"]["files"]["not_taken"] == 1
