@@ -1,12 +1,21 @@
-"""Is it worth asking the engine now?
+"""Is it worth asking the engine for a box now?
 
-After a few failures in a row calls that need it fail at once, for a while that doubles each time; then one try is let
-through, and decides. Not safe for threads by itself: whoever owns it has a lock.
+After a few failures in a row calls that need one fail at once, for a while that doubles each time; then one try is let
+through, and decides. A box that the engine makes and that does not start is no fault of the engine: it counts for the boxes of
+its kind only. Not safe for threads by itself: whoever owns it has a lock.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from invocations.sandbox.slots import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from invocations.sandbox.slots import Shape
 
 FAILURES = 3
 _FIRST_S, _LONGEST_S = 5.0, 60.0
@@ -46,6 +55,10 @@ class Breaker:
         self._trying = False
         self.why = ""
 
+    def not_tried(self) -> None:
+        """What was begun came to nothing for another reason."""
+        self._trying = False
+
     def failed(self, now: float, why: str) -> None:
         self._failures += 1
         tried, self._trying = self._trying, False
@@ -59,3 +72,43 @@ class Breaker:
     def wait_s(self, now: float) -> float:
         """How long until the next try."""
         return max(self._open_until - now, 0.0) if self._opened else 0.0
+
+
+class Breakers:
+    def __init__(self) -> None:
+        self.engine = Breaker()
+        self._kinds: dict[Hashable, Breaker] = {}  # those of which the last box has not started
+
+    def _of(self, shape: Shape) -> Breaker:
+        return self._kinds.get(shape.kind) or Breaker()
+
+    def may_try(self, shape: Shape, now: float) -> bool:
+        return self.engine.may_try(now) and self._of(shape).may_try(now)
+
+    def begin(self, shape: Shape, now: float) -> None:
+        self.engine.begin(now)
+        self._of(shape).begin(now)
+
+    def succeeded(self, shape: Shape) -> None:
+        self.engine.succeeded()
+        self._kinds.pop(shape.kind, None)
+
+    def failed(self, shape: Shape, now: float, why: str, *, broken: bool, died: bool) -> None:
+        """``broken``: the engine does not work. ``died``: it does, and the box has not started."""
+        if broken:
+            self.engine.failed(now, why)
+        else:
+            self.engine.succeeded()
+        if died:
+            self._kinds.setdefault(shape.kind, Breaker()).failed(now, why)
+        else:
+            self._of(shape).not_tried()
+
+    def refusal(self, shape: Shape, now: float) -> Refused | None:
+        """Why no box of this shape is begun now."""
+        for what, breaker in (("The engine has", self.engine), ("Boxes of this image have", self._of(shape))):
+            if breaker.state(now) is Circuit.OPEN:
+                wait = breaker.wait_s(now)
+                sentence = f"{what} failed several times in a row, and the next try is in {wait:.0f} s. {breaker.why}"
+                return Refused(sentence, retry_after_s=wait)
+        return None

@@ -32,6 +32,7 @@ _USUALLY_LONGEST_S = 300
 _SCRATCH_FILES = 4096
 _SHARED_BYTES = 256 * _MIB  # of a browser's processes; within the memory of all
 _NOTHING_RUNS = "noexec,nosuid,nodev"
+_NO_TRACE_OF_READING = "noatime"  # else what one call has read could be told by the next
 
 MASKED_PATHS = (
     # what Docker masks by itself; giving the list replaces it
@@ -64,6 +65,10 @@ class Shape:
     browser: bool = False
     dependencies: str = ""
     longest_s: int = 0  # that a call may take
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        return self.image, self.runtime
 
     @property
     def memory_bytes(self) -> int:
@@ -145,7 +150,7 @@ def container_config(
 ) -> dict[str, Any]:
     """The request body for one box. The image brings its own command."""
     memory = memory_of(limits, package_bytes, data=data)
-    private = f"uid={uid},gid={uid},{_NOTHING_RUNS}"
+    private = f"uid={uid},gid={uid},{_NOTHING_RUNS},{_NO_TRACE_OF_READING}"
     # A size of 0 would mean "no limit": a tool without scratch space gets one page that it may not write to.
     scratch_mode = "0700" if limits.tmp_bytes else "0500"
     host: dict[str, Any] = {

@@ -44,11 +44,13 @@ _OVERDUE_S = 60.0
 
 
 class NotMade(Exception):
-    """No box. The message says what to do; ``broken``: the engine does not work, and has not just said no."""
+    """No box. The message says what to do; ``broken``: the engine does not work, and has not just said no; ``died``: it does, and
+    the box has not started.
+    """
 
-    def __init__(self, message: str, *, broken: bool) -> None:
+    def __init__(self, message: str, *, broken: bool, died: bool = False) -> None:
         super().__init__(message)
-        self.broken = broken
+        self.broken, self.died = broken, died
 
 
 class Maker:
@@ -76,7 +78,9 @@ class Maker:
             return box
         except EngineError as error:
             raise NotMade(str(error), broken=error.broken) from error
-        except (NoRunDirectory, ChannelLost, protocol.ProtocolError, OSError) as error:
+        except (ChannelLost, protocol.ProtocolError) as error:
+            raise NotMade(f"The box did not get ready. {error}", broken=False, died=True) from error
+        except (NoRunDirectory, OSError) as error:
             raise NotMade(f"The box did not get ready. {error}", broken=True) from error
 
     def _decide(self, runtime: str, transport: str, why: str) -> None:

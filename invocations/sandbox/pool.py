@@ -13,21 +13,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Generic
 
-from invocations.sandbox.breaker import Breaker, Circuit
+from invocations.sandbox.breaker import Breakers
 from invocations.sandbox.ledger import IDLE, Ledger, full_weight
 from invocations.sandbox.sizing import Sizing
-from invocations.sandbox.slots import B, Caps, Refused, Slot, State, Ticket
+from invocations.sandbox.slots import B, Caps, Job, Refused, Slot, State, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from invocations.sandbox.slots import Shape, Want
 
-_LETS_NOBODY_PAST_S = 2.0  # a call that has waited so long for room is not overtaken any more
+_LETS_NOBODY_PAST_AFTER_S, _LETS_NOBODY_PAST_FOR_S = 2.0, 5.0  # a call that waits for room is not overtaken then
+_NOT_AGAIN_FOR_S = 60.0  # for calls of the same tenant
 _REFILLS = 2  # at a time
 _ENDS = 3  # at a time: whoever does the work has a hand free for a call that waits
 _REFILL_BY_S = 1.0  # however many calls run
@@ -43,14 +43,6 @@ class _Turn(Enum):
     BLOCKED = auto()  # there is no room
 
 
-@dataclass(frozen=True, slots=True)
-class Job(Generic[B]):
-    """Make a box for the slot, or end the one that it has."""
-
-    slot: Slot[B]
-    make: bool
-
-
 class Pool(Generic[B]):
     """May be used from many threads at once. ``on_work`` is called when there may be a job, and must not come back."""
 
@@ -62,7 +54,7 @@ class Pool(Generic[B]):
         on_work: Callable[[], None] = lambda: None,
         pressure: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self.caps, self.breaker = caps, Breaker()
+        self.caps, self.breakers = caps, Breakers()
         self.ledger: Ledger[B] = Ledger(caps)
         self.sizing = Sizing(burst=caps.ready, most=max(caps.boxes // 2, 1), forget_after_s=caps.idle_s)
         self.made: Counter[str] = Counter()  # for a call, or to refill
@@ -71,6 +63,7 @@ class Pool(Generic[B]):
         self._lock = threading.Lock()
         self._waiting: dict[int, Ticket[B]] = {}
         self._planned: deque[Slot[B]] = deque()  # to be made
+        self._stopping_others: dict[str, float] = {}  # since when, by tenant
         self._number = self._ending = 0
         self._short_since = 0.0  # of blank boxes
         self._no_refill_before = 0.0
@@ -131,24 +124,26 @@ class Pool(Generic[B]):
         """What to do now: make what a call waits for, whose room is kept; end what must go; make boxes ahead."""
         with self._lock:
             now = self._clock()
-            if self._planned and self.breaker.may_try(now):
-                self.breaker.begin(now)
-                return Job(self._planned.popleft(), make=True)
+            for planned in self._planned:
+                if self.breakers.may_try(planned.shape, now):
+                    self.breakers.begin(planned.shape, now)
+                    self._planned.remove(planned)
+                    return Job(planned, make=True)
             for doomed in self.ledger.doomed:
                 if doomed.not_before <= now and self._ending < _ENDS:
                     self._ending += 1
                     self.ledger.doomed.remove(doomed)
                     return Job(doomed, make=False)
-            refill = self._refill(now) if self.breaker.may_try(now) else None
+            refill = self._refill(now)
             if refill is None:
                 return None
-            self.breaker.begin(now)
+            self.breakers.begin(refill.shape, now)
             return Job(refill, make=True)
 
     def made_one(self, slot: Slot[B], box: B, took_s: float) -> None:
         with self._lock:
             now = self._clock()
-            self.breaker.succeeded()
+            self.breakers.succeeded(slot.shape)
             self.sizing.made(took_s)
             self.made["refill" if slot.refill else "call"] += 1
             slot.box, slot.since, slot.used = box, now, now
@@ -161,8 +156,8 @@ class Pool(Generic[B]):
             self._match(now)
             self._tell()
 
-    def not_made(self, slot: Slot[B], why: Exception, *, broken: bool) -> None:
-        """It could not be made. ``broken``: the engine does not work, and has not just said no."""
+    def not_made(self, slot: Slot[B], why: Exception, *, broken: bool, died: bool = False) -> None:
+        """It could not be made. ``broken``: the engine does not work, and has not just said no. ``died``: it did not start."""
         with self._lock:
             now = self._clock()
             self.not_made_for["refill" if slot.refill else "call"] += 1
@@ -173,12 +168,8 @@ class Pool(Generic[B]):
                     self._refuse(ticket, why)
             if slot.refill:
                 self._no_refill_before = now + _AGAIN_S
-            if not broken:
-                self.breaker.succeeded()
-            else:
-                self.breaker.failed(now, str(why))
-                if self.breaker.state(now) is Circuit.OPEN:
-                    self._drop_plans()
+            self.breakers.failed(slot.shape, now, str(why), broken=broken, died=died)
+            self._drop_plans(lambda planned: self.breakers.refusal(planned.shape, now) is not None)
             self._match(now)
             self._tell()
 
@@ -202,6 +193,8 @@ class Pool(Generic[B]):
             now = self._clock()
             if self._shape_in_short_supply(now) is not None:
                 self._short_since = self._short_since or now
+            stops = self._stopping_others
+            self._stopping_others = {who: at for who, at in stops.items() if now - at < _NOT_AGAIN_FOR_S}
             for slot in self.ledger.idle():
                 spare = slot.state is State.LOADED or self.ledger.blank(slot.shape) > self.sizing.target(
                     slot.shape, now
@@ -289,7 +282,7 @@ class Pool(Generic[B]):
             ticket.blocked = turn is _Turn.BLOCKED
             promised[ticket.want.tenant] += turn is _Turn.COMING
             blocked = blocked or ticket.blocked
-            if ticket.blocked and now - ticket.since >= _LETS_NOBODY_PAST_S:
+            if ticket.blocked and self._lets_nobody_past(ticket, now):
                 return
         self._tell()
 
@@ -309,12 +302,8 @@ class Pool(Generic[B]):
         if not want.own and coming[want.shape]:
             coming[want.shape] -= 1
             return _Turn.COMING
-        if self.breaker.state(now) is Circuit.OPEN:
-            wait = self.breaker.wait_s(now)
-            sentence = (
-                f"The engine has failed several times in a row and is asked again in {wait:.0f} s. {self.breaker.why}"
-            )
-            self._refuse(ticket, Refused(sentence, retry_after_s=wait))
+        if (refusal := self.breakers.refusal(want.shape, now)) is not None:
+            self._refuse(ticket, refusal)
             return _Turn.SETTLED
         if not self.ledger.has_room(1, full_weight(want.shape)):
             return _Turn.BLOCKED
@@ -339,6 +328,15 @@ class Pool(Generic[B]):
         tenants = {ticket.want.tenant for ticket in self._waiting.values()} | set(self.ledger.held)
         return self.ledger.share(want, promised + 1) <= 1 / len(tenants)
 
+    def _lets_nobody_past(self, ticket: Ticket[B], now: float) -> bool:
+        """For a while, so that it gets its room; but what asks for too much, again and again, does not stop the others."""
+        if now - ticket.since < _LETS_NOBODY_PAST_AFTER_S:
+            return False
+        since = self._stopping_others.get(ticket.want.tenant, -_NOT_AGAIN_FOR_S)
+        if now - since >= _NOT_AGAIN_FOR_S:
+            since = self._stopping_others[ticket.want.tenant] = now
+        return now - since < _LETS_NOBODY_PAST_FOR_S
+
     def _coming(self) -> Counter[Shape]:
         """Boxes that are being made for nobody in particular."""
         return Counter(slot.shape for slot in self.ledger.creating() if slot.want is None and not slot.doomed)
@@ -358,9 +356,10 @@ class Pool(Generic[B]):
                 self._planned.remove(slot)
                 self.ledger.move(slot, State.GONE)
 
-    def _drop_plans(self) -> None:
-        while self._planned:
-            self.ledger.move(self._planned.popleft(), State.GONE)
+    def _drop_plans(self, which: Callable[[Slot[B]], bool] = lambda _: True) -> None:
+        for slot in filter(which, list(self._planned)):
+            self._planned.remove(slot)
+            self.ledger.move(slot, State.GONE)
 
     def _shape_in_short_supply(self, now: float) -> Shape | None:
         coming = self._coming()
@@ -379,6 +378,8 @@ class Pool(Generic[B]):
         shape = self._shape_in_short_supply(now)
         if shape is None:
             self._short_since = 0.0
+            return None
+        if not self.breakers.may_try(shape, now):
             return None
         room = (
             self.caps.memory_bytes - self.ledger.bytes >= full_weight(shape)

@@ -42,6 +42,10 @@ class Shape(Protocol):
     def memory_bytes(self) -> int:
         """The most that it may hold when it is busy."""
 
+    @property
+    def kind(self) -> Hashable:
+        """Boxes of one kind start alike, or fail to."""
+
     def __hash__(self) -> int: ...
 
 
@@ -93,6 +97,14 @@ class Refused(Exception):
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.cancelled = cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[B]):
+    """Make a box for the slot, or end the one that it has."""
+
+    slot: Slot[B]
+    make: bool
 
 
 class Ticket(Generic[B]):

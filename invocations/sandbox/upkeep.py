@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from invocations.sandbox.container import Shape
     from invocations.sandbox.engine import Engine
     from invocations.sandbox.making import Maker
-    from invocations.sandbox.pool import Job, Pool
+    from invocations.sandbox.pool import Pool
+    from invocations.sandbox.slots import Job
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class Upkeep:
             try:
                 box = self._maker.make(cast("Shape", slot.shape), slot.want)
             except NotMade as error:
-                self._pool.not_made(slot, error, broken=error.broken)
+                self._pool.not_made(slot, error, broken=error.broken, died=error.died)
                 if str(error) != self._said:
                     log.warning("No box: %s", error)
                 self._said = str(error)

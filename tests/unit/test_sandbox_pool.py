@@ -15,6 +15,10 @@ class Shape:
     memory_bytes: int = 256 * MIB
     name: str = "usual"
 
+    @property
+    def kind(self) -> str:
+        return self.name
+
 
 USUAL, LARGE = Shape(), Shape(1024 * MIB, "large")
 
@@ -30,7 +34,7 @@ class Hub:
             pressure=lambda: pressure,
         )
 
-    def work(self, *, fails: Exception | None = None, broken: bool = True) -> list[str]:
+    def work(self, *, fails: Exception | None = None, broken: bool = True, died: bool = False) -> list[str]:
         """Do all that there is to do; returns what it was."""
         done = []
         while (job := self.pool.next_job()) is not None:
@@ -38,7 +42,7 @@ class Hub:
             if not job.make:
                 self.pool.gone(job.slot)
             elif fails is not None:
-                self.pool.not_made(job.slot, fails, broken=broken)
+                self.pool.not_made(job.slot, fails, broken=broken, died=died)
             else:
                 self.pool.made_one(job.slot, f"box {job.slot.number}", 0.25)
         return done
@@ -306,6 +310,23 @@ def test_a_call_that_needs_much_room_is_not_overtaken_for_ever() -> None:
     assert large.slot is not None
 
 
+def test_a_tenant_that_asks_for_too_much_again_and_again_does_not_stop_the_others() -> None:
+    hub = Hub(memory_bytes=IDLE_BYTES * 8 + 1024 * MIB)
+    hub.slot("long", "busy")
+    mine = hub.slot("s", "mine")
+    hub.pool.give_back(mine)
+    hub.ask("l", "large", LARGE)
+    hub.later(3)
+    assert not hub.ask("s", "mine").settled
+
+    hub.later(5)
+    hub.ask("l", "large", LARGE)
+    hub.later(3)
+
+    assert all(slot.state is State.BUSY for slot in hub.pool.slots())
+    assert mine.state is State.BUSY
+
+
 # -- ahead
 
 
@@ -408,7 +429,7 @@ def test_a_box_that_cannot_be_made_fails_one_call_with_the_reason() -> None:
 
     assert first.refusal is error
     assert second.slot is not None
-    assert hub.pool.breaker.state(hub.now) is Circuit.CLOSED
+    assert hub.pool.breakers.engine.state(hub.now) is Circuit.CLOSED
 
 
 def test_when_the_engine_is_broken_calls_fail_at_once_until_one_try_succeeds() -> None:
@@ -433,6 +454,24 @@ def test_when_the_engine_is_broken_calls_fail_at_once_until_one_try_succeeds() -
             hub.pool.made_one(slot, "box", 0.2)
     hub.work()
     assert first.slot and second.slot
+
+
+def test_an_image_that_does_not_start_is_nobody_elses_trouble() -> None:
+    hub = Hub()
+    for _ in range(3):
+        hub.ask("a", shape=LARGE)
+        hub.work(fails=RuntimeError("no supervisor"), broken=False, died=True)
+
+    refused = hub.ask("a", shape=LARGE)
+    assert isinstance(refused.refusal, Refused)
+    assert "Boxes of this image" in str(refused.refusal)
+    assert hub.slot("b", shape=USUAL)
+
+    hub.later(5)
+    again = hub.ask("a", shape=LARGE)
+    hub.work(fails=RuntimeError("no such image"), broken=False)  # it was not tried: nobody knows yet
+    assert str(again.refusal) == "no such image"
+    assert hub.slot("a", shape=LARGE)
 
 
 def test_loaded_boxes_serve_while_the_engine_is_broken() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from invocations.sandbox.ledger import full_weight
-from invocations.sandbox.pool import Job, Pool
-from invocations.sandbox.slots import MIB, Caps, Refused, Slot, State, Ticket, Want
+from invocations.sandbox.pool import Pool
+from invocations.sandbox.slots import MIB, Caps, Job, Refused, Slot, State, Ticket, Want
 
 BOXES, MEMORY = 4, 2048 * MIB
 
@@ -19,6 +19,10 @@ BOXES, MEMORY = 4, 2048 * MIB
 @dataclass(frozen=True)
 class Shape:
     memory_bytes: int
+
+    @property
+    def kind(self) -> int:
+        return self.memory_bytes
 
 
 SHAPES = [Shape(256 * MIB), Shape(900 * MIB)]
@@ -125,7 +129,7 @@ class Machine(RuleBasedStateMachine):
             self.jobs.append(job)
 
     @precondition(lambda self: self.jobs)
-    @rule(which=st.integers(0, 99), outcome=st.sampled_from(("good", "good", "good", "refused", "broken")))
+    @rule(which=st.integers(0, 99), outcome=st.sampled_from(("good", "good", "good", "refused", "broken", "died")))
     def a_job_ends(self, which: int, outcome: str) -> None:
         self.end_job(self.jobs.pop(which % len(self.jobs)), outcome)
 
@@ -168,7 +172,7 @@ class Machine(RuleBasedStateMachine):
             self.boxes.append(Box(slot.shape, slot.want))
             self.pool.made_one(slot, self.boxes[-1], 0.3)
         else:
-            self.pool.not_made(slot, RuntimeError(outcome), broken=outcome == "broken")
+            self.pool.not_made(slot, RuntimeError(outcome), broken=outcome == "broken", died=outcome == "died")
 
     @invariant()
     def all_is_well(self) -> None:
