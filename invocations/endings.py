@@ -125,6 +125,8 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             "max_rss_bytes": outcome.max_rss_bytes,
             "result_bytes": outcome.result_bytes,
         }
+        if not outcome.cpu_exact:
+            data["run"]["cpu_exact"] = False
         reached_for = {*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])}
         if reached_for:
             # Only kinds that we know: what a tool reaches for is its own word and could spell out a value. The rest is sealed.

@@ -29,7 +29,8 @@ DEPENDENCIES = "/deps"
 
 _IMPORT_NAME, _LOAD_CONST, _EXTENDED = opmap["IMPORT_NAME"], opmap["LOAD_CONST"], opmap["EXTENDED_ARG"]
 _COROUTINE = 0x80 | 0x200  # inspect.CO_COROUTINE, CO_ASYNC_GENERATOR
-_NOT_FOR_US = {"__main__", "antigravity", "idlelib", "this", "turtle", "turtledemo"}
+_NOT_FOR_US = {"antigravity", "idlelib", "test", "this", "turtle", "turtledemo"}  # importing them does something
+_PARTS_NOT_FOR_US = {"test", "tests"}
 _MAX_PRELOADED = 200
 _MAX_DEPTH = 50
 
@@ -128,14 +129,19 @@ def preload(codes: list[CodeType], own: set[str]) -> list[str]:
     done: dict[str, None] = {}
     for name, names in list(wanted)[:_MAX_PRELOADED]:
         top = name.partition(".")[0]
-        if top in own or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign:
+        if top in own or top in _NOT_FOR_US or top not in sys.stdlib_module_names | foreign or _is_program(name):
             continue
-        if name.endswith(".__main__"):  # a program, and no module
-            continue
+        names = tuple(each for each in names if not _is_program(each))  # each may be a module
         with suppress(Exception, SystemExit, KeyboardInterrupt):
             __import__(name, fromlist=names)
             done[name] = None
     return list(done)
+
+
+def _is_program(name: str) -> bool:
+    """A ``__main__``, or a test: to import it is to run it."""
+    parts = name.split(".")
+    return any(part in _PARTS_NOT_FOR_US or (part.startswith("__") and part != "__future__") for part in parts)
 
 
 def _top_levels_in(folder: str) -> set[str]:

@@ -11,6 +11,7 @@ import os
 
 from sandbox import browsing, files, namespaces, relay, syscalls, walls
 from sandbox.hints import READABLE, WORK, WRITABLE, Hints
+from sandbox.meter import Meter
 from sandbox.package import DEPENDENCIES
 from sandbox.programs import Programs
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 REUSED = ("shared", "fresh")  # levels
 _NICE = 10  # inside the container the supervisor gets the processor first
+_SECOND_WALL = 2  # times the limit: who counts for the box comes first, and the kernel counts in ticks, which run ahead
 _SLACK = 2  # a tree of files holds what a call brings, and what it leaves
 _PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 _ROOTS = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
@@ -39,6 +41,9 @@ class Rooms:
         allowed = [*loaded["proc"], *(browsing.RUNNABLE if self.browser else ())]
         self.programs = Programs(allowed, loaded["program"], loaded["files"])
         self.others = 0 if self.fresh else len(others)
+        self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count
+        if Meter().exact:
+            self.limits_of_one = self.limits | {"cpu_s": self.limits["cpu_s"] * _SECOND_WALL}
         self.has_landlock = walls.landlock_version() > 0
         self.readable: tuple[str, ...] = (*READABLE, DEPENDENCIES, *((relay.CA_FILE,) if self.net else ()))
         self.writable: tuple[str, ...] = WRITABLE if self.limits["tmp_bytes"] else ("/dev/null",)
@@ -92,7 +97,7 @@ class Room:
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, b"1000")  # when memory is short, the tool goes first
         os.close(score)
-        limits = rooms.limits
+        limits = rooms.limits_of_one
         if rooms.fresh:
             namespaces.furnish(limits["tmp_bytes"], limits["file_bytes"] * _SLACK if rooms.rules else 0)
             namespaces.drop_capabilities()

@@ -2,7 +2,8 @@
 
 What a tool left in its scratch space is deleted within a bounded time, without following anything; what cannot be deleted
 ends the box. The package cannot be written to, but its owner may give its files other modes and times, and the next call
-would see them: the kernel is asked to tell of that.
+would see them: the kernel is asked to tell of that. Devices belong to nobody here, but whoever may write to one may set its
+times to now: they are set again after each call.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ import ctypes
 import os
 import stat
 import time
+from contextlib import suppress
 
 from sandbox.files import DATA
 from sandbox.hints import PACKAGE, WORK
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _PATIENCE_S = 0.1
+_DEVICES = ("/dev", "/dev/pts")
 _ANY_CHANGE = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800  # IN_MODIFY, ATTRIB, MOVED, CREATE, DELETE, SELF
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -27,6 +34,7 @@ class Scratch:
     def __init__(self) -> None:
         self._modes = {WORK: 0o700}
         self._changes = -1
+        self._devices = [path for path in _in_devices() if os.access(path, os.W_OK)]
 
     def expect(self, size: int, *, with_files: bool) -> None:
         """Without a size nothing may be written to the scratch space."""
@@ -47,6 +55,8 @@ class Scratch:
     def clear(self) -> bool:
         """Empty what can be emptied. False when that did not work in time, or when the package is not what it was."""
         try:
+            for device in self._devices:
+                os.utime(device)
             return all(_clear(place, mode) for place, mode in self._modes.items()) and not self._package_has_changed()
         except OSError:
             return False
@@ -58,6 +68,14 @@ class Scratch:
             return bool(os.read(self._changes, 4096))
         except BlockingIOError:
             return False
+
+
+def _in_devices() -> Iterator[str]:
+    for folder in _DEVICES:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if stat.S_ISCHR(entry.stat(follow_symlinks=False).st_mode):
+                    yield entry.path
 
 
 def _clear(place: str, mode: int) -> bool:

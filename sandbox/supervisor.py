@@ -30,6 +30,7 @@ from sandbox import relay as relays
 from sandbox import zygote as zygotes
 from sandbox.exchange import Exchange
 from sandbox.hub import Hub
+from sandbox.meter import Meter
 from sandbox.passing import fork, give, receive
 from sandbox.processes import Processes
 from sandbox.room import REUSED
@@ -87,6 +88,7 @@ class Box:
         self._hub, self._channel, self._processes, self._zygote, self._relay = hub, channel, processes, zygote, relay
         self._signals = Signals()
         self._scratch = Scratch()
+        self._meter = Meter()
         self._head: dict[str, Any] = {}
         self._limits: dict[str, int] = {}
         self._child: socket.socket | None = None
@@ -169,12 +171,14 @@ class Box:
         kills_before = self._processes.out_of_memory_kills()
         called = protocol.head_of(body)
         why_not, body = self._lay_out(called, body)
+        self._meter.begin()
         run = watch.Watch(
             *self._hand_over(body, begin=not why_not),
             limits=self._limits,
             report_extra=protocol.MAX_REPORT_BYTES + 16,
             tell=self._tell if called["stream"] else None,
             may_tell=self._hub.listens,
+            is_spent=lambda: self._meter.taken_ms() > self._limits["cpu_s"] * 1000,
         )
         del body
         others = {
@@ -188,6 +192,8 @@ class Box:
             self._processes.kill_all()
         finished = time.monotonic()
         how, cpu_ms, max_rss_bytes = self._processes.end_of_tool()
+        if self._meter.exact:
+            cpu_ms = self._meter.taken_ms()
         ended = run.finish(ended)
         why_not = why_not or self._why_not()
         found = self._collect() if at_rest and ended == watch.EXITED else files.Found()
@@ -206,6 +212,7 @@ class Box:
             "load_ms": ((run.loaded_at or finished) - begun) * 1000,
             "run_ms": (finished - begun) * 1000,
             "cpu_ms": cpu_ms,
+            "cpu_exact": self._meter.exact,  # else of the tool's first process, and of those that it has waited for
             "max_rss_bytes": max_rss_bytes,
             "files": [{"path": path, "size": len(content)} for path, content in found.files],
             "gone": found.gone,

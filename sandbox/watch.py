@@ -14,9 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXITED, TIMED_OUT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE = (
+EXITED, TIMED_OUT, SPENT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE = (
     "exited",
     "timed_out",
+    "spent",
     "idled",
     "cancelled",
     "log_flood",
@@ -25,6 +26,7 @@ EXITED, TIMED_OUT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE = 
 )
 STDOUT, STDERR, PROGRESS = "stdout", "stderr", "progress"
 _TELL_EVERY_S = 0.05
+_LOOK_EVERY_S = 0.25  # at what has been spent
 _TELL_BYTES = 32 * 1024
 
 
@@ -65,7 +67,7 @@ class Watch:
     """Watch one run.
 
     ``tell`` gets the stream's name and its new bytes, a few times a second, when ``may_tell``: a hub that does not listen
-    must not keep anybody from watching.
+    must not keep anybody from watching. ``is_spent`` says that the run has taken more processor time than it may.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Watch:
         report_extra: int,
         tell: Callable[[str, bytes], None] | None = None,
         may_tell: Callable[[], bool] = lambda: True,
+        is_spent: Callable[[], bool] = lambda: False,
     ) -> None:
         most = limits["result_bytes"] + report_extra
         self._report = _Pipe(report, keep=most, limit=most)
@@ -90,6 +93,7 @@ class Watch:
         self._idle_s = limits["idle_ms"] / 1000
         self._tell, self._may_tell = tell, may_tell
         self._tell_at = 0.0  # when something waits to be told
+        self._is_spent = is_spent
 
     def wait(self, deadline: float, others: dict[int, Callable[[], str]]) -> str:
         """Block until something ends the run. ``others``: what to call when a descriptor has news; a word ends it."""
@@ -97,10 +101,15 @@ class Watch:
         for fd in (*self._pipes, *others):
             poll.register(fd, select.POLLIN)
         heard_at = now = time.monotonic()
+        look_at = now + _LOOK_EVERY_S
         while True:
             if now >= deadline:
                 return TIMED_OUT
-            until = deadline
+            if now >= look_at:
+                if self._is_spent():
+                    return SPENT
+                look_at = now + _LOOK_EVERY_S
+            until = min(deadline, look_at)
             if self._idle_s:
                 if now >= heard_at + self._idle_s:
                     return IDLED

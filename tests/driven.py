@@ -102,7 +102,9 @@ class DrivenBox:
         host["Binds"] = [f"{self.folder}:/c:ro", *binds]
         host["PidsLimit"] += _HELPERS
         if data:
-            host["Tmpfs"]["/data"] = f"size=64m,nr_inodes=4096,mode=0700,uid={uid},gid={uid},noexec,nosuid,nodev"
+            host["Tmpfs"]["/data"] = (
+                f"size=64m,nr_inodes=4096,mode=0700,uid={uid},gid={uid},noexec,nosuid,nodev,noatime"
+            )
         return self._engine.create(config, f"toolhub-box-{uid}")
 
     # -- the conversation

@@ -141,6 +141,7 @@ class FakeSandbox:
             "clean": ended == watch.EXITED,
             "run_ms": (finished - started) * 1000,
             "cpu_ms": (usage.ru_utime + usage.ru_stime) * 1000,
+            "cpu_exact": False,
             "max_rss_bytes": usage.ru_maxrss * 1024,
         }
         moments += [started, watcher.loaded_at or finished, finished]

@@ -138,6 +138,7 @@ def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dic
         "stderr": _text(stderr),
         "duration_ms": head["run_ms"],
         "cpu_ms": head["cpu_ms"],
+        "cpu_exact": head.get("cpu_exact", False),
         "max_rss_bytes": head["max_rss_bytes"],
         "clean": head["clean"],
     }
@@ -160,6 +161,8 @@ def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     match head["ended"]:
         case watch.TIMED_OUT:
             return _error(Status.TIMED_OUT, f"The tool ran longer than {limits.wall_ms} ms and was stopped.")
+        case watch.SPENT:
+            return _out_of_processor_time(limits)
         case watch.IDLED:
             return _error(Status.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
         case watch.ZYGOTE_GONE:
@@ -185,13 +188,17 @@ def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     # The kernel counts a limit by its own ticks, which may be ahead of what it reports afterwards.
     spent = head.get("out_of_processor_time") or head["cpu_ms"] >= limits.cpu_s * _NEARLY_MS
     if number == _SIGXCPU or (number == _SIGKILL and spent):
-        return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
+        return _out_of_processor_time(limits)
     if number == _SIGSYS:
         return _error(Status.CAPABILITY_BLOCKED, "The tool made a forbidden kind of system call.") | {
             "blocked": "system"
         }
     how = f"signal {number}" if number else f"exit code {head['exit'].get('code', 'unknown')}"
     return _error(Status.EXITED, f"The tool's process ended without a result ({how}).")
+
+
+def _out_of_processor_time(limits: Limits) -> dict[str, Any]:
+    return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
 
 
 def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, Any]:

@@ -228,6 +228,29 @@ def test_what_the_package_imports_of_others_is_there_before_the_call(
     assert box.call().value == [True, ["__init__.py", "broken.py", "decimal.py", "main.py", "other.py"], 1]
 
 
+PROGRAMS = """
+import sys
+def run():
+    return [sys.path[0], sorted(name for name in sys.modules if name.endswith("__main__"))]
+def never():
+    from unittest import __main__, case
+    from test import autotest
+    import unittest.__main__.x
+    import json.tool
+"""
+
+
+@pytest.mark.parametrize("level", REUSED)
+def test_no_program_is_run_ahead_of_the_call(box_of: Callable[..., DrivenBox], level: str) -> None:
+    box, plain = box_of(), box_of()
+    plain.load({"main": PROGRAMS.partition("def never")[0]}, level=level)
+
+    loaded = box.load({"main": PROGRAMS}, level=level)
+
+    assert {"json.tool", "sys", "unittest"} == set(loaded["preloaded"])
+    assert box.call().value == plain.call().value
+
+
 def test_random_numbers_differ_from_call_to_call(box_of: Callable[..., DrivenBox]) -> None:
     box = box_of()
     box.load({"main": "import random\ndef run(): return random.random()"}, level="shared")

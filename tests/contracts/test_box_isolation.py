@@ -13,6 +13,7 @@ from tests.driven import ROOMY, DrivenBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["box_of"]
 SHORT = replace(ROOMY, wall_ms=1_500)
@@ -157,14 +158,85 @@ def test_whatever_a_tool_does_ends_within_its_limits(
         assert box.is_gone()
 
 
-def test_processor_time_is_limited_where_a_call_is_the_first_process(box_of: Callable[..., DrivenBox]) -> None:
+@pytest.mark.parametrize("level", REUSED)
+def test_processor_time_is_limited(box_of: Callable[..., DrivenBox], level: str) -> None:
     box = box_of(limits=replace(ROOMY, cpu_s=1))
+    box.load({"main": "def run():\n    while True: pass"}, level=level)
+
+    said = box.call()
+
+    assert (said.ended, said.clean, said.head["exit"]) == (watch.SPENT, False, {"signal": 9})
+    assert said.head["cpu_ms"] > 1_000
+
+
+CHAIN = """
+import os, time
+def run(links):
+    done, end = os.pipe()
+    for _ in range(links):
+        if os.fork() == 0:
+            if os.fork() == 0:
+                while time.process_time() < 0.25: pass
+                os.write(end, b"x")
+            os._exit(0)
+        os.wait()
+        os.read(done, 1)
+"""
+
+
+@pytest.mark.parametrize("level", [*REUSED, "single"])
+def test_processor_time_is_that_of_all_processes_of_a_call_and_of_no_other_call(
+    box_of: Callable[..., DrivenBox], level: str
+) -> None:
+    box = box_of()
+    box.load({"main": CHAIN}, level=level)
+
+    said = box.call(links=3)
+
+    assert said.ended == watch.EXITED
+    assert said.head["cpu_exact"]
+    assert said.head["cpu_ms"] > 750
+    if level in REUSED:
+        assert box.call(links=0).head["cpu_ms"] < 250
+        assert box.call(links=1).head["cpu_ms"] > 250
+
+
+def test_where_the_boxs_group_cannot_be_read_the_first_process_is_held_to_the_limit_and_it_is_said(
+    box_of: Callable[..., DrivenBox], tmp_path: Path
+) -> None:
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    box = box_of(limits=replace(ROOMY, cpu_s=1), binds=[f"{nothing}:/sys/fs/cgroup:ro"])
     box.load({"main": "def run():\n    while True: pass"})
 
     said = box.call()
 
-    assert said.head["exit"] == {"signal": 9}
+    assert (said.ended, said.head["exit"]) == (watch.EXITED, {"signal": 9})
     assert said.head["out_of_processor_time"]
+    assert not said.head["cpu_exact"]
+
+
+TOUCHES_A_DEVICE = """
+import os, time
+def run():
+    before = os.stat("/dev/zero").st_mtime_ns
+    os.utime("/dev/zero")
+    now = os.stat("/dev/zero").st_mtime_ns
+    while time.clock_gettime_ns(5) <= now: pass  # CLOCK_REALTIME_COARSE, that of files
+    return [before, now]
+"""
+
+
+@pytest.mark.parametrize("level", REUSED)
+def test_the_times_of_devices_do_not_tell_of_the_call_before(box_of: Callable[..., DrivenBox], level: str) -> None:
+    box = box_of()
+    box.load({"main": TOUCHES_A_DEVICE}, level=level)
+
+    _, left = box.call().value
+
+    said = box.call()
+    assert said.value[0] > left
+    assert said.clean
 
 
 def test_memory_is_limited_and_the_box_goes_on(box_of: Callable[..., DrivenBox]) -> None:

@@ -25,11 +25,19 @@ class Pipes:
         self.pairs = [os.pipe() for _ in range(4)]
         self.told: list[tuple[str, bytes]] = []
 
-    def watch(self, *, tell: bool = True, may_tell: Callable[[], bool] = lambda: True, **limits: int) -> watch.Watch:
+    def watch(
+        self,
+        *,
+        tell: bool = True,
+        may_tell: Callable[[], bool] = lambda: True,
+        is_spent: Callable[[], bool] = lambda: False,
+        **limits: int,
+    ) -> watch.Watch:
         reads = [read for read, _ in self.pairs]
         told: Any = lambda name, data: self.told.append((name, data))  # noqa: E731
         limits = LIMITS | limits
-        return watch.Watch(*reads, limits=limits, report_extra=0, tell=told if tell else None, may_tell=may_tell)
+        options: Any = {"tell": told if tell else None, "may_tell": may_tell, "is_spent": is_spent}
+        return watch.Watch(*reads, limits=limits, report_extra=0, **options)
 
     def write(self, pipe: int, data: bytes) -> None:
         os.write(self.pairs[pipe][1], data)
@@ -86,6 +94,10 @@ def test_what_ends_elsewhere_ends_the_run_and_what_is_in_the_pipes_is_kept(pipes
 
 def test_a_run_has_until_its_deadline(pipes: Pipes) -> None:
     assert pipes.watch().wait(soon(), {}) == watch.TIMED_OUT
+
+
+def test_a_run_that_has_spent_what_it_may_is_ended_though_nothing_happens(pipes: Pipes) -> None:
+    assert pipes.watch(is_spent=lambda: True).wait(soon(60), {}) == watch.SPENT
 
 
 @pytest.mark.parametrize("pipe", [STDOUT, STDERR, PROGRESS])

@@ -45,7 +45,7 @@ def test_the_limits_are_the_profiles() -> None:
     assert 64 * MIB < host["Memory"] <= 128 * MIB
     assert host["MemorySwap"] == host["Memory"]
     assert "size=5242880," in host["Tmpfs"]["/w"]
-    for option in ("noexec", "nosuid", "nodev", "mode=0700", "uid=200005", "nr_inodes="):
+    for option in ("noexec", "nosuid", "nodev", "noatime", "mode=0700", "uid=200005", "nr_inodes="):
         assert option in host["Tmpfs"]["/w"]
     assert "mode=0000" in host["Tmpfs"]["/dev/mqueue"]
 

@@ -151,6 +151,14 @@ def test_a_silent_end_is_explained_by_the_kernel(said: bytes, more: dict[str, An
     assert outcome(said, **more).status is status
 
 
+def test_a_box_that_has_spent_its_processor_time_was_stopped_and_it_is_said_what_was_counted() -> None:
+    stopped = outcome(report(protocol.RETURNED, b"1"), Limits(cpu_s=3), ended=watch.SPENT, cpu_exact=True)
+
+    assert (stopped.status, stopped.value, stopped.cpu_exact) == (Status.TIMED_OUT, None, True)
+    assert "3 s of processor time" in stopped.error_message
+    assert not outcome(report(protocol.RETURNED, b"1")).cpu_exact
+
+
 def test_nothing_ran_can_only_be_said_by_the_runner() -> None:
     claims = {outcome(report(kind, error={"type": "", "message": "", "blocked": ""})).status for kind in range(256)}
 

@@ -16,9 +16,9 @@ MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 NUMBERS = {
     "x86_64": {"read": 0, "kill": 62, "clone": 56, "clone3": 435, "socket": 41, "fcntl": 72, "ioctl": 16, "prlimit64": 302,
-               "execve": 59, "ptrace": 101, "mount": 165, "fchmod": 91, "tgkill": 234},
+               "execve": 59, "ptrace": 101, "mount": 165, "fchmod": 91, "tgkill": 234, "file_setattr": 469},
     "aarch64": {"read": 63, "kill": 129, "clone": 220, "clone3": 435, "socket": 198, "fcntl": 25, "ioctl": 29,
-                "prlimit64": 261, "execve": 221, "ptrace": 117, "mount": 40, "fchmod": 52, "tgkill": 131},
+                "prlimit64": 261, "execve": 221, "ptrace": 117, "mount": 40, "fchmod": 52, "tgkill": 131, "file_setattr": 469},
 }  # fmt: skip
 MINUS_ONE = 0xFFFFFFFFFFFFFFFF
 
@@ -71,9 +71,17 @@ def decide(program: bytes, arch: int, number: int, *arguments: int) -> int:
         ("fcntl", (0, 1), ALLOW),
         ("fcntl", (0, 8), REFUSE),
         ("fcntl", (0, 15), REFUSE),
+        ("fcntl", (0, 1035), ALLOW),
+        ("fcntl", (0, 1036), REFUSE),
+        ("fcntl", (0, 1038), REFUSE),
         ("ioctl", (0, 0x5412), REFUSE),
         ("ioctl", (0, 0x8901), REFUSE),
         ("ioctl", (0, 0x5401), ALLOW),
+        ("ioctl", (0, 0x80086601), ALLOW),
+        ("ioctl", (0, 0x40086602), REFUSE),
+        ("ioctl", (0, 0x40046602), REFUSE),
+        ("ioctl", (0, 0x401C5820), REFUSE),
+        ("file_setattr", (), REFUSE),
         ("prlimit64", (0,), ALLOW),
         ("prlimit64", (1,), REFUSE),
         ("fchmod", (), ALLOW),

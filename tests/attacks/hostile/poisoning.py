@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import builtins
 import ctypes
+import fcntl
 import gc
 import json
 import mmap
@@ -12,6 +14,7 @@ import platform
 import re
 import resource
 import signal
+import struct
 import sys
 import threading
 import time
@@ -133,6 +136,49 @@ def find_a_secret() -> list[str]:
                     memory.seek(begin)
                     found |= {match.decode() for match in pattern.findall(memory.read(end - begin))}
     return sorted(found - {runtime.secret("CANARY")}) if heap else []
+
+
+def leave_word_in_attributes() -> list[str]:
+    """What a file is marked with, what it is said to be for, when it was read last."""
+    for path in _places():
+        fd = os.open(path, os.O_RDONLY)
+        for size, name, mark in (("l", 0x40086602, 0x40), ("i", 0x40046602, 0x40), ("l", 0x40087602, 7)):
+            with suppress(OSError):
+                fcntl.ioctl(fd, name, array.array(size, [mark, 0]), True)
+        with suppress(OSError):
+            fcntl.ioctl(fd, 0x401C5820, struct.pack("=IIIII8x", 0x80, 0, 0, 7, 0))
+        for name in (1036, 1038):  # F_SET_RW_HINT, F_SET_FILE_RW_HINT
+            with suppress(OSError):
+                fcntl.fcntl(fd, name, struct.pack("Q", 3))
+        for change in (lambda path=path: os.setxattr(path, "user.word", b"word"), lambda fd=fd: os.read(fd, 1)):
+            with suppress(OSError):
+                change()
+        os.close(fd)
+    return []
+
+
+def find_word_in_attributes() -> list[str]:
+    found = []
+    for path in _places():
+        status = os.stat(path)
+        if status.st_atime_ns > status.st_mtime_ns:
+            found.append(f"{path} was read")
+        fd = os.open(path, os.O_RDONLY)
+        with suppress(OSError):
+            marks = array.array("l", [0])
+            fcntl.ioctl(fd, 0x80086601, marks, True)
+            found += [f"{path} is marked {marks[0]}"] if marks[0] else []
+        with suppress(OSError):
+            purpose = fcntl.fcntl(fd, 1035, bytes(8))  # F_GET_RW_HINT
+            found += [f"{path} is for {purpose!r}"] if any(purpose) else []
+        with suppress(OSError):
+            found += os.listxattr(path)
+        os.close(fd)
+    return found
+
+
+def _places() -> list[str]:
+    return ["/w", "/p", *(f"{folder}/{name}" for folder, names, files in os.walk("/p") for name in (*names, *files))]
 
 
 def leave_other_limits() -> list[str]:
