@@ -290,6 +290,8 @@ def _write_down(invocation: Invocation, ending: Ending) -> bool:
 
 def run_invocation(*, invocation_id: UUID) -> None:
     """Claim, run, end. Called by the task; twice for one call does no harm."""
+    if current_sandbox().closing:
+        return  # the call stays in the queue, and the sweeper of whoever goes on rings for it again
     invocation = claim(invocation_id)
     if invocation is None:
         return

@@ -7,7 +7,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.db.models import Sum
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import content_disposition_header
@@ -47,7 +46,7 @@ class FileForm(forms.Form):
 
     def content(self) -> bytes:
         upload = self.cleaned_data["upload"]
-        return bytes(upload.read()) if upload else str(self.cleaned_data["text"]).encode()
+        return bytes(upload.read()) if upload else str(self.cleaned_data["text"]).replace("\r\n", "\n").encode()
 
 
 @require_http_methods(["GET", "POST"])
@@ -69,7 +68,7 @@ def file_list(request: ConsoleRequest) -> HttpResponse:
     context = {
         "section": "files",
         "page": page_of(rows, prefix="fil", after=request.GET.get("after", "")),
-        "taken": rows.aggregate(bytes=Sum("size"))["bytes"] or 0,
+        "taken": stored_files.room_taken(rows),
         "room": settings.TOOLHUB_FILES_MAX_MB * stored_files.MIB,
         "form": form,
     }

@@ -75,7 +75,10 @@ def _places(outcome: Outcome) -> dict[str, Any]:
         "error": [outcome.error_message, outcome.error_type, outcome.error_code, outcome.error_details],
         "output": [outcome.stdout, outcome.stderr],
         "attempts": [outcome.attempts, outcome.blocked],
-        "files": [[each.path, each.content.decode("utf-8", "replace")] for each in outcome.files],
+        "files": [
+            [[each.path, each.content.decode("utf-8", "replace")] for each in outcome.files],
+            *(outcome.gone, [path for path, _ in outcome.skipped]),
+        ],
     }
 
 

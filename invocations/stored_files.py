@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
     from access.capabilities import Capabilities
     from invocations.sandbox.base import Outcome
     from toolhub.kernel.principal import Principal
@@ -84,10 +86,14 @@ def _lock(tenant_id: UUID) -> None:
     Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
 
 
+def room_taken(rows: QuerySet[StoredFile]) -> int:
+    """Bytes, as the limit counts them."""
+    return int(rows.aggregate(bytes=Sum(Greatest("size", LEAST_BYTES)))["bytes"] or 0)
+
+
 def _check_room(tenant_id: UUID, path: str, more: int) -> None:
     others = StoredFile.objects.filter(tenant_id=tenant_id).exclude(path=path)
-    taken = others.aggregate(bytes=Sum(Greatest("size", LEAST_BYTES)))["bytes"] or 0
-    if taken + max(more, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
+    if room_taken(others) + max(more, LEAST_BYTES) > settings.TOOLHUB_FILES_MAX_MB * MIB:
         raise FilesFull(
             f"There is no room for {more:,} bytes more: the files of a tenant may take {settings.TOOLHUB_FILES_MAX_MB} MiB, "
             f"and each counts as at least {LEAST_BYTES:,} bytes.",
@@ -99,7 +105,11 @@ def _check_place(tenant_id: UUID, path: str) -> None:
     """A name is a file's or a folder's."""
     above = [path[:end] for end in range(len("/data/"), len(path)) if path[end] == "/"]
     taken = StoredFile.objects.filter(Q(path__in=above) | Q(path__startswith=f"{path}/"), tenant_id=tenant_id)
-    if (other := taken.values_list("path", flat=True).first()) is not None:
+    paths = taken.values_list("path", flat=True)
+    other = next(
+        (each for each in paths if each in above or each.startswith(f"{path}/")), None
+    )  # SQLite asks without case
+    if other is not None:
         raise Conflict(
             f"{path} cannot be there beside {other}: a name is that of a file or of a folder.",
             remedy="Choose another name, or remove the other file first.",
@@ -193,7 +203,7 @@ def files_for(reach: Capabilities, *, tenant_id: UUID) -> tuple[TenantFile, ...]
         return ()
     heads = StoredFile.objects.filter(where, tenant_id=tenant_id).values_list("pk", "path", "size")
     readable = list(
-        islice(((pk, size) for pk, path, size in heads.iterator() if may(rules, "read", path)), MAX_FILES_OF_A_RUN + 1)
+        islice(((pk, size) for pk, path, size in heads if may(rules, "read", path)), MAX_FILES_OF_A_RUN + 1)
     )
     if len(readable) > MAX_FILES_OF_A_RUN or sum(size for _, size in readable) > MAX_FILE_BYTES:
         raise FilesTooLarge(

@@ -65,6 +65,8 @@ class AtLevel:
         assert outcome.level in (self._level, ""), outcome
         return outcome
 
+    closing = False
+
     def kill(self, name: str) -> None:
         self.sandbox.kill(name)
 

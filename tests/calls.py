@@ -59,6 +59,8 @@ class Bell:
 class ScriptedSandbox:
     """A sandbox that runs nothing: it keeps what it was asked and answers what the test says."""
 
+    closing = False
+
     def __init__(self) -> None:
         self.calls: list[tuple[Profile, SandboxCall]] = []
         self.killed: list[str] = []

@@ -213,6 +213,11 @@ if TOOLHUB_DATABASE_URL:
     DATABASES["default"]["OPTIONS"] |= {
         "pool": {"min_size": 1, "max_size": env_int("TOOLHUB_DATABASE_POOL", 20), "timeout": 5},
         "connect_timeout": 5,
+        # A network that is silently gone is noticed before a lease runs out.
+        "tcp_user_timeout": 5000,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
     }
 else:
     DATABASES = {

@@ -216,6 +216,7 @@ class Outcome:
     gone: tuple[str, ...] = ()  # files that it got and that are not there any more
     skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason
     connections: tuple[Connection, ...] = ()
+    connections_known: bool = True  # False when the gate has not answered: then there may have been some
     steps: tuple[tuple[str, float, float], ...] = ()
 
     @property
@@ -239,6 +240,10 @@ class Sandbox(Protocol):
 
         ``on_event`` is told, from this thread or another, what the tool says meanwhile; it must not block.
         """
+
+    @property
+    def closing(self) -> bool:
+        """Whether it begins no more runs."""
 
     def kill(self, name: str) -> None:
         """End the run of this name that this process started; no error if there is none."""

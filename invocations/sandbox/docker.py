@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from invocations.sandbox.attached import ChannelLost, TooLate
@@ -24,7 +24,7 @@ from invocations.sandbox.engine import Engine, EngineError, NotThere
 from invocations.sandbox.events import Telling
 from invocations.sandbox.figures import Figures
 from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level, smallest_call
-from invocations.sandbox.making import CALL, DEADLINE, INSTANCE, OWNER, START_S, Maker, NotMade
+from invocations.sandbox.making import CALL, DEADLINE, INSTANCE, OWNER, POOL, START_S, Maker, NotMade
 from invocations.sandbox.pool import Pool
 from invocations.sandbox.results import outcome_of
 from invocations.sandbox.rundir import RunDir, default_run_dir
@@ -35,7 +35,7 @@ from invocations.sandbox.work import UnusableCall, pack_call, pack_load
 from sandbox import protocol, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from invocations.sandbox.base import Connection
@@ -189,7 +189,7 @@ class DockerSandbox:
                 if level == FRESH:
                     self._namespaces[runtime] = True
                 return replace(outcome, level=level, image=image)
-        raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=True)
+        raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=False)
 
     def _want(self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str) -> Want:
         shape = shape_of(profile, call, level=level, image=image, runtime=runtime)
@@ -230,12 +230,12 @@ class DockerSandbox:
         box = slot.box
         assert box is not None
         talk, unfit, used, granted = Talk(box), "died", False, clock.now()
-        seen: list[Connection] = []
+        seen = _Seen()
         try:
             box.check_alive()
             unfit = ""
             load = None if slot.calls else pack_load(profile, call, level=slot.level)
-            with _way_out(box, profile, seen):
+            with _way_out(box, profile, slot.tenant, seen):
                 run.talks(talk)
                 unfit, used = "lost", True
                 said = talk.run(load, body, wall_s=profile.limits.wall_ms / 1000, on_event=telling)
@@ -245,16 +245,17 @@ class DockerSandbox:
             unfit, used = "" if talk.cancelled and box.is_alive() else "died", False
             raise
         except (ChannelLost, protocol.ProtocolError) as error:
-            return with_connections(self._lost(error, run, clock, box), seen)
+            return with_connections(self._lost(error, run, clock, box), seen.connections)
         finally:
             talk.close()
+            unfit = unfit or ("way out" if seen.connections is None else "")
             self._pool.give_back(slot, unfit=unfit, used=used)
         begun, answered = clock.at(said.loaded), clock.at(said.answered)
         loaded = min(begun + said.head["load_ms"], answered)
         finished = max(loaded, min(begun + said.head["run_ms"], answered))
         outcome = outcome_of(said.head, said.parts, profile.limits, box=box.id)
         clock.steps += [("load", granted, loaded), ("run", loaded, finished), ("collect", finished, clock.now())]
-        return with_connections(replace(outcome, steps=tuple(clock.steps)), seen)
+        return with_connections(replace(outcome, steps=tuple(clock.steps)), seen.connections)
 
     def _lost(self, error: Exception, run: Run, clock: Clock, box: Box) -> Outcome:
         """The tool may have run."""
@@ -320,6 +321,10 @@ class DockerSandbox:
 
     # -- ends
 
+    @property
+    def closing(self) -> bool:
+        return self._running.closed
+
     def kill(self, name: str) -> None:
         run = self._running.get(name)
         if run is not None:
@@ -346,7 +351,7 @@ class DockerSandbox:
         if self._started:
             self._upkeep.stop()
             with suppress(EngineError):
-                for found in self._engine.find({INSTANCE: self._instance, OWNER: self._owner}):
+                for found in self._engine.find({INSTANCE: self._instance, POOL: self._maker.pool}):
                     self._engine.remove(found["Id"])
         if self._gate is not None:
             self._gate.close()
@@ -354,21 +359,29 @@ class DockerSandbox:
         self._engine.close()
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What the gate tells of a call. None while it has not: then nobody knows, and the box serves no more."""
+
+    connections: Sequence[Connection] | None = ()
+
+
 @contextmanager
-def _way_out(box: Box, profile: Profile, seen: list[Connection]) -> Iterator[None]:
+def _way_out(box: Box, profile: Profile, tenant: str, seen: _Seen) -> Iterator[None]:
     """While the block runs the call may go where its profile lets it."""
     if box.door is None:
         yield
         return
+    seen.connections = None
     try:
-        box.door.begin(Rules(profile.capabilities))
+        box.door.begin(Rules(profile.capabilities), tenant=tenant)
     except OSError as error:
         raise NotMade(f"The way out of the box could not be opened. {error}", broken=False) from error
     try:
         yield
     finally:
         try:
-            seen += box.door.end()
+            seen.connections = box.door.end()
         except OSError:
             log.exception("What a tool reached for was not told")
 

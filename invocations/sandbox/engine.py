@@ -142,7 +142,7 @@ class Engine:
     def _client(self) -> docker.APIClient:
         client: docker.APIClient | None = getattr(self._local, "client", None)
         if client is None:
-            client = docker.APIClient(**self._options, version=self._version or "auto", timeout=_CONNECT_S)
+            client = docker.APIClient(**self._options, version=self._version or "auto", timeout=_CONNECT_S, num_pools=1)
             self._version = client.api_version
             client.timeout = (_CONNECT_S, _ANSWER_S)  # type: ignore[assignment] # requests takes a pair
             self._local.client = client

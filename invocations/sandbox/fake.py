@@ -149,6 +149,8 @@ class FakeSandbox:
         moments.append(time.monotonic())
         return replace(outcome, steps=_steps(moments))
 
+    closing = False
+
     def kill(self, name: str) -> None:
         with self._lock:
             if name in self._runs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import secrets
 import shutil
 import time
 from contextlib import ExitStack, closing, suppress
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 START_S = 20.0
 SOCKET, ATTACH = "socket", "attach"
 INSTANCE, OWNER, DEADLINE, CALL = "toolhub.instance", "toolhub.owner", "toolhub.deadline", "toolhub.call"
+POOL = "toolhub.pool"  # one process may have several, and closes each by itself
 _UIDS = range(200_000, 300_000)
 _UID_TRIES = 20
 _OVERDUE_S = 60.0
@@ -59,7 +61,7 @@ class Maker:
     def __init__(
         self, engine: Engine, instance: str, run_dir: RunDir, *, age_s: float, gate: Gate | None = None
     ) -> None:
-        self.owner = owner.this_process()
+        self.owner, self.pool = owner.this_process(), secrets.token_hex(8)
         self.transports: dict[str, str] = {}  # by runtime, once it is known
         self._engine, self._instance, self._run_dir, self._age_s, self._gate = engine, instance, run_dir, age_s, gate
 
@@ -72,7 +74,9 @@ class Maker:
             try:
                 box = self._make(shape, want, SOCKET)
                 self._decide(shape.runtime, SOCKET, "")
-            except (NotSeen, NoRunDirectory, ChannelLost) as error:
+            except ChannelLost:  # it may have been slow: that says nothing of the next one
+                return self._make(shape, want, ATTACH)
+            except (NotSeen, NoRunDirectory) as error:
                 box = self._make(shape, want, ATTACH)
                 self._decide(shape.runtime, ATTACH, str(error))
             return box
@@ -112,7 +116,7 @@ class Maker:
 
     def _create(self, shape: Shape, want: Want | None, folder: Path | None) -> str:
         deadline = time.time() + START_S + self._age_s + shape.longest_s + _OVERDUE_S
-        labels = {INSTANCE: self._instance, OWNER: self.owner, DEADLINE: f"{deadline:.0f}"}
+        labels = {INSTANCE: self._instance, OWNER: self.owner, POOL: self.pool, DEADLINE: f"{deadline:.0f}"}
         if want is not None:
             labels = {**want.labels, CALL: want.name} | labels
         for _ in range(_UID_TRIES):

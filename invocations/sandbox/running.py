@@ -80,6 +80,10 @@ class Running:
         with self._lock:
             return self._runs.get(name)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         """End them all at once, and begin no more."""
         with self._lock:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import zipfile
+import zlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,16 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str) -> bytes:
             if sum(entry.file_size for entry in entries) > _MAX_UNPACKED_BYTES:
                 raise UnusableCall(f"The tool's package has more than {_MAX_UNPACKED_BYTES} bytes.")
             contents = [archive.read(entry) for entry in entries]
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        ValueError,
+    ) as error:
         raise UnusableCall(f"The tool's package is not a zip that can be read: {error}") from error
     capabilities = profile.capabilities.to_json()
     head: dict[str, Any] = {

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WHOLE = re.compile(r"[0-9a-f]{64}")
 PART = ".part"
+PAGE = 4096
 
 
 def root() -> Path:
@@ -70,12 +71,12 @@ def bench() -> Iterator[Path]:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below it. Files that go away meanwhile do not count."""
+    """Bytes of all files below it, each of at least a page: an empty one takes room, too. Files that go away do not count."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118  thousands of files
+                total += max(os.lstat(os.path.join(parent, name)).st_size, PAGE)  # noqa: PTH118  thousands of files
     return total
 
 

@@ -7,18 +7,19 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Limits
+from invocations.sandbox.base import Limits, Status
 from invocations.sandbox.container import container_config
 from invocations.sandbox.docker import DEADLINE, INSTANCE, OWNER
 from invocations.sandbox.rundir import RunDir
-from tests.background import wait_for
-from tests.boxes import docker_sandbox
+from tests.background import Background, wait_for
+from tests.boxes import AtLevel, docker_sandbox, run_source
 
 if TYPE_CHECKING:
     from invocations.sandbox.engine import Engine
@@ -146,4 +147,18 @@ def test_whoever_comes_first_finds_one_folder_with_the_others(short_path: Path) 
 
     assert found == set(short_path.iterdir())
     assert len(found) == 1
+    mine.close()
+
+
+def test_one_that_closes_leaves_the_boxes_of_another_of_the_same_process(tmp_path: Path) -> None:
+    """The walls of a host are looked at with a sandbox of its own."""
+    instance = f"test-{uuid.uuid4().hex[:12]}"
+    mine, other = docker_sandbox(instance=instance), docker_sandbox(instance=instance)
+    running = Background(AtLevel(mine, "fresh"), tmp_path)
+    assert run_source(other, tmp_path, "def run(): return 1").value == 1
+
+    other.close()
+
+    mine.kill(running.call.name)
+    assert running.outcome().status is Status.CANCELLED  # and not lost
     mine.close()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from invocations.leaks import find_leaks, redacted, withhold_leaks
-from invocations.sandbox.base import Connection, Outcome, Status
+from invocations.sandbox.base import Connection, Outcome, Status, TenantFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,3 +94,15 @@ def test_a_host_that_a_rule_names_gives_no_secret_away() -> None:
     named = Connection("db.example.org", 443, allowed=True, rule="db.example.org")
 
     assert find_leaks(Outcome(Status.OK, connections=(named,)), {"DATABASE": "db.example.org"}) == {}
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome(Status.OK, skipped=(("/data/of tops3cret", "it is a link"),)),
+        Outcome(Status.OK, gone=("/data/of tops3cret",)),
+        Outcome(Status.OK, files=(TenantFile("/data/of tops3cret", b""),)),
+    ],
+)
+def test_a_secret_in_the_name_of_a_file_is_found_whatever_became_of_the_file(outcome: Outcome) -> None:
+    assert find_leaks(outcome, {"KEY": "tops3cret"}) == {"files": ["KEY"]}

@@ -29,6 +29,13 @@ MAX_BYTES = 256 * 1024
 MAX_URL = 500
 
 
+# Public by their numbers, and yet services that a host of a cloud finds beside itself, or not assigned to anybody.
+_NEVER_PUBLIC = (
+    *("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24"),
+    *("3fff::/20", "5f00::/16"),
+)
+
+
 class Refused(Exception):
     """The address is not one that the hub asks, in a sentence."""
 
@@ -70,7 +77,7 @@ def may_reach(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bo
         or address.is_site_local
     ):
         return False
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and not is_within(address, _NEVER_PUBLIC)
 
 
 def is_within(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
