@@ -119,7 +119,7 @@ TOOLHUB_SANDBOX_NETWORKS = networks_of(env("TOOLHUB_SANDBOX_NETWORKS"))
 TOOLHUB_SANDBOX_CA_FILE = env("TOOLHUB_SANDBOX_CA_FILE")  # roots, as PEM, that tools trust beside the public ones
 # Each process that runs tools has a pool of boxes.
 TOOLHUB_SANDBOX_MAX_BOXES = env_int("TOOLHUB_SANDBOX_MAX_BOXES", 32)
-TOOLHUB_SANDBOX_MAX_MEMORY_MB = env_int("TOOLHUB_SANDBOX_MAX_MEMORY_MB", 0)  # 0: half of the machine's
+TOOLHUB_SANDBOX_MAX_MEMORY_MB = env_int("TOOLHUB_SANDBOX_MAX_MEMORY_MB", 0)  # 0: half of the machine's memory
 TOOLHUB_SANDBOX_READY = env_int("TOOLHUB_SANDBOX_READY", 1)  # made ahead; 0: no pool, a new box for each call
 TOOLHUB_SANDBOX_IDLE_S = env_int("TOOLHUB_SANDBOX_IDLE_S", 300)  # an unused box is ended after so long
 TOOLHUB_SANDBOX_RUN_DIR = env("TOOLHUB_SANDBOX_RUN_DIR")  # of sockets; empty: /run/toolhub, or where this user may

@@ -121,8 +121,8 @@ def _needed(found: dict[str, Distribution], requirements: Sequence[str]) -> Iter
     while pending:
         by, wanted = pending.pop()
         name = normal_name(wanted.name)
-        if name not in found:
-            yield by, name
+        if name not in found or not wanted.specifier.contains(found[name].version, prereleases=True):
+            yield by, f"{name}{wanted.specifier}"
             continue
         for extra in ("", *wanted.extras):
             if (name, extra) not in seen:

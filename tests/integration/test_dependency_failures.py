@@ -122,6 +122,15 @@ def test_a_lock_that_leaves_out_what_a_package_needs_is_refused_before_a_call_fi
 
     assert (code, message) == ("incomplete", "The lock leaves out what first needs: second.")
     assert "dependencies" in remedy
+
+
+def test_a_lock_that_holds_another_version_than_is_needed_is_incomplete(wheels: Path) -> None:
+    first = make_wheel(wheels, "first", requires=["second>=2"])
+    second = make_wheel(wheels, "second", "1.0")
+
+    code, message, _ = failure_of(lambda: build([line("first", first), line("second", second)]))
+
+    assert (code, message) == ("incomplete", "The lock leaves out what first needs: second>=2.")
     assert "the manifest needs: third" in named[1]
 
 
