@@ -134,7 +134,7 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             data["blocked"] = sorted(kinds & KINDS_OF_CAPABILITIES) + (
                 ["other"] if kinds - KINDS_OF_CAPABILITIES else []
             )
-        data |= connections_data(outcome.connections)
+        data |= connections_data(outcome.connections, known=outcome.connections_known)
     return data
 
 

@@ -33,8 +33,13 @@ def _named(connection: Connection) -> dict[str, Any]:
     }
 
 
-def connections_data(connections: Sequence[Connection]) -> dict[str, Any]:
-    """For the End fact: attempts that a rule names, of very many the first, with number and digest of all; the rest is counted."""
+def connections_data(connections: Sequence[Connection], *, known: bool = True) -> dict[str, Any]:
+    """For the End fact: attempts that a rule names, of very many the first, with number and digest of all; the rest is counted.
+
+    When they are not ``known`` it says that, instead of nothing.
+    """
+    if not known:
+        return {"connections_known": False}
     named = [_named(each) for each in connections if each.rule]
     data: dict[str, Any] = {}
     if named:

@@ -120,12 +120,15 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
 
 
 def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
-    """The connections of a call, as its End has them: {rows, more, elsewhere}; empty when there were none."""
+    """The connections of a call, as its End has them: {rows, more, elsewhere, known}; empty when there were none."""
     said = end["leaf"]["data"] if end else {}
     rows = [each | {"why_told": why_told(each["why"])} for each in said.get("connections", [])]
     more = said.get("all_connections", {}).get("count", len(rows)) - len(rows)
     elsewhere = said.get("connections_elsewhere", 0)
-    return {"rows": rows, "more": more, "elsewhere": elsewhere} if rows or elsewhere else {}
+    known = said.get("connections_known", True)
+    if known and not (rows or elsewhere):
+        return {}
+    return {"rows": rows, "more": more, "elsewhere": elsewhere, "known": known}
 
 
 def _page(

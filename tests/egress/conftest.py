@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from invocations.sandbox.egress import Gate
-from tests.egress.world import PUBLIC, Authority, Names, Origin, opened, origin
+from invocations.sandbox.egress.passage import Caps
+from tests.egress.world import PUBLIC, Authority, Names, Origin, box_folder, opened, origin
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from invocations.sandbox.egress import Door
 
@@ -46,6 +47,21 @@ def gate(names: Names) -> Iterator[Gate]:
 def door(gate: Gate) -> Iterator[Door]:
     with opened(gate) as door:
         yield door
+
+
+@pytest.fixture
+def narrow(names: Names) -> Iterator[Callable[..., Door]]:
+    """``narrow(head_s=0.1)``: a door of a gate with other caps."""
+    gates = []
+    with box_folder() as folder:
+
+        def make(**caps: float) -> Door:
+            gates.append(Gate([f"{PUBLIC}/32"], resolve=names, caps=Caps(**caps)))  # type: ignore[arg-type]
+            return gates[-1].open(folder)
+
+        yield make
+        for gate in gates:
+            gate.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from access.capabilities import Capabilities
 from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, Status
-from invocations.sandbox.egress import Gate
+from invocations.sandbox.egress import Door, Gate
 from invocations.sandbox.slots import Caps
 from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.conftest import HOST
@@ -346,6 +346,39 @@ def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., Outco
     assert (left.value, heard) == ("left", [b""]), left
     assert [each.host for each in left.connections] == [PUBLIC]
     assert (after.value, after.connections) == ("nothing", ())
+
+
+def test_connections_that_the_gate_has_not_told_are_not_known_and_its_box_serves_no_more(
+    run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(_: Door) -> None:
+        raise TimeoutError
+
+    nothing, capabilities = "def run(): return 1", {"net": [tls(HOST, 443)]}
+    first = run(nothing, capabilities, "shared")
+    with monkeypatch.context() as patched:
+        patched.setattr(Door, "end", late)
+        untold = run(nothing, capabilities, "shared")
+    after = run(nothing, capabilities, "shared")
+
+    assert (first.connections_known, untold.connections_known, after.connections_known) == (True, False, True)
+    assert (untold.status, untold.value, untold.box) == (Status.OK, 1, first.box)
+    assert after.box != untold.box
+
+
+def test_a_box_whose_way_out_did_not_open_in_time_serves_no_more(
+    run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(_: Door, *__: object, **___: object) -> None:
+        raise TimeoutError
+
+    nothing, capabilities = "def run(): return 1", {"net": [tls(HOST, 443)]}
+    first = run(nothing, capabilities, "shared")
+    with monkeypatch.context() as patched:
+        patched.setattr(Door, "begin", late)
+        assert run(nothing, capabilities, "shared").status is Status.START_FAILED
+
+    assert run(nothing, capabilities, "shared").box not in (first.box, "")
 
 
 # -- what cannot be held to

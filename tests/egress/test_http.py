@@ -10,6 +10,8 @@ from tests.egress.conftest import HOST
 from tests.egress.world import Client, asked, origin, plain, rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from invocations.sandbox.egress import Door
     from tests.egress.world import Origin
 
@@ -94,7 +96,41 @@ def test_a_chunked_body_travels_on_in_new_frames(door: Door) -> None:
         heard = patient.all()[0]
 
     assert answer.endswith(b"hello")
-    assert heard.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n")
+    assert heard.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\nd\r\nabc0123456789\r\n0\r\n\r\n")
+
+
+def test_very_many_small_chunks_travel_on_as_few(door: Door) -> None:
+    """Each would be framed and sent by itself, and meanwhile the gate would serve nobody else."""
+    with origin(until=b"0\r\n\r\n") as patient:
+        door.begin(rules(net=[plain(HOST, patient.port)]))
+        request = head("POST", patient.port, b"Transfer-Encoding: chunked")
+        with Client(door) as client:
+            client.say(request + b"1\r\nx\r\n" * 9000 + b"0\r\n\r\n").rest()
+        body = patient.all()[0].partition(b"\r\n\r\n")[2]
+
+    assert body.count(b"x") == 9000
+    assert body.count(b"\r\n") < 200
+
+
+def test_a_call_may_not_send_its_bodies_in_crumbs(narrow: Callable[..., Door]) -> None:
+    door = narrow(crumbs=1000)
+    crumb, worth_it = b"1\r\nx\r\n", b"80\r\n" + b"y" * 128 + b"\r\n"
+    with origin(until=b"0\r\n\r\n") as patient:
+        door.begin(rules(net=[plain(HOST, patient.port)]))
+        request = head("POST", patient.port, b"Transfer-Encoding: chunked")
+        for chunks in (crumb * 600, worth_it * 5000, crumb * 600):
+            with Client(door) as client:
+                client.say(request + chunks + b"0\r\n\r\n").rest()
+
+    assert [record.why for record in door.end()] == ["", "", "malformed_request"]
+
+
+def test_very_many_headers_are_refused(door: Door, open_server: Origin) -> None:
+    door.begin(rules(net=[plain(HOST, open_server.port)]))
+
+    assert " 431 " in asked(door, head("GET", open_server.port, *[b"a:"] * 201))
+
+    assert " 200 " in asked(door, head("GET", open_server.port, *[b"a:"] * 200))
 
 
 @pytest.mark.parametrize(

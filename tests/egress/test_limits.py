@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from invocations.sandbox.egress import Gate
-from invocations.sandbox.egress.passage import Caps
+from invocations.sandbox.egress import gate as gates
 from tests.egress.conftest import HOST
 from tests.egress.world import (
     PUBLIC,
@@ -27,28 +29,13 @@ from tests.egress.world import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from invocations.sandbox.egress import Door
     from tests.egress.world import Authority, Names, Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
-
-
-@pytest.fixture
-def narrow(names: Names) -> Iterator[Callable[..., Door]]:
-    """``narrow(head_s=0.1)``: a door of a gate with other caps."""
-    gates = []
-    with box_folder() as folder:
-
-        def make(**caps: float) -> Door:
-            gates.append(Gate([f"{PUBLIC}/32"], resolve=names, caps=Caps(**caps)))  # type: ignore[arg-type]
-            return gates[-1].open(folder)
-
-        yield make
-        for gate in gates:
-            gate.close()
 
 
 def test_of_sixty_connections_sixteen_are_served(narrow: Callable[..., Door], secure: Origin) -> None:
@@ -181,6 +168,48 @@ def test_outside_of_a_call_nobody_is_heard(door: Door, secure: Origin) -> None:
 
     before.socket.close()
     assert door.end() == ()
+
+
+def test_who_asks_without_end_between_calls_is_not_heard_until_the_next(door: Door) -> None:
+    for _ in range(65):
+        with Client(door) as client:
+            assert client.rest() == b""
+    with Client(door) as unheard:
+        unheard.socket.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            unheard.socket.recv(1)
+
+        door.begin(rules())
+
+        assert unheard.rest() == b""
+    assert " 403 " in asked(door, connect("x.example.org", 443))
+
+
+def test_a_door_is_closed_even_when_the_gate_does_not_answer(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, free = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        held.set()
+        free.wait(WAIT_S)
+
+    def ask() -> None:
+        with suppress(TimeoutError):
+            gate.ask(hold())
+
+    with box_folder() as folder:
+        door = gate.open(folder)
+        holder = threading.Thread(target=ask)
+        holder.start()
+        assert held.wait(WAIT_S)
+        with monkeypatch.context() as patched:
+            patched.setattr(gates, "_ANSWER_S", 0.05)
+            with pytest.raises(TimeoutError):
+                door.end()
+            door.close()
+
+        assert list(folder.iterdir()) == []
+        free.set()
+        holder.join()
 
 
 def test_who_waited_since_before_the_call_is_not_served_in_it(door: Door, secure: Origin) -> None:

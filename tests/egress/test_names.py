@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,6 +131,65 @@ def test_slow_lookups_of_one_box_delay_nobody_else(authority: Authority, secure:
     gate.close()
 
 
+def test_slow_lookups_of_one_call_count_in_the_next_one_too() -> None:
+    """A thread goes on until the resolver has given up, whether or not the call is over."""
+    stuck, release = threading.Semaphore(0), threading.Event()
+
+    def resolve(_: str) -> list[str]:
+        stuck.release()
+        release.wait(10)
+        return [PUBLIC]
+
+    gate = Gate([f"{PUBLIC}/32"], resolve=resolve, caps=Caps(lookup_s=0.3))
+    with opened(gate) as door:
+        door.begin(rules(net=[tls("*", 443)]))
+        clients = [Client(door).say(connect(f"a{number}.example.org", 443)) for number in range(4)]
+        for _ in clients:
+            assert stuck.acquire(timeout=10)
+        door.end()
+        door.begin(rules(net=[tls("*", 443)]))
+
+        assert " 502 " in asked(door, connect("b.example.org", 443))
+
+        assert not stuck.acquire(blocking=False)
+        release.set()
+        for client in clients:
+            client.socket.close()
+    gate.close()
+
+
+def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
+    authority: Authority, secure: Origin, names: Names
+) -> None:
+    stuck, release = threading.Semaphore(0), threading.Event()
+
+    def resolve(name: str) -> list[str]:
+        if name != HOST:
+            stuck.release()
+            release.wait(10)
+        return names(name)
+
+    gate = Gate([f"{PUBLIC}/32"], resolve=resolve, caps=Caps(lookup_s=10))
+    with ExitStack() as boxes:
+        slow = [boxes.enter_context(opened(gate)) for _ in range(20)]
+        other = boxes.enter_context(opened(gate))
+        clients = []
+        for box in slow:
+            box.begin(rules(net=[tls("*", 443)]), tenant="one")
+            clients += [Client(box).say(connect(f"slow-{number}.example.org", 443)) for number in range(4)]
+        for _ in range(16):
+            assert stuck.acquire(timeout=10)
+        other.begin(rules(net=[tls(HOST, secure.port)]), tenant="other")
+
+        assert get(other, authority.client_context(), HOST, secure.port).endswith(b"hello")
+
+        assert not stuck.acquire(blocking=False)
+        release.set()
+        for client in clients:
+            client.socket.close()
+    gate.close()
+
+
 # -- TLS
 
 
@@ -237,10 +297,12 @@ ONE = server_names(entry(b"a.example.org"))
         hello_with(b"\0\0" + sized(2, sized(2, entry(b"a.example.org")), b"more")),
         hello_with(ONE, after=b"more"),
         hello_with(ONE)[:3] + sized(2, hello_with(ONE)[5:], b"\x01\0\0\0"),
+        hello_with(ONE, *[b"\x00\x2b\0\0"] * 128),
+        b"".join(b"\x16\x03\x01\0\1" + hello_with(ONE)[at : at + 1] for at in range(5, 70)),
     ],
     ids=[
         "two names", "two lists", "another kind", "no name in the list", "not ascii", "more in the extension",
-        "more after the extensions", "a second message",
+        "more after the extensions", "a second message", "very many extensions", "very many records",
     ],
 )  # fmt: skip
 def test_a_hello_that_could_be_read_in_two_ways_names_nothing(broken: bytes) -> None:

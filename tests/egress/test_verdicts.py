@@ -62,6 +62,13 @@ def test_a_target_that_cannot_be_read_is_an_attempt_as_it_was_written() -> None:
     assert (outcome.blocked, outcome.attempts) == ("net", ("net:127.1:80",))
 
 
+def test_what_the_gate_has_not_told_is_not_known() -> None:
+    untold = with_connections(Outcome(Status.OK), None)
+
+    assert (untold.connections, untold.connections_known) == ((), False)
+    assert with_connections(Outcome(Status.OK), []).connections_known
+
+
 def test_attempts_are_bounded() -> None:
     many = [refused(f"host-{number}.example.org") for number in range(1000)]
 

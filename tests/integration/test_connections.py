@@ -95,7 +95,7 @@ def test_of_very_many_connections_the_first_are_named_and_all_are_bound(ends_wit
 def test_a_call_that_reached_for_nothing_says_nothing(ends_with: Callable[..., Any]) -> None:
     end = end_of(ends_with())
 
-    assert not {"connections", "all_connections", "connections_elsewhere"} & set(end)
+    assert not {"connections", "all_connections", "connections_elsewhere", "connections_known"} & set(end)
 
 
 def test_the_calls_page_shows_its_connections(ends_with: Callable[..., Any], developer: Person) -> None:
@@ -114,6 +114,18 @@ def test_the_page_of_a_call_without_connections_has_no_table(ends_with: Callable
     row = ends_with()
 
     assert 'id="connections' not in developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
+
+
+def test_connections_that_nobody_knows_are_not_said_to_be_none(
+    ends_with: Callable[..., Any], sandbox: ScriptedSandbox, caller: Caller, developer: Person
+) -> None:
+    ends_with()
+    sandbox.outcome = Outcome(Status.OK, value={}, connections_known=False)
+    row = row_of(caller.invoke("sample.tools.echo", {}))
+
+    assert end_of(row)["connections_known"] is False
+    page = developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
+    assert "whether there were connections is not known" in page
 
 
 def test_every_reason_has_its_words() -> None:

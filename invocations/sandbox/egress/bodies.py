@@ -6,51 +6,85 @@ that nobody has looked at.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING
 
+from invocations.sandbox.egress.streams import PIECE
 from invocations.sandbox.egress.whys import Stopped, Why
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-_PIECE = 1 << 16
+    from invocations.sandbox.egress.streams import Stream
+
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_SIZE_BYTES = 10
+_END = b"\r\n"
+_USUAL_CHUNK = 128
 
 
-async def pieces_of(reader: asyncio.StreamReader, length: int | None) -> AsyncIterator[bytes]:
+class Crumbs:
+    """How many chunks of next to nothing a call may still send. Each costs as much as one that is worth it."""
+
+    def __init__(self, most: int) -> None:
+        self._left = float(most)
+
+    def count(self, size: int) -> None:
+        self._left += size / _USUAL_CHUNK - 1
+        if self._left < 0:
+            raise Stopped(Why.MALFORMED)
+
+
+async def pieces_of(stream: Stream, length: int | None, crumbs: Crumbs) -> AsyncIterator[bytes]:
     """The body, framed for the next hop. ``length`` is None for a body in chunks."""
     if length is None:
-        async for piece in _chunks(reader):
+        async for piece in _chunks(stream, crumbs):
             yield piece
         return
     while length:
-        piece = await reader.read(min(length, _PIECE))
-        if not piece:
-            raise Stopped(Why.MALFORMED)
+        piece = await _some(stream, length)
         length -= len(piece)
         yield piece
 
 
-async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    try:
-        while True:
-            line = await reader.readuntil(b"\r\n")
-            found = _SIZE.fullmatch(line)
-            if found is None:  # extensions of chunks, and whatever else programs disagree about
-                raise Stopped(Why.MALFORMED)
-            size = int(found[1], 16)
-            if size == 0:
-                if await reader.readexactly(2) != b"\r\n":  # fields after the body are not passed on
-                    raise Stopped(Why.MALFORMED)
-                yield b"0\r\n\r\n"
-                return
-            yield b"%x\r\n" % size
-            async for piece in pieces_of(reader, size):
-                yield piece
-            if await reader.readexactly(2) != b"\r\n":
-                raise Stopped(Why.MALFORMED)
-            yield b"\r\n"
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise Stopped(Why.MALFORMED) from error
+async def _some(stream: Stream, most: int) -> bytes:
+    piece = await stream.read(min(most, PIECE))
+    if not piece:
+        raise Stopped(Why.MALFORMED)
+    return piece
+
+
+async def _chunks(stream: Stream, crumbs: Crumbs) -> AsyncIterator[bytes]:
+    """What has come travels on as one chunk, however many it came in."""
+    gathered = bytearray()
+    while left := await _size(stream):
+        crumbs.count(left)
+        while left:
+            gathered += (piece := await _some(stream, left))
+            left -= len(piece)
+            if not stream.ahead or len(gathered) >= PIECE:
+                yield _framed(gathered)
+                gathered.clear()
+        await _line_ends(stream)
+        if gathered and not stream.ahead:
+            yield _framed(gathered)
+            gathered.clear()
+    await _line_ends(stream)  # fields after the body are not passed on
+    if gathered:
+        yield _framed(gathered)
+    yield b"0\r\n\r\n"
+
+
+async def _size(stream: Stream) -> int:
+    found = _SIZE.fullmatch(await stream.until(_END, _SIZE_BYTES, otherwise=Why.MALFORMED))
+    if found is None:  # extensions of chunks, and whatever else programs disagree about
+        raise Stopped(Why.MALFORMED)
+    return int(found[1], 16)
+
+
+async def _line_ends(stream: Stream) -> None:
+    await stream.until(_END, len(_END), otherwise=Why.MALFORMED)
+
+
+def _framed(data: bytearray) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), bytes(data))

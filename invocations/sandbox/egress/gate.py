@@ -13,9 +13,11 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from invocations.sandbox.egress.bodies import Crumbs
 from invocations.sandbox.egress.passage import Caps, Passage, Visit
 from invocations.sandbox.egress.roots import read_roots
-from invocations.sandbox.egress.ways import Ways, resolve_name
+from invocations.sandbox.egress.streams import Pace
+from invocations.sandbox.egress.ways import LOOKUPS_OF_BOX, Ways, resolve_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -124,10 +126,12 @@ class Door:
         self._gate = gate
         self._listener = listener
         self._visit: Visit | None = None
+        self._lookups = asyncio.Semaphore(LOOKUPS_OF_BOX)  # one call's may go on in the next
+        self._unasked = 0
 
-    def begin(self, rules: Rules) -> None:
-        """Serve a call, until :meth:`end`."""
-        self._gate.ask(self._begin(rules))
+    def begin(self, rules: Rules, *, tenant: str = "") -> None:
+        """Serve a call, until :meth:`end`. ``tenant``: whose share of look-ups is used."""
+        self._gate.ask(self._begin(rules, tenant))
 
     def end(self) -> tuple[Connection, ...]:
         """Close every connection of the call. Returns one record for each attempt, in the order in which they ended."""
@@ -138,7 +142,10 @@ class Door:
         if self._gate.forget(self):
             with suppress(FileNotFoundError):
                 self.path.unlink()
-            self._gate.ask(self._stop())
+            try:
+                self._gate.ask(self._stop())
+            except TimeoutError:
+                log.exception("A way out was not closed yet")  # nobody can find it any more
 
     # -- in the gate's thread
 
@@ -162,6 +169,9 @@ class Door:
         visit = self._visit
         if visit is None:
             end.close()
+            self._unasked += 1
+            if self._unasked > _BACKLOG:
+                self._deafen()
             return
         visit.attempts += 1
         task = asyncio.get_running_loop().create_task(self._pass(visit, end))
@@ -176,12 +186,19 @@ class Door:
             asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     async def _pass(self, visit: Visit, end: socket.socket) -> None:
-        reader, writer = await asyncio.open_unix_connection(sock=end, limit=self._gate.caps.head_bytes)
-        await Passage(visit, self._gate.caps, self._gate.ways, reader, writer).go()
+        await Passage(visit, self._gate.caps, self._gate.ways, end).go()
 
-    async def _begin(self, rules: Rules) -> None:
+    async def _begin(self, rules: Rules, tenant: str) -> None:
         await self._end()
-        self._visit = Visit(rules, asyncio.Semaphore(self._gate.caps.connections))
+        caps, ways = self._gate.caps, self._gate.ways
+        self._unasked = 0
+        self._visit = Visit(
+            rules,
+            places=asyncio.Semaphore(caps.connections),
+            lookups=(self._lookups, ways.share(tenant)),
+            pace=Pace(caps.pieces_s),
+            crumbs=Crumbs(caps.crumbs),
+        )
         await self.listen()
 
     async def _end(self) -> tuple[Connection, ...]:
@@ -196,9 +213,9 @@ class Door:
         return tuple(visit.records)
 
     def _turn_away(self) -> None:
-        """Who still waits outside came for the call before, or for none."""
+        """Who still waits outside came for the call before, or for none. More than fit there have not waited."""
         with suppress(OSError):
-            while True:
+            for _ in range(_BACKLOG + 1):
                 self._listener.accept()[0].close()
 
     async def _stop(self) -> None:

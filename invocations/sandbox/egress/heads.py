@@ -22,6 +22,7 @@ _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9.-]{1,253})(?::([0-
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)")
 _FOUR_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
+_MOST_HEADERS = 200
 _HOP_BY_HOP = frozenset({b"connection", b"host", b"keep-alive", b"te", b"trailer", b"upgrade"})
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
@@ -111,7 +112,10 @@ def read_head(head: bytes) -> Request:
 def _headers(rest: bytes, *, old: bool) -> tuple[tuple[tuple[bytes, bytes], ...], int | None]:
     kept: list[tuple[bytes, bytes]] = []
     framing: list[tuple[bytes, bytes]] = []
-    for line in rest.removesuffix(b"\r\n\r\n").split(b"\r\n") if rest != b"\r\n" else []:
+    lines = rest.removesuffix(b"\r\n\r\n").split(b"\r\n") if rest != b"\r\n" else []
+    if len(lines) > _MOST_HEADERS:
+        raise Stopped(Why.TOO_LARGE)
+    for line in lines:
         found = _HEADER.fullmatch(line)
         if found is None:
             raise Stopped(Why.MALFORMED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
 _RECORD_HEADER, _MESSAGE_HEADER = 5, 4
 _MAX_RECORD = 1 << 14
+_MOST_RECORDS, _MOST_EXTENSIONS = 64, 128  # libraries send one, and some twenty
 _FIXED = 2 + 32  # legacy version and random
 
 # What a server says to a name that it does not serve: fatal(2), unrecognized_name(112).
@@ -60,11 +61,13 @@ def server_name(data: bytes) -> str | None:
     if hello.left:
         raise NotTls
     names: list[bytes] = []
-    while extensions.left:
+    for _ in range(_MOST_EXTENSIONS):
+        if not extensions.left:
+            break
         kind, content = extensions.number(2), extensions.vector(2)
         if kind == _SERVER_NAME:
             names += _names(content)
-    if len(names) > 1:
+    if extensions.left or len(names) > 1:
         raise NotTls
     try:
         return names[0].decode("ascii").lower() if names else ""
@@ -91,7 +94,9 @@ def _message(data: bytes) -> bytes | None:
     """The body of the first handshake message, put together from the records that it is spread over."""
     handshake = bytearray()
     at = 0
-    while at < len(data):
+    for _ in range(_MOST_RECORDS):
+        if at >= len(data):
+            return None
         if data[at] != _HANDSHAKE or (at + 1 < len(data) and data[at + 1] != 3):
             raise NotTls
         if len(data) < at + _RECORD_HEADER:
@@ -110,4 +115,4 @@ def _message(data: bytes) -> bytes | None:
                 raise NotTls
             if len(handshake) == end:
                 return bytes(handshake[_MESSAGE_HEADER:])
-    return None
+    raise NotTls

@@ -15,16 +15,20 @@ from invocations.sandbox.base import Connection
 from invocations.sandbox.egress import hello
 from invocations.sandbox.egress.bodies import pieces_of
 from invocations.sandbox.egress.heads import CONNECT, read_head
-from invocations.sandbox.egress.ways import LOOKUPS_OF_ONE
+from invocations.sandbox.egress.streams import Stream
 from invocations.sandbox.egress.whys import NOBODY_THERE, NOT_HELD, Stopped, Why
 from sandbox.relay import REFUSED
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from invocations.sandbox.egress.bodies import Crumbs
     from invocations.sandbox.egress.heads import Request
     from invocations.sandbox.egress.rules import Rules
+    from invocations.sandbox.egress.streams import Pace
     from invocations.sandbox.egress.ways import Ways
 
-_PIECE = 1 << 16
 _STATUS = {
     Why.MALFORMED: "400 Malformed request",
     Why.TOO_LARGE: "431 Header too large",
@@ -45,6 +49,8 @@ class Caps:
     place_s: float = 1.0
     attempts: int = 1000
     bytes: int = 64 * 1024 * 1024  # both ways together
+    pieces_s: int = 1000  # that are taken a second, of 64 KiB at most
+    crumbs: int = 10_000  # chunks of bodies, beyond one for each 128 bytes
     head_bytes: int = 16 * 1024
     head_s: float = 10.0
     lookup_s: float = 5.0
@@ -57,23 +63,23 @@ class Visit:
 
     rules: Rules
     places: asyncio.Semaphore
+    lookups: Sequence[asyncio.Semaphore]  # each of which a look-up needs a place of
+    pace: Pace
+    crumbs: Crumbs
     bytes: int = 0
     attempts: int = 0
     waiting: int = 0
     passing: set[asyncio.Task[None]] = field(default_factory=set)
     records: list[Connection] = field(default_factory=list)
-    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS_OF_ONE))
 
 
 class Passage:
     """One connection of a box to the gate."""
 
-    def __init__(
-        self, visit: Visit, caps: Caps, ways: Ways, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, visit: Visit, caps: Caps, ways: Ways, end: socket.socket) -> None:
         self._visit, self._caps, self._ways = visit, caps, ways
-        self._reader, self._writer = reader, writer
-        self._upstream: asyncio.StreamWriter | None = None
+        self._box = Stream(end, visit.pace)
+        self._there: Stream | None = None
         self._begun = time.monotonic()
         self._host, self._port, self._rule = "", 0, ""
         self._addresses: tuple[str, ...] = ()
@@ -86,7 +92,6 @@ class Passage:
         why: Why | None = Why.CALL_ENDED
         try:
             why = await self._stopped_by()
-            await self._hang_up()
         except asyncio.CancelledError:
             why = None if self._let_through else why  # clients leave connections open: nothing was cut short
             raise
@@ -94,19 +99,9 @@ class Passage:
             self._visit.records.append(self._record(why))
             if self._placed:
                 self._visit.places.release()
-            for end in self._ends():
-                end.transport.abort()
-
-    def _ends(self) -> list[asyncio.StreamWriter]:
-        return [end for end in (self._writer, self._upstream) if end is not None]
-
-    async def _hang_up(self) -> None:
-        """What was written still arrives, as long as the call goes on."""
-        for end in self._ends():
-            end.close()
-        for end in self._ends():
-            with suppress(OSError):
-                await end.wait_closed()
+            self._box.close()
+            if self._there is not None:
+                self._there.close()
 
     def _record(self, why: Why | None) -> Connection:
         return Connection(
@@ -137,10 +132,9 @@ class Passage:
             return
         status = f"403 {REFUSED} ({why})" if why in NOT_HELD else _STATUS[why]
         with suppress(OSError):
-            self._writer.write(
+            await self._box.write(
                 f"HTTP/1.1 {status}\r\nX-Toolhub-Egress: {why}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
             )
-            await self._writer.drain()
 
     async def _pass(self) -> None:
         visit, caps = self._visit, self._caps
@@ -153,13 +147,14 @@ class Passage:
         refusal = visit.rules.refusal(request)
         if refusal is not None:
             raise Stopped(refusal)
-        addresses = await self._ways.addresses(target, seconds=caps.lookup_s, turn=visit.turn)
+        addresses = await self._ways.addresses(target, seconds=caps.lookup_s, turns=visit.lookups)
         self._addresses = tuple(map(str, addresses))
-        reader, self._upstream = await self._ways.connect(addresses, target.port, seconds=caps.connect_s)
+        end = await self._ways.connect(addresses, target.port, seconds=caps.connect_s)
+        self._there = host = Stream(end, visit.pace)
         if request.method == CONNECT:
-            await self._tunnel(request, reader, self._upstream)
+            await self._tunnel(request, host)
         else:
-            await self._forward(request, reader, self._upstream)
+            await self._forward(request, host)
 
     async def _take_place(self) -> None:
         """A client that has just closed one connection may be here with the next before the first is seen to be over."""
@@ -179,25 +174,20 @@ class Passage:
     async def _read_request(self) -> Request:
         try:
             async with asyncio.timeout(self._caps.head_s):
-                head = await self._reader.readuntil(b"\r\n\r\n")
+                head = await self._box.until(b"\r\n\r\n", self._caps.head_bytes, otherwise=Why.TOO_LARGE)
         except TimeoutError as error:
             raise Stopped(Why.TOO_SLOW) from error
-        except asyncio.LimitOverrunError as error:
-            raise Stopped(Why.TOO_LARGE) from error
-        except asyncio.IncompleteReadError as error:
-            raise Stopped(Why.MALFORMED) from error
         return read_head(head)
 
     # -- https, and addresses
 
-    async def _tunnel(self, request: Request, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> None:
+    async def _tunnel(self, request: Request, host: Stream) -> None:
         self._answered = True
-        self._writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await self._writer.drain()
+        await self._box.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         first = b"" if request.target.address is not None else await self._checked_hello(request.target.host)
         self._let_through = True
-        await self._send(upstream, first)
-        both = [asyncio.ensure_future(way) for way in (self._outward(upstream), self._inward(reader))]
+        await self._send(host, first)
+        both = [asyncio.ensure_future(way) for way in (self._outward(host), self._inward(host))]
         try:
             done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
             for way in done:
@@ -211,7 +201,7 @@ class Passage:
         try:
             async with asyncio.timeout(self._caps.head_s):
                 while (name := hello.server_name(data)) is None:
-                    piece = await self._reader.read(_PIECE)
+                    piece = await self._box.read()
                     data += piece
                     if not piece or len(data) > 2 * self._caps.head_bytes:
                         raise Stopped(Why.NOT_TLS)
@@ -220,18 +210,17 @@ class Passage:
         except hello.NotTls as error:
             raise Stopped(Why.NOT_TLS) from error
         if name != host:
-            self._writer.write(hello.UNKNOWN_NAME)
-            await self._writer.drain()
+            await self._box.write(hello.UNKNOWN_NAME)
             raise Stopped(Why.OTHER_NAME)
         return data
 
     # -- plain http
 
-    async def _forward(self, request: Request, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> None:
+    async def _forward(self, request: Request, host: Stream) -> None:
         self._let_through = True
-        await self._send(upstream, request.head())
-        answer = asyncio.ensure_future(self._inward(reader))
-        question = asyncio.ensure_future(self._one_body(request, upstream))
+        await self._send(host, request.head())
+        answer = asyncio.ensure_future(self._inward(host))
+        question = asyncio.ensure_future(self._one_body(request, host))
         try:
             done, _ = await asyncio.wait((answer, question), return_when=asyncio.FIRST_COMPLETED)
             if question in done:
@@ -240,11 +229,11 @@ class Passage:
         finally:
             await _cancelled(answer, question)
 
-    async def _one_body(self, request: Request, upstream: asyncio.StreamWriter) -> None:
+    async def _one_body(self, request: Request, host: Stream) -> None:
         """The body, and then nothing: whatever comes after it is not this request."""
-        async for piece in pieces_of(self._reader, request.length):
-            await self._send(upstream, piece)
-        if await self._reader.read(1):
+        async for piece in pieces_of(self._box, request.length, self._visit.crumbs):
+            await self._send(host, piece)
+        if await self._box.read(1):
             raise Stopped(Why.MALFORMED)
 
     # -- bytes
@@ -254,25 +243,23 @@ class Passage:
         if self._visit.bytes > self._caps.bytes:
             raise Stopped(Why.TOO_MUCH)
 
-    async def _send(self, upstream: asyncio.StreamWriter, data: bytes) -> None:
+    async def _send(self, host: Stream, data: bytes) -> None:
         self._count(len(data))
         self._out += len(data)
-        upstream.write(data)
-        await upstream.drain()
+        await host.write(data)
 
-    async def _outward(self, upstream: asyncio.StreamWriter) -> None:
-        while data := await self._reader.read(_PIECE):
-            await self._send(upstream, data)
-        upstream.write_eof()
+    async def _outward(self, host: Stream) -> None:
+        while data := await self._box.read():
+            await self._send(host, data)
+        host.end()
 
-    async def _inward(self, reader: asyncio.StreamReader) -> None:
-        while data := await reader.read(_PIECE):
+    async def _inward(self, host: Stream) -> None:
+        while data := await host.read():
             self._answered = True
             self._count(len(data))
             self._in += len(data)
-            self._writer.write(data)
-            await self._writer.drain()
-        self._writer.write_eof()
+            await self._box.write(data)
+        self._box.end()
 
 
 async def _cancelled(*tasks: asyncio.Future[None]) -> None:

@@ -27,16 +27,18 @@ def _capability(connection: Connection) -> str:
     return "cidr"
 
 
-def with_connections(outcome: Outcome, connections: Sequence[Connection]) -> Outcome:
-    """The outcome with what the gate has seen. Its refusals are attempts, whether or not the tool hid them.
+def with_connections(outcome: Outcome, told: Sequence[Connection] | None) -> Outcome:
+    """The outcome with what the gate has seen; None when it has not answered. Its refusals are attempts, whether or not the
+    tool hid them.
 
     That a tool ended *because* it was refused is what its exception says; without a refusal of the gate it is an exception like
     any other.
     """
+    connections = told or ()
     refused = [each for each in connections if not each.allowed and each.why in NOT_HELD]
     seen = [f"{_capability(each)}:{each.host}:{each.port}" if each.port else f"net:{each.host}" for each in refused]
     attempts = tuple(dict.fromkeys((*outcome.attempts, *seen)))[:_MOST_ATTEMPTS]
-    found = replace(outcome, connections=tuple(connections), attempts=attempts)
+    found = replace(outcome, connections=tuple(connections), connections_known=told is not None, attempts=attempts)
     if outcome.status is Status.CAPABILITY_BLOCKED and outcome.blocked == GATE:
         if not refused:
             return replace(found, status=Status.RAISED, blocked="")

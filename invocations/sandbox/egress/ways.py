@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from invocations.sandbox.egress.whys import Stopped, Why
 from toolhub.kernel.outbound import may_reach
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.egress.heads import Target
 
-_LOOKUPS = 64  # at once, of all boxes
-LOOKUPS_OF_ONE = 4  # at once, of one box: a slow name server of somebody's own delays nobody else
+_LOOKUPS = 256  # at once, of all boxes; a thread each, which is there from the first time that so many are needed
+LOOKUPS_OF_TENANT = 16  # at once: a slow name server of somebody's own delays nobody else
+LOOKUPS_OF_BOX = 4
 _MOST_ADDRESSES = 32
 
 
@@ -40,30 +42,41 @@ class Ways:
         self._networks = networks
         self._resolve = resolve
         self._lookups = ThreadPoolExecutor(_LOOKUPS, "egress-lookup")
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def share(self, tenant: str) -> asyncio.Semaphore:
+        """The look-ups of one tenant. It is there as long as a call or a look-up has it."""
+        return self._shares.setdefault(tenant, asyncio.Semaphore(LOOKUPS_OF_TENANT))
 
     async def addresses(
-        self, target: Target, *, seconds: float, turn: asyncio.Semaphore
+        self, target: Target, *, seconds: float, turns: Sequence[asyncio.Semaphore]
     ) -> list[IPv4Address | IPv6Address]:
         """Those of a target, all of which were found allowed: a name with one private address is refused whole."""
         if target.address is not None:
             found = [target.address]
         else:
-            found = await self._look_up(target.host, seconds, turn)
+            found = await self._look_up(target.host, seconds, turns)
         if not all(may_reach(address, self._networks) for address in found):
             raise Stopped(Why.PRIVATE_ADDRESS)
         return found
 
-    async def _look_up(self, name: str, seconds: float, turn: asyncio.Semaphore) -> list[IPv4Address | IPv6Address]:
+    async def _look_up(
+        self, name: str, seconds: float, turns: Sequence[asyncio.Semaphore]
+    ) -> list[IPv4Address | IPv6Address]:
         loop = asyncio.get_running_loop()
-
-        def give_back(_: object) -> None:
-            with suppress(RuntimeError):  # the gate has closed meanwhile
-                loop.call_soon_threadsafe(turn.release)
-
         try:
             async with asyncio.timeout(seconds):
-                await turn.acquire()
-                lookup = self._lookups.submit(self._resolve, name)
+                with ExitStack() as held:
+                    for turn in turns:
+                        await turn.acquire()
+                        held.callback(turn.release)
+                    lookup = self._lookups.submit(self._resolve, name)
+                    places = held.pop_all()
+
+                def give_back(_: object) -> None:
+                    with suppress(RuntimeError):  # the gate has closed meanwhile
+                        loop.call_soon_threadsafe(places.close)
+
                 lookup.add_done_callback(give_back)  # when it has ended, which may be long after we have given up
                 texts = await asyncio.wrap_future(lookup)
             found = [ip_address(text.partition("%")[0]) for text in texts]
@@ -75,12 +88,19 @@ class Ways:
 
     async def connect(
         self, addresses: Sequence[IPv4Address | IPv6Address], port: int, *, seconds: float
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    ) -> socket.socket:
         """To the first of these addresses that answers; to nothing else."""
+        loop = asyncio.get_running_loop()
         for address in addresses:
-            with suppress(OSError, TimeoutError):
+            with suppress(OSError, TimeoutError), ExitStack() as undo:
+                end = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6)
+                undo.callback(end.close)
+                end.setblocking(False)
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 async with asyncio.timeout(seconds / len(addresses)):
-                    return await asyncio.open_connection(str(address), port)
+                    await loop.sock_connect(end, (str(address), port))
+                undo.pop_all()
+                return end
         raise Stopped(Why.UNREACHABLE)
 
     def close(self) -> None:

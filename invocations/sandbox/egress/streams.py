@@ -1,0 +1,83 @@
+"""How are bytes taken and given, so that no connection holds up another?
+
+Straight from the sockets: nothing is taken before it is asked for, so what is not wanted yet stays with the kernel, which makes
+the sender wait. Before each piece the loop is given back, for as long as the call's pace says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from contextlib import suppress
+
+from invocations.sandbox.egress.whys import Stopped, Why
+
+PIECE = 1 << 16
+
+
+class Pace:
+    """How many pieces a second are taken of all connections of one call; as many again at once after a pause.
+
+    Who sends crumbs does not have them looked at one by one: they gather until the next turn.
+    """
+
+    def __init__(self, pieces_s: int) -> None:
+        self._each_s = 1 / pieces_s
+        self._until = 0.0
+
+    async def turn(self) -> None:
+        now = time.monotonic()
+        self._until = max(self._until, now - 1) + self._each_s
+        await asyncio.sleep(max(self._until - now, 0))  # of 0 too: the others' turn
+
+
+class Stream:
+    """One end of a connection."""
+
+    def __init__(self, end: socket.socket, pace: Pace) -> None:
+        end.setblocking(False)
+        self._end, self._pace = end, pace
+        self._taken, self._at = b"", 0
+
+    @property
+    def ahead(self) -> bool:
+        """Whether bytes were taken that nobody has read."""
+        return self._at < len(self._taken)
+
+    async def _take(self) -> bool:
+        """False at the end."""
+        await self._pace.turn()
+        piece = await asyncio.get_running_loop().sock_recv(self._end, PIECE)
+        self._taken, self._at = self._taken[self._at :] + piece, 0
+        return bool(piece)
+
+    async def read(self, most: int = PIECE) -> bytes:
+        """Some bytes; none at the end."""
+        if not self.ahead:
+            await self._take()
+        piece = self._taken[self._at : self._at + most]
+        self._at += len(piece)
+        return piece
+
+    async def until(self, mark: bytes, most: int, *, otherwise: Why) -> bytes:
+        """Up to the mark and with it. :class:`Stopped` with ``otherwise`` when ``most`` bytes have none."""
+        while (found := self._taken.find(mark, self._at, self._at + most)) < 0:
+            if len(self._taken) - self._at >= most:
+                raise Stopped(otherwise)
+            if not await self._take():
+                raise Stopped(Why.MALFORMED)
+        piece = self._taken[self._at : found + len(mark)]
+        self._at += len(piece)
+        return piece
+
+    async def write(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self._end, data)
+
+    def end(self) -> None:
+        """Nothing more is written."""
+        with suppress(OSError):
+            self._end.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._end.close()

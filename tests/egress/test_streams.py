@@ -1,0 +1,85 @@
+"""Does a connection that always has something to say let the others have their turn?"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from invocations.sandbox.egress import streams
+from invocations.sandbox.egress.bodies import Crumbs, pieces_of
+from invocations.sandbox.egress.streams import PIECE, Pace, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
+LAST = b"0\r\n\r\n"
+CHUNKS = (b"100\r\n" + b"x" * 256 + b"\r\n") * 500 + LAST
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The first can hold much that nobody has read."""
+    here, there = socket.socketpair()
+    with here, there:
+        here.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        yield here, there
+
+
+@pytest.mark.parametrize(
+    ("body", "length"), [(b"x" * 2 * PIECE, 2 * PIECE), (CHUNKS, None)], ids=["by its length", "in chunks"]
+)
+def test_however_much_waits_others_have_their_turn_after_each_piece(
+    body: bytes, length: int | None, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    here, there = ends
+    here.setblocking(False)
+    assert here.send(body) == len(body)  # all of it is there before anything is read
+    turns: list[str] = []
+
+    async def read() -> None:
+        nonlocal turns
+        async for piece in pieces_of(Stream(there, Pace(1000)), length, Crumbs(1000)):
+            turns += ["piece"] * (piece != LAST)
+        turns.append("end")
+
+    async def others() -> None:
+        while "end" not in turns:
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(read(), others())
+
+    asyncio.run(both())
+
+    assert turns.count("piece") >= 2
+    assert ("piece", "piece") not in pairwise(turns)
+
+
+def test_who_sends_crumbs_waits_until_more_have_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waited = 1000.0, []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(streams, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=lambda: now))
+    pace = Pace(4)
+
+    async def turns(count: int) -> list[float]:
+        waited.clear()
+        for _ in range(count):
+            await pace.turn()
+        return list(waited)
+
+    assert asyncio.run(turns(7)) == [0, 0, 0, 0, 0.25, 0.5, 0.75]
+    now += 0.75
+    assert asyncio.run(turns(1)) == [0.25]
+    now += 100
+    assert asyncio.run(turns(5)) == [0, 0, 0, 0, 0.25]
