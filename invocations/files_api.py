@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -20,21 +19,7 @@ from toolhub.kernel.pagination import page_of
 from toolhub.kernel.serializers import enveloped, paged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import IO
-
     from rest_framework.request import Request
-
-
-class BytesParser(BaseParser):
-    """Any body as it is; the door of the hub limits its size."""
-
-    media_type = "*/*"
-
-    def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> Any:
-        return stream.read()
 
 
 class FileSerializer(serializers.Serializer[Any]):
@@ -81,7 +66,6 @@ class FileView(APIView):
     """One file, at the path that tools see: `/api/v1/files/reports/june.csv` is `/data/reports/june.csv` there."""
 
     required_scope = "files:manage"
-    parser_classes = (BytesParser,)
 
     @extend_schema(operation_id="read_file", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, path: str) -> HttpResponse:
@@ -99,8 +83,8 @@ class FileView(APIView):
         responses={200: ONE, 201: ONE},
     )
     def put(self, request: Request, path: str) -> Response:
-        content: Any = request.data  # bytes; of an empty body something else that is empty
-        row, created = stored_files.store_file(path=f"/data/{path}", content=content or b"", by=caller(request))
+        content = request.read()  # not `data`, which is empty when no length was announced
+        row, created = stored_files.store_file(path=f"/data/{path}", content=content, by=caller(request))
         return Response(ResponseEnvelope(data=file_json(row)).to_json(), status=201 if created else 200)
 
     @extend_schema(operation_id="remove_file", responses={204: None})

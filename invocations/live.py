@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections import deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ class LiveReport:
         self._invocation = invocation
         self._secrets = secrets
         self._lock = threading.Lock()
-        self._lines: list[dict[str, Any]] = []
+        self._lines: deque[dict[str, Any]] = deque()
+        self._chars = 0  # of the lines
         self._open: dict[str, str] = {}  # by stream: the line that has not ended
         self._count = 0
         self._progress: dict[str, Any] | None = None
@@ -85,9 +87,10 @@ class LiveReport:
     def _add(self, stream: str, text: str) -> None:
         self._count += 1
         line = {"number": self._count, "at": datetime.now(UTC).isoformat(), "stream": stream, "text": text}
-        self._lines = [*self._lines[-MAX_LINES + 1 :], line]
-        while sum(len(each["text"]) for each in self._lines) > MAX_CHARS and len(self._lines) > 1:
-            del self._lines[0]
+        self._lines.append(line)
+        self._chars += len(text)
+        while len(self._lines) > MAX_LINES or (self._chars > MAX_CHARS and len(self._lines) > 1):
+            self._chars -= len(self._lines.popleft()["text"])
 
     def _document(self) -> dict[str, Any]:
         """Without the tenant's secrets. A value over several lines is found too, and then nothing is shown."""

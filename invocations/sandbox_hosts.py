@@ -54,6 +54,8 @@ def run(stop: threading.Event) -> None:
             report(datetime.now(UTC))
         except (DatabaseError, InterfaceError) as error:
             log.warning("What the sandboxes look like was not written, trying again: %s", error)
+        except Exception:
+            log.exception("What the sandboxes look like was not written, trying again")
         finally:
             release_connection()
         stop.wait(EVERY_S)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 telemetry.setup("web")
 _django = get_asgi_application()
 
-from toolhub.startup import refuse_without_keys  # noqa: E402  models load only after Django is set up
+from invocations.file_bodies import WIDER  # noqa: E402  models load only after Django is set up
+from toolhub.startup import refuse_without_keys  # noqa: E402
 
 refuse_without_keys()
-application: Application = limited(_django)
+application: Application = limited(_django, WIDER)

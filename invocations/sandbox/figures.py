@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from invocations.sandbox.slots import State
 
@@ -18,65 +18,72 @@ if TYPE_CHECKING:
     from invocations.sandbox.slots import Caps
 
 _WAITS = 512
+_Part = TypeVar("_Part")
+
+
+def _known(kind: type[_Part], data: dict[str, Any]) -> _Part:
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in data.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True)
 class BoxView:
     """One box. ``tenant``, ``tool`` and ``level`` are empty while it is blank."""
 
-    id: str
-    state: str
-    shape: str
-    tenant: str
-    tool: str
-    level: str
-    age_s: float
-    idle_s: float
-    calls: int
-    memory_bytes: int  # that are set aside for it now
+    id: str = ""
+    state: str = ""
+    shape: str = ""
+    tenant: str = ""
+    tool: str = ""
+    level: str = ""
+    age_s: float = 0.0
+    idle_s: float = 0.0
+    calls: int = 0
+    memory_bytes: int = 0  # that are set aside for it now
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
     """How long calls waited for a box; ``p50_ms`` and ``p95_ms`` are of the last 512."""
 
-    count: int
-    sum_s: float
-    p50_ms: float
-    p95_ms: float
-    now: int  # calls that wait
+    count: int = 0
+    sum_s: float = 0.0
+    p50_ms: float = 0.0
+    p95_ms: float = 0.0
+    now: int = 0  # calls that wait
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything at one moment."""
 
-    boxes: tuple[BoxView, ...]
-    states: dict[str, int]  # how many boxes, each state named
-    max_boxes: int
-    memory_bytes: int  # set aside
-    max_memory_bytes: int
-    ready: int  # blank boxes that are kept, at least
-    calls: dict[str, dict[str, int]]  # by level, by status
-    waits: Waits
-    cold_starts: int  # boxes made while a call waited
-    refills: int  # boxes made ahead
-    failed_starts: int
-    failed_refills: int
-    kills: dict[str, int]  # tools that were stopped, by reason
-    retired: dict[str, int]  # boxes that were ended, by reason
-    breaker: str  # closed, open, half_open
-    breaker_why: str
-    breaker_wait_s: float
-    transports: dict[str, str]  # by runtime: socket or attach
+    boxes: tuple[BoxView, ...] = ()
+    states: dict[str, int] = field(default_factory=dict)  # how many boxes, each state named
+    max_boxes: int = 0
+    memory_bytes: int = 0  # set aside
+    max_memory_bytes: int = 0
+    ready: int = 0  # blank boxes that are kept, at least
+    calls: dict[str, dict[str, int]] = field(default_factory=dict)  # by level, by status
+    waits: Waits = Waits()
+    cold_starts: int = 0  # boxes made while a call waited
+    refills: int = 0  # boxes made ahead
+    failed_starts: int = 0
+    failed_refills: int = 0
+    kills: dict[str, int] = field(default_factory=dict)  # tools that were stopped, by reason
+    retired: dict[str, int] = field(default_factory=dict)  # boxes that were ended, by reason
+    breaker: str = "closed"  # closed, open, half_open
+    breaker_why: str = ""
+    breaker_wait_s: float = 0.0
+    transports: dict[str, str] = field(default_factory=dict)  # by runtime: socket or attach
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Snapshot:
-        boxes = tuple(BoxView(**box) for box in data["boxes"])
-        return cls(**data | {"boxes": boxes, "waits": Waits(**data["waits"])})
+        """Also of a process of another version: what is not known here is left out, what is missing there is empty."""
+        boxes = tuple(_known(BoxView, box) for box in data.get("boxes", ()))
+        return _known(cls, data | {"boxes": boxes, "waits": _known(Waits, data.get("waits", {}))})
 
 
 class Figures:
@@ -143,9 +150,9 @@ class Figures:
             failed_refills=pool.not_made_for["refill"],
             kills=kills,
             retired=dict(pool.ledger.retired),
-            breaker=str(pool.breaker.state(now)),
-            breaker_why=pool.breaker.why,
-            breaker_wait_s=pool.breaker.wait_s(now),
+            breaker=str(pool.breakers.engine.state(now)),
+            breaker_why=pool.breakers.engine.why,
+            breaker_wait_s=pool.breakers.engine.wait_s(now),
             transports=dict(transports),
         )
 

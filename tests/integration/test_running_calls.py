@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from django.urls import reverse
 
 from evidence.models import Fact, Snapshot
 from invocations import cancelling, endings, execution
-from invocations.live import LiveReport, live_of, write_live
+from invocations.live import MAX_CHARS, MAX_LINES, LiveReport, live_of, write_live
 from invocations.minding import end_run
 from invocations.models import Invocation, State
 from invocations.sandbox.base import Event, Status
@@ -81,6 +82,46 @@ def test_a_secret_is_in_nothing_that_is_said_meanwhile(queued: Invocation) -> No
 
     assert "tops3cret" not in str(document)
     assert document["lines"][0]["text"] == "key=[secret API_KEY]"
+
+
+def test_the_last_lines_are_kept_within_their_number_and_size(queued: Invocation) -> None:
+    many, long = LiveReport(queued, {}), LiveReport(queued, {})
+    for number in range(MAX_LINES + 5):
+        many._add("stdout", str(number))
+    for text in ("a" * MAX_CHARS, "b" * 10, "c" * (MAX_CHARS - 10), "d" * (MAX_CHARS + 1)):
+        long._add("stdout", text)
+        kept = [line["text"][:1] for line in long._document()["lines"]]
+        assert kept == {"a": ["a"], "b": ["b"], "c": ["b", "c"], "d": ["d"]}[text[0]]
+
+    lines = many._document()["lines"]
+    assert [line["text"] for line in lines] == [str(number) for number in range(5, MAX_LINES + 5)]
+    assert lines[0]["number"] == 6
+
+
+def test_another_line_costs_the_same_however_many_are_kept(queued: Invocation) -> None:
+    report = LiveReport(queued, {})
+
+    def work() -> int:
+        """Steps of the interpreter, lines and calls into C, that one more line takes."""
+        steps = 0
+
+        def count(frame: Any, event: str, argument: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            return count
+
+        sys.settrace(count)
+        try:
+            report._add("stdout", "")
+        finally:
+            sys.settrace(None)
+        return steps
+
+    first = work()
+    for _ in range(MAX_LINES):
+        report._add("stdout", "")
+
+    assert work() <= first + 5
 
 
 def test_where_the_answer_is_redacted_only_the_fraction_is_told(queued: Invocation) -> None:
@@ -155,6 +196,18 @@ def test_a_hub_that_stops_says_that_nothing_ran(queued: Invocation, sandbox: Scr
     queued.refresh_from_db()
     assert (queued.state, queued.reason) == (State.CANCELLED, "SANDBOX.STOPPING")
     assert queued.idempotency_key == ""  # may be used again
+
+
+def test_a_worker_that_stops_leaves_in_the_queue_what_it_has_not_begun(
+    queued: Invocation, sandbox: ScriptedSandbox
+) -> None:
+    sandbox.closing = True
+
+    execution.run_invocation(invocation_id=queued.pk)
+
+    queued.refresh_from_db()
+    assert queued.state == State.QUEUED
+    assert kinds_of(queued) == PAIR[:1]
 
 
 def test_a_database_that_does_not_answer_for_a_moment_costs_no_result(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +90,11 @@ def test_an_engine_that_fails_is_said_first(reported: SandboxHost, operator: Per
     SandboxHost.objects.update(snapshot=failing.to_json())
 
     page = operator.client().get("/sandboxes").content.decode()
+    assert "The engine of host-1:42 fails" in page
+    assert "unix:///nowhere" not in page  # paths of a host are for who runs it
 
-    assert "No Docker engine answers" in page
+    operator.user.groups.add(Group.objects.get_or_create(name=HUB_OWNERS)[0])
+    assert "No Docker engine answers at unix:///nowhere." in operator.client().get("/sandboxes").content.decode()
 
 
 def test_who_has_not_reported_for_a_while_is_not_shown(reported: SandboxHost, operator: Person) -> None:
@@ -119,6 +123,54 @@ def test_a_process_reports_what_it_has_and_the_long_gone_are_forgotten(
     assert row.name == PROCESS
     assert snapshot == snapshot_of()
     assert not SandboxHost.objects.filter(name="host-1:42").exists()
+
+
+@pytest.mark.req("SVC-6")
+def test_a_host_of_another_version_is_shown_as_far_as_it_is_understood(reported: SandboxHost, operator: Person) -> None:
+    newer = reported.snapshot | {"new_figure": 1, "waits": {"new": 1, "now": 2}, "boxes": [{"id": "mine2", "new": 1}]}
+    del newer["retired"], newer["breaker"]
+    SandboxHost.objects.create(name="host-2:7", seen_at=datetime.now(UTC), snapshot=newer)
+    SandboxHost.objects.create(name="host-3:7", seen_at=datetime.now(UTC), snapshot={})
+
+    answer = operator.client().get("/sandboxes")
+
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert all(name in page for name in ("host-1:42", "host-2:7", "host-3:7", "mine2"))
+    assert answer.context["waiting"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_host_goes_on_reporting_after_whatever_went_wrong(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = threading.Event()
+    written: list[bool] = []
+
+    class Ours:
+        looks = 0
+
+        def snapshot(self) -> Snapshot:
+            Ours.looks += 1
+            if Ours.looks == 1:
+                raise RuntimeError("a figure that cannot be had")
+            stop.set()
+            return snapshot_of()
+
+    def report(now: datetime) -> None:
+        really(now)
+        written.append(SandboxHost.objects.filter(name=PROCESS).exists())
+
+    really = sandbox_hosts.report
+    monkeypatch.setattr(sandbox_hosts, "report", report)
+    monkeypatch.setattr(sandbox_hosts, "current_sandbox", Ours)
+    monkeypatch.setattr(sandbox_hosts, "EVERY_S", 0)
+
+    sandbox_hosts.run(stop)
+
+    assert written == [True]
+    assert "a figure that cannot be had" in caplog.text
+    assert not SandboxHost.objects.filter(name=PROCESS).exists()
 
 
 def test_the_same_numbers_leave_as_metrics(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,33 @@
 """How much may anybody send before a view has looked at it?
 
 Django's ASGI handler writes a body of any size to disk first. This stops it at the door, for everybody, signed in or not:
-what is announced as too large is answered at once, what turns out to be is cut off.
+what is announced as too large is answered at once, what turns out to be is cut off and answered then. A route may take
+more (:class:`Wider`), of somebody who is known before more is taken, and of each only a few such bodies at once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+
+from toolhub.kernel.db import release_connection
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.handlers import PROBLEM_JSON
-from toolhub.kernel.problems import TooLarge
+from toolhub.kernel.handlers import PROBLEM_JSON, problem_of
+from toolhub.kernel.problems import Problem, TooLarge, TooManyRequests
+from toolhub.kernel.tenancy import acting_for_nobody
+
+if TYPE_CHECKING:
+    import re
+
+    from django.http import HttpRequest
 
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -21,6 +36,58 @@ Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 # A form with a manifest file and as pasted text, and room for what a browser puts around them.
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
+AT_ONCE = 4  # larger bodies of one sender that a process takes at a time
+DISCONNECT = {"type": "http.disconnect"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wider:
+    """A route that takes more than others. ``sender_of`` says whose request it is, by its headers, or raises a problem."""
+
+    method: str
+    path: re.Pattern[str]
+    max_bytes: int
+    sender_of: Callable[[HttpRequest], str]
+
+    def is_of(self, scope: dict[str, Any]) -> bool:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        return scope["method"] == self.method and self.path.fullmatch(path) is not None
+
+
+class _AtOnce:
+    """Used by the one thread of the event loop."""
+
+    def __init__(self) -> None:
+        self._now: Counter[str] = Counter()
+
+    @contextmanager
+    def one_more(self, sender: str) -> Iterator[None]:
+        if self._now[sender] >= AT_ONCE:
+            raise TooManyRequests(
+                f"At most {AT_ONCE} requests of more than {MAX_REQUEST_BYTES:,} bytes are taken of one sender at a time.",
+                remedy="Send it again when one of the others is answered.",
+                retry_after_s=1,
+            )
+        self._now[sender] += 1
+        try:
+            yield
+        finally:
+            self._now[sender] -= 1
+            self._now += Counter()  # forgets who has none
+
+
+async def _sender_of(route: Wider, scope: dict[str, Any]) -> str:
+    def ask() -> str:
+        try:
+            with acting_for_nobody():
+                return route.sender_of(ASGIRequest(scope, BytesIO()))
+        except Exception as error:
+            raise problem_of(error) from error
+        finally:
+            release_connection()
+
+    async with ThreadSensitiveContext():
+        return await sync_to_async(ask)()
 
 
 def _announced(scope: dict[str, Any]) -> int:
@@ -28,38 +95,75 @@ def _announced(scope: dict[str, Any]) -> int:
     return int(value) if value.isdigit() else 0
 
 
-async def _refuse(send: Send) -> None:
-    problem = TooLarge(
-        f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.", details={"max_bytes": MAX_REQUEST_BYTES}
-    )
+async def _refuse(send: Send, problem: Problem) -> None:
     body = json.dumps(ResponseEnvelope(error=problem).to_json()).encode()
     headers = [
         (b"content-type", PROBLEM_JSON.encode()),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]
+    if problem.retry_after is not None:
+        headers.append((b"retry-after", str(problem.retry_after).encode()))
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def limited(application: Application) -> Application:
-    """The application behind a door of ``MAX_REQUEST_BYTES``."""
+class _Passage:
+    """One request on its way through the door. ``with held`` it: what it took is given back then."""
+
+    def __init__(self, scope: dict[str, Any], receive: Receive, send: Send, route: Wider | None, at_once: _AtOnce):
+        self._scope, self._receive, self._send, self._route = scope, receive, send, route
+        self._at_once, self._limit, self._received, self._answered = at_once, MAX_REQUEST_BYTES, 0, False
+        self._refusal: Problem | None = None
+        self.held = ExitStack()
+
+    async def check(self, size: int) -> None:
+        if size <= self._limit:
+            return
+        most = self._route.max_bytes if self._route else MAX_REQUEST_BYTES
+        if self._route is None or size > most:
+            raise TooLarge(f"The request is larger than {most:,} bytes.", details={"max_bytes": most})
+        self.held.enter_context(self._at_once.one_more(await _sender_of(self._route, self._scope)))
+        self._limit = most
+
+    async def receive(self) -> Message:
+        if self._refusal is not None:
+            return DISCONNECT
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        try:
+            await self.check(self._received)
+        except Problem as problem:
+            self._refusal = problem
+            return DISCONNECT
+        return message
+
+    async def send(self, message: Message) -> None:
+        self._answered = True
+        await self._send(message)
+
+    async def run(self, application: Application) -> None:
+        try:
+            await self.check(_announced(self._scope))
+        except Problem as problem:
+            await _refuse(self._send, problem)
+            return
+        await application(self._scope, self.receive, self.send)
+        if self._refusal is not None and not self._answered:
+            await _refuse(self._send, self._refusal)
+
+
+def limited(application: Application, wider: Sequence[Wider] = ()) -> Application:
+    """The application behind a door of ``MAX_REQUEST_BYTES``, and of more on some routes."""
+    at_once = _AtOnce()
 
     async def guarded(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
-        if _announced(scope) > MAX_REQUEST_BYTES:
-            await _refuse(send)
-            return
-        received = 0
-
-        async def counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            return {"type": "http.disconnect"} if received > MAX_REQUEST_BYTES else message
-
-        await application(scope, counted, send)
+        route = next((each for each in wider if each.is_of(scope)), None)
+        passage = _Passage(scope, receive, send, route, at_once)
+        with passage.held:
+            await passage.run(application)
 
     return guarded
