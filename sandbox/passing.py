@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 64 * 1024
 _MOST_FDS = 8
+_MOST_WORDS = 2000  # in bytes
 _INLINE, _APART = b"=", b"@"
 _CREDENTIALS = struct.Struct("3i")
 
@@ -60,6 +61,12 @@ def receive(end: socket.socket) -> tuple[bytes, int, list[int]]:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(data)
     return message, pid, list(descriptors)
+
+
+def words_of(message: bytes) -> str:
+    """What another process of the box says for people to read: one line of bounded length, without what moves a cursor."""
+    text = message[:_MOST_WORDS].decode("utf-8", "replace")
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def give(end: socket.socket, data: bytes, descriptors: list[int]) -> None:

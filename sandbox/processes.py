@@ -99,12 +99,15 @@ class Processes:
             return {"signal": os.WTERMSIG(status)}, cpu_ms, max_rss_bytes
         return {"code": os.WEXITSTATUS(status)}, cpu_ms, max_rss_bytes
 
-    def kill_all(self) -> None:
-        """End every process of the box but this one, at once."""
+    def kill_all(self) -> bool:
+        """End every process of the box but this one, at once. False when some would not end."""
         deadline = time.monotonic() + _REAP_S
-        while self.reap() and time.monotonic() < deadline:
+        while self.reap():
+            if time.monotonic() > deadline:
+                return False
             os.kill(-1, signal.SIGKILL)  # atomic against a tool that forks: the kernel walks the whole namespace
             time.sleep(0.001)
+        return True
 
     def out_of_memory_kills(self) -> int:
         """How often the kernel has killed in this box for lack of memory."""

@@ -31,7 +31,8 @@ from sandbox import zygote as zygotes
 from sandbox.exchange import Exchange
 from sandbox.hub import Hub
 from sandbox.meter import Meter
-from sandbox.passing import fork, give, receive
+from sandbox.package import DEPENDENCIES
+from sandbox.passing import fork, give, receive, words_of
 from sandbox.processes import Processes
 from sandbox.room import REUSED
 from sandbox.scratch import Scratch
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _LOAD_S, _PREPARE_S = 120.0, 15.0
+_LOAD_GRACE_S = 10.0  # longer than a call may take, for what is imported beforehand
 _RELAY_S = 1.0
 
 
@@ -90,6 +92,7 @@ class Box:
         self._scratch = Scratch()
         self._meter = Meter()
         self._head: dict[str, Any] = {}
+        self._imports_of_others = False
         self._limits: dict[str, int] = {}
         self._child: socket.socket | None = None
         self._files: Exchange | None = None
@@ -102,6 +105,7 @@ class Box:
         self._head = protocol.head_of(body)
         self._limits = self._head["limits"]
         self._scratch.expect(self._limits["tmp_bytes"], with_files=bool(self._head["fs"]))
+        self._imports_of_others = _holds_any(DEPENDENCIES)
         preloaded: list[str] = []
         why = ""
         try:
@@ -118,10 +122,10 @@ class Box:
         """The zygote takes the package. Returns the names of what it has imported beforehand."""
         self._zygote.send(b"load")
         give(self._zygote, body, [])
-        said, _, _ = self._answer_of(self._zygote, _LOAD_S)
+        said, _, _ = self._answer_of(self._zygote, min(_LOAD_S, self._limits["wall_ms"] / 1000 + _LOAD_GRACE_S))
         verdict, *lines = said.decode("utf-8", "replace").split("\n")
         if verdict != "ok":
-            raise Broken(" ".join(lines))
+            raise Broken(words_of(" ".join(lines).encode()))
         if not self._processes.come_to_rest():
             raise Broken("A module that was imported beforehand has left a process behind.")
         self._scratch.watch_package()
@@ -135,7 +139,7 @@ class Box:
         other.close()
         said, pid, folders = self._answer_of(child, _PREPARE_S)
         if said != protocol.WALLS_ARE_UP or pid in (0, 1, self._processes.zygote):
-            raise Broken(said.decode("utf-8", "replace"))
+            raise Broken(words_of(said))
         if self._answer_of(self._zygote, _PREPARE_S)[0] != b"prepared":
             raise Broken("The zygote does not do what it is told.")
         self._processes.expect(pid)
@@ -188,15 +192,15 @@ class Box:
         }
         ended = run.wait(begun + self._limits["wall_ms"] / 1000, others)
         at_rest = ended == watch.EXITED and self._processes.at_rest()
-        if not at_rest:
-            self._processes.kill_all()
+        all_dead = at_rest or self._processes.kill_all()
         finished = time.monotonic()
         how, cpu_ms, max_rss_bytes = self._processes.end_of_tool()
         if self._meter.exact:
             cpu_ms = self._meter.taken_ms()
         ended = run.finish(ended)
-        why_not = why_not or self._why_not()
-        found = self._collect() if at_rest and ended == watch.EXITED else files.Found()
+        if not why_not and (why_not := self._why_not()) and ended == watch.EXITED:
+            ended = watch.UNKNOWN if run.was_heard or self._imports_of_others else ended
+        found = self._collect(all_dead) if ended == watch.EXITED else files.Found()
         clean = at_rest and ended == watch.EXITED and not why_not and self._tidy()
         out_of_memory = self._processes.out_of_memory_kills() > kills_before
         # The first process of a namespace can be killed from outside only, and here nobody else does it.
@@ -213,7 +217,7 @@ class Box:
             "run_ms": (finished - begun) * 1000,
             "cpu_ms": cpu_ms,
             "cpu_exact": self._meter.exact,  # else of the tool's first process, and of those that it has waited for
-            "max_rss_bytes": max_rss_bytes,
+            "max_rss_bytes": max_rss_bytes,  # of the tool's first process, and of those that it has waited for
             "files": [{"path": path, "size": len(content)} for path, content in found.files],
             "gone": found.gone,
             "skipped": [{"path": path, "why": why} for path, why in found.skipped],
@@ -238,16 +242,26 @@ class Box:
             return f"A file of the call could not be laid out: {error}", b""
         return "", protocol.pack(head, arguments, settings)
 
-    def _collect(self) -> files.Found:
-        return self._files.collect() if self._files is not None else files.Found()
+    def _collect(self, all_dead: bool) -> files.Found:
+        if self._files is None:
+            return files.Found()
+        if all_dead:
+            return self._files.collect()
+        found = files.Found()
+        for rule in self._head["fs"]:
+            found.skip(rule["path"], "A process of the call did not end, so nothing was taken.")
+        return found
 
     def _why_not(self) -> str:
-        """What the tool's process said after "up": it says that the call's own walls could not be raised, or nothing."""
+        """What the tool's process said after "up": it says that the call's own walls could not be raised, or nothing.
+
+        It is ours until it loads the tool, but what others wrote and was imported beforehand is in it from the start.
+        """
         assert self._child is not None
         with self._child:
             self._child.setblocking(False)
             try:
-                return receive(self._child)[0].decode("utf-8", "replace")
+                return words_of(receive(self._child)[0])
             except BlockingIOError:
                 return ""
 
@@ -314,6 +328,15 @@ class Box:
                     raise Broken("A process of the box has ended while it waited.")
             if self._hub.fd in ready:
                 return
+
+
+def _holds_any(folder: str) -> bool:
+    try:
+        return bool(os.listdir(folder))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # who knows
 
 
 def _ms_since(moment: float) -> float:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXITED, TIMED_OUT, SPENT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE = (
+EXITED, TIMED_OUT, SPENT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE, UNKNOWN = (
     "exited",
     "timed_out",
     "spent",
@@ -23,6 +23,7 @@ EXITED, TIMED_OUT, SPENT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_
     "log_flood",
     "result_too_large",
     "zygote_gone",
+    "unknown",  # its own process says that nothing ran, and may not be believed
 )
 STDOUT, STDERR, PROGRESS = "stdout", "stderr", "progress"
 _TELL_EVERY_S = 0.05
@@ -158,6 +159,11 @@ class Watch:
         if self._report.overflowed:
             return RESULT_TOO_LARGE
         return LOG_FLOOD if any(stream.overflowed for stream in self._streams.values()) else ""
+
+    @property
+    def was_heard(self) -> bool:
+        """Whether anything came through any pipe."""
+        return any(pipe.total for pipe in self._pipes.values())
 
     @property
     def loaded_at(self) -> float:

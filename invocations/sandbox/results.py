@@ -167,6 +167,9 @@ def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
             return _error(Status.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
         case watch.ZYGOTE_GONE:
             return _error(Status.LOST, "The process that the tool was started from ended while the tool ran.")
+        case watch.UNKNOWN:
+            why = f"It is not known whether the tool ran: its process said that it could not begin. {head['why_not']}"
+            return _error(Status.LOST, why)
         case watch.CANCELLED:
             return _error(Status.CANCELLED, "The call was cancelled while the tool ran.")
         case watch.LOG_FLOOD:

@@ -118,6 +118,30 @@ def test_of_a_single_file_only_that_one_is_opened(box_of: Callable[..., DrivenBo
     assert box.call(inputs={"/data/a/one": b"1", "/data/a/two": b"2"}).value == ["1", NO]
 
 
+STRAYS = """
+import os, time
+def run():
+    open("/data/a/out", "w").write("result")
+    if os.fork() == 0:
+        os.closerange(0, 64)
+        time.sleep(60)
+    return "stored"
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_files_of_a_call_are_taken_though_it_has_left_a_process_behind(
+    box_of: Callable[..., DrivenBox], level: str
+) -> None:
+    box = box_of(data=True, limits=replace(ROOMY, files=5))
+    box.load({"main": STRAYS}, level=level, fs=[{"path": "/data/a", "kind": "tree", "actions": ["create"]}])
+
+    said = box.call()
+
+    assert (said.value, said.files, said.head["skipped"]) == ("stored", {"/data/a/out": b"result"}, []), said
+    assert said.clean == (level == "fresh")  # whose processes end with the first
+
+
 def test_a_file_that_has_no_place_stops_the_call_before_it_begins(box_of: Callable[..., DrivenBox]) -> None:
     box = box_of(data=True)
     box.load({"main": "def run(): return 1"}, fs=[{"path": "/data/a", "kind": "tree", "actions": ["read"]}])

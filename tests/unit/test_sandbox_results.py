@@ -159,6 +159,12 @@ def test_a_box_that_has_spent_its_processor_time_was_stopped_and_it_is_said_what
     assert not outcome(report(protocol.RETURNED, b"1")).cpu_exact
 
 
+def test_what_nobody_may_be_believed_on_is_not_known() -> None:
+    lost = outcome(report(protocol.RETURNED, b"1"), ended=watch.UNKNOWN, started=False, why_not="no walls")
+
+    assert (lost.status, lost.value, lost.nothing_ran) == (Status.LOST, None, False)
+
+
 def test_nothing_ran_can_only_be_said_by_the_runner() -> None:
     claims = {outcome(report(kind, error={"type": "", "message": "", "blocked": ""})).status for kind in range(256)}
 
