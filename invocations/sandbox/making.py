@@ -84,8 +84,10 @@ class Maker:
             raise NotMade(str(error), broken=error.broken) from error
         except (ChannelLost, protocol.ProtocolError) as error:
             raise NotMade(f"The box did not get ready. {error}", broken=False, died=True) from error
-        except (NoRunDirectory, OSError) as error:
+        except NoRunDirectory as error:
             raise NotMade(f"The box did not get ready. {error}", broken=True) from error
+        except OSError as error:  # of this host, or of the gate: the engine may be well
+            raise NotMade(f"The box did not get ready. {error}", broken=False) from error
 
     def _decide(self, runtime: str, transport: str, why: str) -> None:
         if self.transports.setdefault(runtime, transport) == transport and why:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from evidence import services as evidence
@@ -164,7 +164,14 @@ def _free() -> Q:
 def claim_next() -> Dependencies | None:
     """The next version to resolve or build, for this process alone until its lease runs out."""
     waiting = Dependencies.objects.filter(_free(), state__in=IN_WORK)
-    for pk in _keys(waiting.exclude(version__review_state=VersionState.REFUSED)):
+    waiting = waiting.exclude(version__review_state=VersionState.REFUSED)
+    # Who has submitted many is in nobody's way: the turn is that of the tenant that was served longest ago.
+    tenants = Dependencies.objects.filter(version__tool__tenant_id=OuterRef("version__tool__tenant_id"))
+    waiting = waiting.annotate(
+        is_served=Exists(tenants.filter(lease_until__gt=timezone.now())),
+        served_at=Subquery(tenants.exclude(state__in=IN_WORK).order_by("-changed_at").values("changed_at")[:1]),
+    ).order_by("is_served", F("served_at").asc(nulls_first=True), "changed_at")
+    for pk in waiting.values_list("pk", flat=True)[:BATCH]:
         claimed = _claim(pk)
         if claimed is not None:
             return claimed

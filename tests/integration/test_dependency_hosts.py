@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from access.roles import Role
-from registry import installations, lifecycle
+from registry import installations, lifecycle, services
 from registry.dependencies import builder, building, folder_of, states, store
 from registry.dependencies.builder import Builder
 from registry.dependencies.failures import Failure
@@ -19,6 +19,7 @@ from registry.models import Dependencies, ToolVersion
 from registry.problems import DependenciesNotReady
 from tests.conftest import make_person
 from tests.dependencies import FIRST, build_all, enabled, facts_of, row_of, state_of
+from tests.manifests import manifest
 from tests.wheels import line, make_wheel, sha256_of
 from toolhub.management.commands import doctor
 
@@ -53,6 +54,19 @@ def test_one_process_is_at_it_and_a_lost_one_leaves_it_to_others(
     assert not states.write_failed(first, Failure("x", "x", "x"))
     assert states.tell(second, ["y"])
     assert row_of(version).progress == ["y"]
+
+
+def test_who_submits_many_is_in_nobodys_way(submit: Callable[..., ToolVersion], stranger: Person, wheels: Path) -> None:
+    mine = [submit(dependencies=FIRST, version=f"1.0.{number}") for number in range(3)]
+    theirs = services.submit_version(document=manifest("tail", dependencies=FIRST), by=stranger.by)
+
+    assert [claimed.version for claimed in iter(states.claim_next, None)] == [mine[0], theirs, *mine[1:]]
+
+    Dependencies.objects.update(lease_until=None)
+    Dependencies.objects.filter(version=mine[0]).update(state="unresolved", changed_at=timezone.now())
+    again = states.claim_next()
+    assert again is not None
+    assert again.version == theirs
 
 
 def test_what_loses_its_worker_again_and_again_is_given_up(submit: Callable[..., ToolVersion], wheels: Path) -> None:
