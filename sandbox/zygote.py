@@ -71,8 +71,8 @@ def _load(body: bytes, others: list[int]) -> tuple[Rooms, list[str]]:
     rooms = Rooms(loaded, others)
     names, own = loaded["files"], top_levels_of(loaded["files"])
     write_package(names, contents, PACKAGE)
-    # In a box for one call nothing is worth more here than in the call.
-    codes = compile_package(names, contents, PACKAGE) if rooms.reused else {}
+    # In a box for one call nothing is worth more here than in the call; nor where it has failed here before.
+    codes = compile_package(names, contents, PACKAGE) if rooms.reused and loaded["ahead"] else {}
     del contents
     preloaded = preload(list(codes.values()), own)
     if not rooms.programs.replaces_tool:

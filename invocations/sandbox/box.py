@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CANCEL_S = 0.25
 _LOAD_S = 60.0
+_LOAD_MORE_S = 10.0  # than a call may take
 _GRACE_S = 3.0  # the supervisor stops the tool by itself; this is for one that does not get to it
 _SEND_S = 20.0
 _LAST_WORDS_S = 1.0
@@ -99,7 +100,7 @@ class Talk:
             self._send(load, call)
             loaded = sent
             if load is not None:
-                self._wait_until_loaded(_LOAD_S)
+                self._wait_until_loaded(min(_LOAD_S, wall_s + _LOAD_MORE_S) + _GRACE_S)
                 loaded = time.perf_counter()
             box.stream.allow(wall_s + _GRACE_S)
             while True:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from invocations.sandbox.ahead import Ahead
 from invocations.sandbox.attached import ChannelLost, TooLate
 from invocations.sandbox.base import IMAGE_MISSING, Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
 from invocations.sandbox.box import Box, NothingRan, NotLoaded, Talk
@@ -99,7 +100,7 @@ class DockerSandbox:
         self._reaper = Reaper(self._engine, instance, self._owner, self._known)
         self._upkeep = Upkeep(self._maker, self._reaper, self._look)
         self._pool: Pool[Box] = Pool(self.caps, on_work=self._upkeep.tell, pressure=pressure)
-        self._running, self._figures = Running(), Figures()
+        self._running, self._figures, self._ahead = Running(), Figures(), Ahead()
         self._started = False
         self._lock = threading.Lock()
 
@@ -169,25 +170,29 @@ class DockerSandbox:
             image = self._image_id(call.image or self.image)
         known = self._namespaces.get(runtime)
         level = choose_level(profile, call, pooled=self.caps.ready > 0, namespaces=known is not False)
-        why = ""
+        ahead, why = self._ahead.may(call.key), ""
         for _ in range(_TRIES):
             with clock.step("wait"):
                 slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run)
             try:
-                outcome = self._converse(profile, call, slot, run, clock, body, telling)
-            except NothingRan as error:
+                outcome = self._converse(profile, call, slot, run, clock, body, telling, ahead=ahead)
+            except (NothingRan, NotLoaded) as error:
                 if run.cancelled:
                     raise Refused(CANCELLED, cancelled=True) from error
                 why = str(error)
-            except NotLoaded as error:
-                if run.cancelled:
-                    raise Refused(CANCELLED, cancelled=True) from error
-                if level != FRESH or known or self._gives_namespaces(runtime, run):
+                if isinstance(error, NothingRan):
+                    continue
+                if level == FRESH and not known and not self._gives_namespaces(runtime, run):
+                    level = SINGLE
+                elif level in REUSED and ahead:
+                    ahead = False
+                else:
                     raise
-                level, why = SINGLE, str(error)
             else:
                 if level == FRESH:
                     self._namespaces[runtime] = True
+                if not ahead:
+                    self._ahead.may_not(call.key)
                 return replace(outcome, level=level, image=image)
         raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=False)
 
@@ -226,6 +231,8 @@ class DockerSandbox:
         clock: Clock,
         body: bytes,
         telling: Telling | None,
+        *,
+        ahead: bool = True,
     ) -> Outcome:
         box = slot.box
         assert box is not None
@@ -234,7 +241,7 @@ class DockerSandbox:
         try:
             box.check_alive()
             unfit = ""
-            load = None if slot.calls else pack_load(profile, call, level=slot.level)
+            load = None if slot.calls else pack_load(profile, call, level=slot.level, ahead=ahead)
             with _way_out(box, profile, slot.tenant, seen):
                 run.talks(talk)
                 unfit, used = "lost", True

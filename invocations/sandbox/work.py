@@ -25,8 +25,11 @@ class UnusableCall(Exception):
     """The call cannot be handed to any box. The message says why."""
 
 
-def pack_load(profile: Profile, call: SandboxCall, *, level: str) -> bytes:
-    """The body of a ``LOAD`` frame: what the box is for, then the package's files."""
+def pack_load(profile: Profile, call: SandboxCall, *, level: str, ahead: bool = True) -> bytes:
+    """The body of a ``LOAD`` frame: what the box is for, then the package's files.
+
+    ``ahead``: what these import of others is imported before the call, where the box serves more than one.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(call.package)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -47,6 +50,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str) -> bytes:
     capabilities = profile.capabilities.to_json()
     head: dict[str, Any] = {
         "level": level,
+        "ahead": ahead,
         "limits": asdict(profile.limits),
         "fs": capabilities["fs"],
         "net": bool(capabilities["net"] or capabilities["cidr"]),

@@ -1,0 +1,72 @@
+"""What becomes of a call whose dependencies do harm as they are imported? The same at every level."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from invocations.sandbox import box
+from invocations.sandbox.base import BoxKey, Limits, Profile, Status
+from tests.boxes import call_of, docker_sandbox, package_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from invocations.sandbox.base import Outcome
+    from invocations.sandbox.docker import DockerSandbox
+
+USES = "import harmful\ndef run(): return harmful.N"
+SMALL = Limits(wall_ms=1_500, memory_bytes=64 << 20)
+HARM = {
+    "exits": ("import os\nos._exit(3)", Status.EXITED),
+    "fills its memory": ("held = []\nwhile True: held.append(bytearray(1 << 20))", Status.OUT_OF_MEMORY),
+    "raises": ("class Bad(BaseException): pass\nraise Bad('harm')", Status.RAISED),
+    "leaves a process": ("import os, time\nN = os.fork()\nif N == 0: time.sleep(60)", Status.OK),
+}
+
+
+@pytest.fixture
+def sandbox() -> Iterator[DockerSandbox]:
+    found = docker_sandbox()
+    yield found
+    found.close()
+
+
+def run(sandbox: DockerSandbox, tmp_path: Path, harm: str, level: str) -> Outcome:
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "deps"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    (folder / "harmful.py").write_text(harm)
+    key = BoxKey("tenant", USES, dependencies=harm)
+    call = replace(call_of(package_of(tmp_path, main=USES)), dependencies=folder, key=key)
+    return sandbox.run(Profile(SMALL, isolation=level), call)
+
+
+@pytest.mark.req("SVC-7", "SVC-10")
+@pytest.mark.parametrize("level", ["shared", "fresh", "single"])
+@pytest.mark.parametrize("harm", HARM)
+def test_what_a_dependency_does_as_it_is_imported_is_the_calls_own_end(
+    sandbox: DockerSandbox, tmp_path: Path, harm: str, level: str
+) -> None:
+    source, status = HARM[harm]
+
+    ends = [run(sandbox, tmp_path, source, level) for _ in range(2)]
+
+    assert [(end.status, end.level) for end in ends] == [(status, level)] * 2, ends
+    snapshot = sandbox.snapshot()
+    assert snapshot is not None
+    assert snapshot.retired.get("lost", 0) == (level != "single"), "It was imported ahead again."
+
+
+@pytest.mark.req("SVC-7")
+def test_a_dependency_that_is_never_imported_takes_no_more_than_the_calls_time(
+    sandbox: DockerSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box, "_LOAD_MORE_S", 0.0)
+
+    end = run(sandbox, tmp_path, "import time\ntime.sleep(3_600)", "fresh")
+
+    assert (end.status, end.level) == (Status.TIMED_OUT, "fresh"), end
