@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from invocations.sandbox.egress.whys import Stopped, Why
-from toolhub.kernel.outbound import may_reach
+from toolhub.kernel.outbound import is_within, may_reach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,6 +99,8 @@ class Ways:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 async with asyncio.timeout(seconds / len(addresses)):
                     await loop.sock_connect(end, (str(address), port))
+                if end.getsockname()[0] == end.getpeername()[0] and not is_within(address, self._networks):
+                    raise Stopped(Why.PRIVATE_ADDRESS)  # this host under its public address, behind its firewall
                 undo.pop_all()
                 return end
         raise Stopped(Why.UNREACHABLE)
