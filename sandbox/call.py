@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sandbox.programs import Programs
     from sandbox.room import Rooms
 
+_closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
@@ -42,7 +43,7 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
             data = room.enter()
             _seed()
             socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
-            os.closerange(_OWN_END + 1, walls.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
+            _closerange(_OWN_END + 1, walls.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
             work, pipes = take(end)
             room.close()
         except BaseException as error:
@@ -52,7 +53,7 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
             os.dup2(pipe, place)
         head, (arguments, settings) = protocol.unpack(work)
         end.close()
-        os.closerange(PROGRESS_FD + 1, 1 << 20)
+        _closerange(PROGRESS_FD + 1, 1 << 20)
         head["limits"] = rooms.limits
         write_all(_REPORT_FD, _report_of(rooms.programs, head, arguments, settings, room.hints()))
     finally:

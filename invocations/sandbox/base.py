@@ -207,7 +207,8 @@ class Outcome:
     duration_ms: float = 0.0
     cpu_ms: float | None = None
     cpu_exact: bool = True  # of all its processes; else of the first, and of those that it waited for
-    max_rss_bytes: int | None = None
+    max_rss_bytes: int | None = None  # of its first process, and of those that it waited for: the kernel's mark of the
+    # whole box counts from its start, and cannot be set back from inside
     image: str = ""  # content digest of the image
     box: str = ""  # id of the container
     clean: bool = True  # nothing of the run was left behind when it ended by itself

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["box_of"]
 KEEPS_A_WAY = """
 import os, sandbox.call as call
-close, take = os.closerange, call._take_places
-os.closerange = lambda low, high: None if low == 5 else close(low, high)
+close, take = call._closerange, call._take_places
+call._closerange = lambda low, high: None if low == 5 else close(low, high)
 def keep(descriptor):
     end = take(descriptor)
     os.dup2(end.fileno(), 100)
@@ -61,6 +61,35 @@ def test_that_nothing_ran_is_not_believed_of_who_may_have_run(
     assert len(said.head["why_not"]) <= 2_000
     assert not said.clean
     assert box.is_gone()
+
+
+LEAVES_A_PIPE_OPEN = """
+import os
+for end, place in zip(os.pipe(), (101, 102)): os.dup2(end, place)
+os.set_blocking(101, False)
+os.closerange = lambda *_: None
+"""
+USES_THE_PIPE = """
+import os, evil
+def run():
+    try: return os.write(102, b"a secret of this call")
+    except OSError as error: return error.strerror
+"""
+
+
+@pytest.mark.req("SVC-10")
+@pytest.mark.parametrize("level", REUSED)
+def test_what_a_dependency_holds_open_is_closed_before_a_call_whatever_it_puts_in_the_place_of_closing(
+    box_of: Callable[..., DrivenBox], tmp_path: Path, level: str
+) -> None:
+    folder = tmp_path / "deps"
+    folder.mkdir(mode=0o755)
+    (folder / "evil.py").write_text(LEAVES_A_PIPE_OPEN)
+    box = box_of(binds=[f"{folder}:/deps:ro"])
+    loaded = box.load({"main": USES_THE_PIPE}, level=level)
+    assert "evil" in loaded["preloaded"]
+
+    assert [box.call().value for _ in range(2)] == ["Bad file descriptor"] * 2
 
 
 def test_what_a_dependency_says_as_it_fails_is_one_line(box_of: Callable[..., DrivenBox], tmp_path: Path) -> None:
