@@ -170,12 +170,12 @@ class DockerSandbox:
             image = self._image_id(call.image or self.image)
         known = self._namespaces.get(runtime)
         level = choose_level(profile, call, pooled=self.caps.ready > 0, namespaces=known is not False)
-        ahead, why = self._ahead.may(call.key), ""
+        ahead, seen, why = self._ahead.may(call.key), _Seen(), ""
         for _ in range(_TRIES):
             with clock.step("wait"):
                 slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run)
             try:
-                outcome = self._converse(profile, call, slot, run, clock, body, telling, ahead=ahead)
+                outcome = self._converse(profile, call, slot, run, clock, body, telling, seen, ahead)
             except (NothingRan, NotLoaded) as error:
                 if run.cancelled:
                     raise Refused(CANCELLED, cancelled=True) from error
@@ -231,13 +231,12 @@ class DockerSandbox:
         clock: Clock,
         body: bytes,
         telling: Telling | None,
-        *,
-        ahead: bool = True,
+        seen: _Seen,
+        ahead: bool,
     ) -> Outcome:
         box = slot.box
         assert box is not None
         talk, unfit, used, granted = Talk(box), "died", False, clock.now()
-        seen = _Seen()
         try:
             box.check_alive()
             unfit = ""
@@ -281,7 +280,7 @@ class DockerSandbox:
         call, profile = smallest_call(), Profile()
         slot = self._wait_for_box(self._want(profile, call, FRESH, self._image_id(self.image), runtime), run)
         try:
-            self._converse(profile, call, slot, run, Clock(), pack_call(call, stream=False), None)
+            self._converse(profile, call, slot, run, Clock(), pack_call(call, stream=False), None, _Seen(), True)
         except NotLoaded as error:
             if not error.said_no:
                 return True  # it is not known
@@ -368,7 +367,7 @@ class DockerSandbox:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the gate tells of a call. None while it has not: then nobody knows, and the box serves no more."""
+    """What the gate tells of a call, in all boxes. None while it has not: then nobody knows, and the box serves no more."""
 
     connections: Sequence[Connection] | None = ()
 
@@ -379,7 +378,7 @@ def _way_out(box: Box, profile: Profile, tenant: str, seen: _Seen) -> Iterator[N
     if box.door is None:
         yield
         return
-    seen.connections = None
+    earlier, seen.connections = seen.connections, None
     try:
         box.door.begin(Rules(profile.capabilities), tenant=tenant)
     except OSError as error:
@@ -388,7 +387,8 @@ def _way_out(box: Box, profile: Profile, tenant: str, seen: _Seen) -> Iterator[N
         yield
     finally:
         try:
-            seen.connections = box.door.end()
+            told = box.door.end()
+            seen.connections = None if earlier is None else (*earlier, *told)
         except OSError:
             log.exception("What a tool reached for was not told")
 

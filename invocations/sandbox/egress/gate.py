@@ -210,7 +210,7 @@ class Door:
         for task in passing:
             task.cancel()
         await asyncio.gather(*passing, return_exceptions=True)
-        return tuple(visit.records)
+        return visit.told()
 
     def _turn_away(self) -> None:
         """Who still waits outside came for the call before, or for none. More than fit there have not waited."""

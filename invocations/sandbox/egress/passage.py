@@ -70,7 +70,11 @@ class Visit:
     attempts: int = 0
     waiting: int = 0
     passing: set[asyncio.Task[None]] = field(default_factory=set)
-    records: list[Connection] = field(default_factory=list)
+    begun: int = 0
+    records: dict[int, Connection] = field(default_factory=dict)  # of those that have ended, by the order in which they began
+
+    def told(self) -> tuple[Connection, ...]:
+        return tuple(self.records[number] for number in sorted(self.records))
 
 
 class Passage:
@@ -81,6 +85,8 @@ class Passage:
         self._box = Stream(end, visit.pace)
         self._there: Stream | None = None
         self._begun = time.monotonic()
+        self._number = visit.begun
+        visit.begun += 1
         self._host, self._port, self._rule = "", 0, ""
         self._addresses: tuple[str, ...] = ()
         self._out = self._in = 0
@@ -96,7 +102,7 @@ class Passage:
             why = None if self._let_through else why  # clients leave connections open: nothing was cut short
             raise
         finally:
-            self._visit.records.append(self._record(why))
+            self._visit.records[self._number] = self._record(why)
             if self._placed:
                 self._visit.places.release()
             self._box.close()
