@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from access.capabilities import Capabilities
 from invocations.sandbox import box
 from invocations.sandbox.base import BoxKey, Limits, Profile, Status
+from invocations.sandbox.egress import Gate
 from tests.boxes import call_of, docker_sandbox, package_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from invocations.sandbox.base import Outcome
@@ -35,14 +37,16 @@ def sandbox() -> Iterator[DockerSandbox]:
     found.close()
 
 
-def run(sandbox: DockerSandbox, tmp_path: Path, harm: str, level: str) -> Outcome:
+def run(
+    sandbox: DockerSandbox, tmp_path: Path, harm: str, level: str, capabilities: Capabilities | None = None
+) -> Outcome:
     tmp_path.chmod(0o755)
     folder = tmp_path / "deps"
     folder.mkdir(mode=0o755, exist_ok=True)
     (folder / "harmful.py").write_text(harm)
     key = BoxKey("tenant", USES, dependencies=harm)
     call = replace(call_of(package_of(tmp_path, main=USES)), dependencies=folder, key=key)
-    return sandbox.run(Profile(SMALL, isolation=level), call)
+    return sandbox.run(Profile(SMALL, capabilities or Capabilities(), isolation=level), call)
 
 
 @pytest.mark.req("SVC-7", "SVC-10")
@@ -70,3 +74,27 @@ def test_a_dependency_that_is_never_imported_takes_no_more_than_the_calls_time(
     end = run(sandbox, tmp_path, "import time\ntime.sleep(3_600)", "fresh")
 
     assert (end.status, end.level) == (Status.TIMED_OUT, "fresh"), end
+
+
+CONNECTS = """
+import os, socket
+way = socket.create_connection(("127.0.0.1", 3128))
+way.sendall(b"CONNECT elsewhere.example.org:443 HTTP/1.1\\r\\n\\r\\n")
+way.recv(1000)
+os._exit(3)
+"""
+
+
+@pytest.mark.req("SVC-6")
+def test_what_a_dependency_reached_for_in_the_box_that_it_ended_is_told_with_the_call(
+    sandbox_of: Callable[..., DockerSandbox], tmp_path: Path
+) -> None:
+    gate = Gate()
+    sandbox = sandbox_of(gate=gate)
+    granted = Capabilities.from_json({"net": [{"host": "example.org", "port": 443}]})
+
+    end = run(sandbox, tmp_path, CONNECTS, "fresh", granted)
+    gate.close()
+
+    assert end.status is Status.EXITED, end
+    assert [(each.host, each.allowed) for each in end.connections] == [("elsewhere.example.org", False)] * 2
