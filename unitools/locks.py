@@ -1,7 +1,8 @@
 """What does a lock of dependencies say: which packages, in which versions, from which files?
 
 A lock is a list of lines, each as pip writes and reads it: ``name==version --hash=sha256:…``, with a marker if it needs one.
-Nothing else is taken: no address, no option, no range.
+Nothing else is taken: no address, no option, no range. In a requirements file that a lock is made from, options that only say
+where files come from are passed over: the hashes name the files, and the hub's settings say where it gets them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,18 @@ _LINE = re.compile(
     r"\s*(?:;\s*(?P<marker>[A-Za-z0-9_ .<>=!~'\"()+*-]{1,500}?))?"
     r"(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)\s*"
 )
+
+_SOURCES = (
+    "-i",
+    "--index-url",
+    "--pypi-url",
+    "--extra-index-url",
+    "--no-index",
+    "-f",
+    "--find-links",
+    "--trusted-host",
+)
+WHERE_FROM = frozenset((*_SOURCES, "--no-binary", "--only-binary", "--prefer-binary", "--require-hashes"))
 
 
 class Locked(NamedTuple):
@@ -56,10 +69,22 @@ def read_line(text: str) -> Locked:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a requirements file in normal form: comments gone, continued lines joined, sorted."""
+    """The lines of a requirements file in normal form: comments and WHERE_FROM gone, continued lines joined, sorted."""
     joined = re.sub(r"\\\r?\n", " ", text)
     lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines()]
-    return normal_lines(line for line in lines if line)
+    return normal_lines(line for line in lines if line and not _says_where_from(line))
+
+
+def _says_where_from(line: str) -> bool:
+    """``ValueError`` when it is an option that says more than that."""
+    if not line.startswith("-"):
+        return False
+    option = re.split(r"[\s=]", line, maxsplit=1)[0]
+    if option not in WHERE_FROM:
+        raise ValueError(
+            f"The option {option[:80]} has a say in what is installed. Only its packages stand in a lock, each in a line of its own."
+        )
+    return True
 
 
 def normal_lines(lines: Iterable[str]) -> list[str]:

@@ -70,7 +70,26 @@ def test_the_command_prints_what_stands_in_a_manifest(tmp_path: Path, capsys: py
     assert json.loads(capsys.readouterr().out) == [f"a==1 --hash=sha256:{A}"]
 
 
-@pytest.mark.parametrize("text", [None, "a==1\n", f"--index-url https://x\na==1 --hash=sha256:{A}\n"])
+@pytest.mark.req("SVC-9")
+def test_options_that_say_where_files_come_from_are_no_part_of_a_lock() -> None:
+    """As pip-compile writes them where pip has an index of its own."""
+    head = (
+        "--index-url https://packages.example.org/simple\n--extra-index-url=https://x/simple\n--find-links /srv/wheels"
+    )
+    options = f"{head}\n--trusted-host x\n--no-binary a\n--only-binary :all:\n-i https://x\n-f .\n--no-index\n"
+
+    assert lines_of(f"{options}\na==1 \\\n    --hash=sha256:{A}\n") == [f"a==1 --hash=sha256:{A}"]
+
+
+@pytest.mark.parametrize(
+    "option", ["-r other.txt", "-c c.txt", "-e .", "--pre", "--config-settings x=y", "--indexurl x"]
+)
+def test_options_that_have_a_say_in_what_is_installed_are_refused_by_name(option: str) -> None:
+    with pytest.raises(ValueError, match=rf"^The option {option.split()[0]} has a say in what is installed\."):
+        lines_of(f"{option}\na==1 --hash=sha256:{A}\n")
+
+
+@pytest.mark.parametrize("text", [None, "a==1\n", f"-r other.txt\na==1 --hash=sha256:{A}\n"])
 def test_the_command_says_why_it_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None) -> None:
     file = tmp_path / "requirements.txt"
     if text is not None:
