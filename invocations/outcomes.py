@@ -46,7 +46,7 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
             return State.FAILED, problems.ToolFailed(
                 "The tool raised an exception.",
                 details={"error_type": outcome.error_type[:100]},
-                remedy="The message is kept with the call's evidence; the tool's author can read it there.",
+                remedy="The message is kept with the call's evidence, for whoever may reveal stored values: by default auditors.",
             )
         case Status.TIMED_OUT:
             return State.TIMED_OUT, problems.ToolTimedOut(

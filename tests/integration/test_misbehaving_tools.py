@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.roles import ROLE_PERMISSIONS, Role
 from evidence.models import Fact
 from invocations.models import Outbox
 from invocations.sandbox.base import Outcome, Status
@@ -145,6 +146,21 @@ def test_every_way_a_sandbox_can_end_has_its_problem_and_a_pair(
     assert row.state == state
     assert kinds_of(row) == PAIR
     assert (answer.headers.get("Retry-After") is not None) == (by_reason(reason).retry_after_s is not None)
+
+
+def test_who_is_told_that_a_tool_raised_learns_who_can_read_why(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    sandbox.outcome = Outcome(Status.RAISED, error_type="ValueError", error_message="why")
+
+    remedy = caller.invoke("sample.tools.echo", {}).json()["error"]["remedy"]
+
+    readers = [str(role) for role in Role if "evidence.reveal" in ROLE_PERMISSIONS[role]]
+    assert readers == ["auditor"]
+    assert "by default auditors" in remedy
+    assert "author" not in remedy
 
 
 def test_what_breaks_inside_the_worker_still_gets_its_end(
