@@ -11,6 +11,8 @@ from rest_framework import serializers
 from toolhub.kernel.envelopes import RequestEnvelope
 from toolhub.kernel.serializers import StrictSerializer
 
+SPAN_ID = "16 of the characters 0 to 9 and a to f"
+
 
 class ActorSerializer(StrictSerializer):
     type = serializers.ChoiceField(choices=["user", "agent", "system"], help_text="Who triggered the call.")
@@ -23,23 +25,37 @@ class ClientSerializer(StrictSerializer):
     model = serializers.CharField(max_length=120, required=False, help_text="The model that proposed the call, if any.")
 
 
+class PatternField(serializers.RegexField):
+    """``wanted`` is the pattern in words, for whoever sent something else."""
+
+    def __init__(self, regex: str, *, wanted: str, **options: Any) -> None:
+        super().__init__(regex, error_messages={"invalid": f"This must be {wanted}."}, **options)
+
+
 class TraceSerializer(StrictSerializer):
-    span_id = serializers.RegexField(r"^[0-9a-f]{16}$")
-    parent_span_id = serializers.RegexField(r"^[0-9a-f]{16}$", required=False)
+    span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID)
+    parent_span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID, required=False)
 
 
 class InvokeSerializer(StrictSerializer):
     """The SPEC-1 envelope around ``arguments``."""
 
     arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
-    request_id = serializers.RegexField(
-        r"^[A-Za-z0-9._:-]{8,64}$", help_text="Unique for this call; found again in evidence."
+    request_id = PatternField(
+        r"^[A-Za-z0-9._:-]{8,64}$",
+        wanted="8 to 64 letters, digits or . _ : -",
+        help_text="Unique for this call; found again in evidence.",
     )
     actor = ActorSerializer()
     user_id = serializers.CharField(max_length=128, required=False, default="", allow_blank=True)
     session_id = serializers.CharField(max_length=128, required=False, default="", allow_blank=True)
-    locale = serializers.RegexField(r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$", required=False, default="en-US")
-    currency = serializers.RegexField(r"^[A-Z]{3}$", required=False, default="USD")
+    locale = PatternField(
+        r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$",
+        wanted="a language and, if you like, a country, such as en or en-US",
+        required=False,
+        default="en-US",
+    )
+    currency = PatternField(r"^[A-Z]{3}$", wanted="three capital letters, such as EUR", required=False, default="USD")
     timezone = serializers.CharField(max_length=64, required=False, default="UTC")
     client = ClientSerializer(required=False)
     dry_run = serializers.BooleanField(required=False, default=False)
