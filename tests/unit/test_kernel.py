@@ -256,6 +256,16 @@ def test_a_principal_without_the_permission_is_told_which_one() -> None:
     with pytest.raises(Forbidden) as caught:
         by.check("c.d")
     assert caught.value.details == {"missing": "c.d"}
+    assert caught.value.remedy == "Ask an owner of the tenant for the permission c.d."
+
+
+@pytest.mark.parametrize(("token", "what"), [("", "key"), ("digest", "token")])
+def test_an_agent_without_the_scope_is_told_to_use_another_key(token: str, what: str) -> None:
+    by = Principal(ActorKind.AGENT, "agt_1", "assistant", new_id(), frozenset({"a:b"}), token=token)
+
+    with pytest.raises(Forbidden, match="does not hold the scope c:d") as caught:
+        by.check("c:d")
+    assert caught.value.remedy == f"Use a {what} with the scope c:d, or ask for one."
 
 
 # Steps and shapes.

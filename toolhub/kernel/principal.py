@@ -42,10 +42,14 @@ class Principal:
     def check(self, permission: str) -> None:
         """Raise :class:`Forbidden` unless this principal holds ``permission`` (a role's) or scope (a key's)."""
         if permission not in self.allowed:
-            what = "scope" if self.kind is ActorKind.AGENT else "permission"
+            if self.kind is ActorKind.AGENT:  # what a key or token carries does not grow
+                what, ticket = "scope", "token" if self.token else "key"
+                remedy = f"Use a {ticket} with the scope {permission}, or ask for one."
+            else:
+                what, remedy = "permission", f"Ask an owner of the tenant for the permission {permission}."
             raise Forbidden(
                 f"{self.name} does not hold the {what} {permission}.",
-                remedy=f"Ask an owner of the tenant for the {what} {permission}.",
+                remedy=remedy,
                 details={"missing": permission},
             )
 
