@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import DatabaseError
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from access import agents, authentication, grants, issuers
@@ -274,3 +275,9 @@ def test_an_agent_does_not_enable_itself(caller: Caller, operator: Person) -> No
 
     with pytest.raises(Forbidden):
         agents.enable_agent(agent_id=caller.agent.pk, reason="x", by=caller.by)
+
+
+def test_the_name_of_an_agent_leads_to_its_page(caller: Caller, operator: Person) -> None:
+    listed = operator.client().get(reverse("agents")).content.decode()
+
+    assert f'<a href="{reverse("agent", args=[caller.agent.pk])}">{caller.agent.name}</a>' in listed
