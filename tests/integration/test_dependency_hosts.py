@@ -271,7 +271,24 @@ def test_doctor_tells_what_this_host_lacks(ready: ToolVersion, settings: Any, tm
     settings.TOOLHUB_DEPENDENCY_DIR = str(tmp_path / "another host")
 
     assert whole == "locks of tools in use: 1; not installed on this host: 0"
-    assert "not installed on this host: 1; a worker here installs them into" in doctor.packages()
+    lacking = doctor.packages()
+    assert "not installed on this host: 1; a worker here installs them into" in lacking
+    assert isinstance(lacking, doctor.Remark)
+    assert not isinstance(whole, doctor.Remark)
+
+
+def test_doctor_notes_a_folder_of_wheels_that_is_not_there(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a host without workers nothing is wrong with that."""
+    monkeypatch.setattr(doctor, "CHECKS", (doctor.packages,))
+    settings.TOOLHUB_WHEELHOUSE = str(tmp_path / "nowhere")
+    output = StringIO()
+
+    call_command("doctor", stdout=output)
+
+    assert output.getvalue().startswith("note   packages ")
+    assert f"TOOLHUB_WHEELHOUSE names {tmp_path / 'nowhere'}, which is not a folder" in output.getvalue()
 
 
 def test_what_another_tool_asks_of_the_same_lock_stops_no_host(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -22,12 +23,18 @@ from registry.dependencies.target import folder_name
 from sandbox.image import image_called
 from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
-from toolhub.management.sandbox_lines import WRONG, lines_about
+from toolhub.management.sandbox_lines import NOTE, OK, WRONG, lines_about
 from toolhub.startup import missing_keys
 from toolhub.walls import what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class Remark(str):
+    """What a check has to say when nothing is wrong, but somebody may want to do something."""
+
+    __slots__ = ()
 
 
 def database() -> str:
@@ -78,7 +85,7 @@ def images() -> str:
         except EngineError as error:
             raise SandboxUnavailable(str(error)) from error
     if missing:
-        return f"not on this host: {', '.join(missing)}; tools that need one wait for `make sandbox-images`"
+        return Remark(f"not on this host: {', '.join(missing)}; tools that need one wait for `make sandbox-images`")
     return f"on this host: {', '.join(sorted(named))}"
 
 
@@ -94,11 +101,14 @@ def packages() -> str:
     used, here = states.in_use(), store.folders()
     missing = sum(folder_name(digest) not in here for digest in used)
     found = f"locks of tools in use: {len(used)}; not installed on this host: {missing}"
-    return (
-        f"{found}; a worker here installs them into {store.root()}, and refuses their calls until then"
-        if missing
-        else found
-    )
+    remarks = []
+    if missing:
+        remarks.append(f"a worker here installs them into {store.root()}, and refuses their calls until then")
+    if settings.TOOLHUB_WHEELHOUSE and not Path(settings.TOOLHUB_WHEELHOUSE).is_dir():
+        remarks.append(
+            f"a worker here gets none: TOOLHUB_WHEELHOUSE names {settings.TOOLHUB_WHEELHOUSE}, which is not a folder"
+        )
+    return Remark("; ".join([found, *remarks])) if remarks else found
 
 
 CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, packages, sandbox, images)
@@ -117,10 +127,11 @@ class Command(BaseCommand):
         good, answering = True, set()
         for check in CHECKS:
             try:
-                said, mark = check(), "ok"
+                said = check()
+                mark = NOTE if isinstance(said, Remark) else OK
                 answering.add(check.__name__)
             except (DatabaseError, redis.RedisError, Problem, SandboxUnavailable, LookupError, OSError) as error:
-                said, mark, good = str(error).strip(), "WRONG", False
+                said, mark, good = str(error).strip(), WRONG, False
             self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
         if "sandbox" in answering and settings.TOOLHUB_SANDBOX == "docker":
             for line in lines_about(current_examinations(), settings.TOOLHUB_SANDBOX_RUNTIMES, every=sandbox):
