@@ -30,6 +30,8 @@ from toolhub.kernel.tenancy import hub_wide
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from django.db.models import QuerySet
+
 
 RESET = f"{UNUSABLE_PASSWORD_PREFIX}reset-"  # begins the password, which nothing matches, of somebody whose sign-in was reset
 
@@ -270,9 +272,37 @@ def _witness(kind: Kind, user: Any, said: dict[str, str], *, by: Principal) -> N
     evidence.record(kind=kind, subject=wire_id_of(user), actor=by, tool=said.get("tool", ""), data=said)
 
 
+def hub_owners() -> QuerySet[Any]:
+    return get_user_model().objects.filter(groups__name=HUB_OWNERS, is_active=True).order_by("username")
+
+
+def _check_hub_owner_by(user: Any, by: Principal) -> None:
+    if by.kind is ActorKind.SYSTEM:
+        return
+    by.check("hub.manage")
+    if by.id == wire_id_of(user):
+        raise SelfApproval("Nobody decides on their own ownership of the hub.", remedy="Ask another owner of the hub.")
+
+
 @transaction.atomic
 def make_hub_owner(*, user: Any, by: Principal) -> None:
-    """Let a person manage the whole hub. Done at setup only."""
+    """Let a person manage the whole hub."""
+    _check_hub_owner_by(user, by)
     group, _ = Group.objects.get_or_create(name=HUB_OWNERS)
+    if user.groups.filter(pk=group.pk).exists():
+        raise Conflict(f"{user.get_username()} owns the hub already.")
     user.groups.add(group)
     evidence.record(kind=Kind.PERMISSION_GIVEN, subject=wire_id_of(user), actor=by, data={"permission": "hub.manage"})
+
+
+@transaction.atomic
+def end_hub_ownership(*, user: Any, by: Principal) -> None:
+    """Whoever does so owns the hub and stays, so it is never without an owner."""
+    group = Group.objects.select_for_update().get(name=HUB_OWNERS)
+    if not user.groups.filter(pk=group.pk).exists():
+        raise Conflict(f"{user.get_username()} does not own the hub.")
+    _check_hub_owner_by(user, by)
+    if not hub_owners().exclude(pk=user.pk).exists():
+        raise LastOwner("The hub needs an owner.", remedy="Make somebody else an owner first.")
+    user.groups.remove(group)
+    evidence.record(kind=Kind.PERMISSION_TAKEN, subject=wire_id_of(user), actor=by, data={"permission": "hub.manage"})

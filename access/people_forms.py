@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib.auth import get_user_model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
@@ -52,6 +53,21 @@ class KeyForm(forms.Form):
 
     def networks_given(self) -> list[str]:
         return str(self.cleaned_data["networks"]).replace(",", " ").split()
+
+
+class HubOwnerForm(forms.Form):
+    username = forms.CharField(
+        max_length=150,
+        label=gettext_lazy("User name"),
+        help_text=gettext_lazy("Of somebody who signs in here already, in whichever tenant."),
+    )
+    action = forms.ChoiceField(choices=[("give", ""), ("take", "")], widget=forms.HiddenInput)
+
+    def clean_username(self) -> Any:
+        user = get_user_model().objects.filter(username=self.cleaned_data["username"], is_active=True).first()
+        if user is None:
+            raise forms.ValidationError(gettext("There is nobody with this user name."))
+        return user
 
 
 class RotationForm(forms.Form):

@@ -18,8 +18,9 @@ from guardian.shortcuts import get_user_perms
 from access import invitations, members
 from access.exceptions import exceptional, exceptions_of, said_of
 from access.models import Membership, Tenant
-from access.people_forms import ExceptionForm, PermissionForm, PersonForm, RolesForm, TenantForm
+from access.people_forms import ExceptionForm, HubOwnerForm, PermissionForm, PersonForm, RolesForm, TenantForm
 from access.roles import Role
+from access.signing_in import recently_authenticated
 from evidence.kinds import Kind
 from evidence.models import Fact
 from toolhub.kernel.canonical import canonical
@@ -220,13 +221,38 @@ def invitation(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 @require_GET
 @needs("hub.manage")
 def tenants(request: ConsoleRequest) -> HttpResponse:
-    """Context: all_tenants (list of {tenant, people}), for the hub's owners."""
+    return _tenants_page(request, HubOwnerForm(initial={"action": "give"}))
+
+
+def _tenants_page(request: ConsoleRequest, form: HubOwnerForm) -> HttpResponse:
+    """Context: all_tenants (list of {tenant, people}), owners (of the hub), form (HubOwnerForm)."""
     with hub_wide():
         found = [
             {"tenant": each, "people": Membership.objects.filter(tenant=each).values("user").distinct().count()}
             for each in Tenant.objects.order_by("name")[:MOST_PEOPLE]
         ]
-    return render_page(request, "access/tenant_list.html", {"section": "tenants", "all_tenants": found})
+        owners = list(members.hub_owners())
+    context = {"section": "tenants", "all_tenants": found, "owners": owners, "form": form}
+    return render_page(request, "access/tenant_list.html", context, status=422 if form.is_bound else 200)
+
+
+@require_POST
+@needs("hub.manage")
+@recently_authenticated
+def hub_owners(request: ConsoleRequest) -> HttpResponse:
+    """POST username and action (give or take)."""
+    form = HubOwnerForm(request.POST)
+    if form.is_valid():
+        change = members.make_hub_owner if form.cleaned_data["action"] == "give" else members.end_hub_ownership
+        try:
+            with hub_wide():
+                change(user=form.cleaned_data["username"], by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The owners of the hub are changed. It counts from the next request on."))
+            return redirect("tenants")
+    return _tenants_page(request, form)
 
 
 @require_http_methods(["GET", "POST"])

@@ -24,6 +24,7 @@ urlpatterns = [
     path("people/<usr:user_id>/invitation", people_views.person_link, name="person_link"),
     path("invitations/<str:uid>/<str:token>", people_views.invitation, name="invitation"),
     path("tenants", people_views.tenants, name="tenants"),
+    path("tenants/owners", people_views.hub_owners, name="hub_owners"),
     path("tenants/new", people_views.tenant_new, name="tenant_new"),
     path("issuers", provider_views.issuers, name="issuers"),
     path("issuers/new", provider_views.issuer_new, name="issuer_new"),

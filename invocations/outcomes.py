@@ -100,6 +100,12 @@ def sources_of(report: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
+def _not_taken(outcome: Outcome) -> list[str]:
+    """A tool's caller would else believe that all its files are kept."""
+    count = len(outcome.skipped)
+    return [f"Of what the tool left, {count} file{'s were' if count > 1 else ' was'} not kept."] if count else []
+
+
 def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     """The ending of a run that the sandbox has reported."""
     if outcome.status is not Status.OK:
@@ -129,7 +135,7 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
         state=State.SUCCEEDED,
         output=value,
         post_execution_plan=plan,
-        warnings=list(outcome.report.get("warnings", [])),
+        warnings=[*outcome.report.get("warnings", []), *_not_taken(outcome)],
         ttl_seconds=version.view.ttl_seconds if ttl is None else ttl,
         sources=sources_of(outcome.report),
         outcome=outcome,

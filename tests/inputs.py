@@ -46,6 +46,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "person_permissions": {"permission": "evidence.view", "action": "give"},
         "person_exceptions": {"permission": "tools.review", "thing": ECHO, "action": "give"},
         "person_link": {"again": "yes"},
+        "hub_owners": {"username": things.people["first"].user.username, "action": "give"},
         "tenant_new": {"name": "Another", "slug": "another"},
         "issuer_new": {
             "issuer": "https://new.example.org", "audience": "new", "jwks": json.dumps(JWKS),

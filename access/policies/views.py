@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from django import forms
     from django.http import HttpResponse
 
+BUILTIN_RULES = {name: part for name, part in BUILTIN_DOCUMENT.items() if name != "note"}
 STARTER: dict[str, Any] = {
     "format": 1,
     "rules": [{"id": "all", "effect": "permit", "when": {}, "note": "What a grant gives is permitted."}],
@@ -72,6 +73,7 @@ def policies(request: ConsoleRequest) -> HttpResponse:
         "tenant_policy": tenant,
         "tenant_rules": rules_of(tenant.document) if tenant else [],
         "may_draft": by.may("policies.draft"),
+        "may_hub": by.may("hub.manage"),
     }
     return render_page(request, "access/policy_list.html", context, partial="rows")
 
@@ -136,13 +138,12 @@ def why_not_roll_back(request: ConsoleRequest, version: PolicyVersion, current: 
 @needs("policies.draft")
 def policy_new(request: ConsoleRequest) -> HttpResponse:
     """Context: form (NewDraftForm), findings, source (the version it starts from, or None)."""
-    source = _source(request)
-    start = source.document if source else STARTER
-    form = NewDraftForm(
-        request.POST or None,
-        may_hub=request.principal.may("hub.manage"),
-        initial={"text": write_text(start), "layer": "hub" if source and source.tenant_id is None else "tenant"},
-    )
+    may_hub = request.principal.may("hub.manage")
+    hub = may_hub and request.GET.get("layer") == "hub"
+    source = _source(request, hub=hub)
+    start = source.document if source else BUILTIN_RULES if hub else STARTER
+    layer = "hub" if hub or (source and source.tenant_id is None) else "tenant"
+    form = NewDraftForm(request.POST or None, may_hub=may_hub, initial={"text": write_text(start), "layer": layer})
     findings: list[Any] = []
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
@@ -162,11 +163,11 @@ def policy_new(request: ConsoleRequest) -> HttpResponse:
     return render_page(request, "access/policy_edit.html", context, status=422 if form.is_bound else 200)
 
 
-def _source(request: ConsoleRequest) -> PolicyVersion | None:
+def _source(request: ConsoleRequest, *, hub: bool) -> PolicyVersion | None:
     """The version that a draft starts from: the one that was asked for, else what is in force."""
     asked = request.GET.get("from", "")
     if not asked:
-        return previews.in_force(request.principal.tenant_id)
+        return previews.in_force(None if hub else request.principal.tenant_id)
     try:
         return _seen(request, decode("pol", asked))
     except ValueError as error:

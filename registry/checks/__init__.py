@@ -46,7 +46,7 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
     running.check_compatibility,
     running.check_deprecations,
     check_program,
-    running.check_enforced,
+    running.check_files,
     answers.check_freshness,
     answers.check_data_classes,
     texts.check_characters,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from access.capabilities import Capabilities
-from registry.checks.findings import holds, lookup, rule, warning
+from registry.checks.findings import holds, rule, warning
 from toolhub.kernel.version import HUB_VERSION
 from unitools.semver import Range, Version
 
@@ -99,13 +99,11 @@ DEPRECATED_SINCE = rule(
     "Name the version that first said so.",
 )
 DEPRECATED_BY_ITSELF = rule("deprecations.successor", "The successor is another tool.", "Name the tool to use instead.")
-NOT_ENFORCED = warning(
-    "field.not_enforced",
-    "The hub acts on what a manifest says, or says that it does not.",
-    "It may stay; do not rely on it yet.",
+NO_FILES = warning(
+    "limits.files",
+    "A tool that may make, change or remove files says how many a run may leave.",
+    "Set limits.files to the most that one call leaves; nothing of what it leaves is kept otherwise.",
 )
-# What may stand in a manifest already and nothing reads yet. A test looks for readers: a field that has one must leave this.
-UNUSED_FIELDS = ("/limits/files",)
 
 
 def check_version(manifest: Manifest) -> Iterator[Finding]:
@@ -207,8 +205,7 @@ def check_deprecations(manifest: Manifest) -> Iterator[Finding]:
             yield DEPRECATED_BY_ITSELF.at((*path, "successor"), "The tool is named as its own successor.")
 
 
-def check_enforced(manifest: Manifest) -> Iterator[Finding]:
-    """What a manifest may say already and this version does not act on: nobody should rely on it."""
-    for place in UNUSED_FIELDS:
-        if lookup(manifest.document, place):
-            yield NOT_ENFORCED.at(place.split("/")[1:], "This version of the hub does not act on this field.")
+def check_files(manifest: Manifest) -> Iterator[Finding]:
+    leaves = any({"create", "write"} & set(rule.get("actions", ())) for rule in manifest.capabilities.get("fs", ()))
+    if leaves and not manifest.limit("files"):
+        yield NO_FILES.at(("limits", "files"), "The tool may make or change files, but a run may leave none.")

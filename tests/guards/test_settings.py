@@ -50,7 +50,11 @@ def test_every_change_of_a_model_has_its_migration() -> None:
 def in_production(*, redis: bool = True) -> subprocess.CompletedProcess[str]:
     """The settings as a separate process with a database and a broker would read them."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLHUB_")}
-    env |= {"TOOLHUB_DATABASE_URL": "postgresql://hub@localhost/hub", "TOOLHUB_SECRET_KEY": "x" * 50}
+    env |= {
+        "TOOLHUB_ENV_FILE": "",
+        "TOOLHUB_DATABASE_URL": "postgresql://hub@localhost/hub",
+        "TOOLHUB_SECRET_KEY": "x" * 50,
+    }
     env |= {"TOOLHUB_REDIS_URL": "redis://localhost/0"} if redis else {}
     program = "import json; from toolhub import settings as s; print(json.dumps(s.CELERY))"
     return subprocess.run(
@@ -91,11 +95,15 @@ def test_names_of_runtimes_that_cannot_be_meant_are_refused_with_an_example(text
 
 
 def test_the_operator_names_networks_that_tools_may_reach() -> None:
-    assert networks_of("") == []
-    assert networks_of("10.20.0.0/16, 192.168.7.9/32,fd00::/8") == ["10.20.0.0/16", "192.168.7.9/32", "fd00::/8"]
+    assert networks_of("", "TOOLHUB_X") == []
+    assert networks_of("10.20.0.0/16, 192.168.7.9/32,fd00::/8", "TOOLHUB_X") == [
+        "10.20.0.0/16",
+        "192.168.7.9/32",
+        "fd00::/8",
+    ]
 
 
 @pytest.mark.parametrize("text", ["10.20.0.1/16", "intern.example.org", "10.20.0.0/16;10.30.0.0/16", "*"])
 def test_networks_that_cannot_be_meant_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="for example"):
-        networks_of(text)
+    with pytest.raises(ImproperlyConfigured, match="TOOLHUB_X is for example"):
+        networks_of(text, "TOOLHUB_X")

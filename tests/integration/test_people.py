@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from django.contrib.auth import get_user_model
 from access import invitations, members
 from access.middleware import principal_of_user
 from access.models import Agent, ApiKey, Delivery, Membership, Notification, Tenant, TrustedIssuer
+from access.policies import services as policies
+from access.policies.views import BUILTIN_RULES
 from access.problems import LastOwner, SelfApproval
 from access.roles import Role
 from evidence.models import Fact
@@ -237,3 +240,51 @@ def test_who_does_not_own_the_hub_sees_no_tenants(operator: Person) -> None:
 def test_pages_of_lists_say_what_to_do_when_they_are_empty(owner: Person) -> None:
     for path in ("/agents", "/issuers", "/notifications"):
         assert 'class="empty"' in owner.client().get(path).content.decode()
+
+
+# Owners of the hub.
+
+
+def test_an_owner_of_the_hub_makes_another_who_may_then_publish_its_policy(
+    hub_owner: Client, owner: Person, tenant: Tenant, operator: Person
+) -> None:
+    assert (
+        operator.user.get_username() not in hub_owner.get("/tenants").content.decode().partition("Owners of the hub")[2]
+    )
+
+    made = hub_owner.post("/tenants/owners", {"username": "olivia", "action": "give"}, follow=True)
+
+    assert "olivia" in made.content.decode().partition("Owners of the hub")[2]
+    second = principal_of_user(get_user_model().objects.get(pk=operator.user.pk), tenant)
+    draft = policies.draft_policy(document=BUILTIN_RULES, note="", hub=True, by=principal_of_user(owner.user, tenant))
+    policies.check_can_publish(draft, by=second)
+
+    hub_owner.post("/tenants/owners", {"username": "olivia", "action": "take"})
+    assert "hub.manage" not in allowed(operator.user, tenant)
+    kinds = Fact.objects.filter(subject=members.wire_id_of(operator.user)).order_by("id").values_list("kind", flat=True)
+    assert list(kinds)[-2:] == ["permission.given", "permission.taken"]
+
+
+@pytest.mark.parametrize(
+    ("username", "action", "said"),
+    [
+        ("nobody", "give", "There is nobody with this user name."),
+        ("otto", "give", "Nobody decides on their own ownership of the hub."),
+        ("otto", "take", "Nobody decides on their own ownership of the hub."),
+        ("olivia", "take", "olivia does not own the hub."),
+    ],
+)
+def test_what_is_wrong_with_an_owner_of_the_hub_is_said_at_the_form(
+    hub_owner: Client, operator: Person, username: str, action: str, said: str
+) -> None:
+    answer = hub_owner.post("/tenants/owners", {"username": username, "action": action})
+
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+
+
+def test_a_draft_for_the_whole_hub_begins_with_what_is_in_force_there(hub_owner: Client) -> None:
+    page = html.unescape(hub_owner.get("/policies/new?layer=hub").content.decode())
+
+    assert '"ceiling"' in page
+    assert '<option value="hub" selected>' in page

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.mistakes.base import BROWSER, KEY, NET, PROGRAM, WRITE, Changes, Mistake, giving, taking
 
+MAKES_FILES = WRITE | {"capabilities": {"fs": [{"path": "/data/out", "actions": ["create"]}]}}
+
 
 def deprecating(**changes: str) -> Changes:
     return {"deprecations": [{"pointer": "", "since": "1.0.0", "advice": "Use another one."} | changes]}
@@ -209,8 +211,8 @@ RUNNING: dict[str, list[Mistake]] = {
         Mistake("a program", PROGRAM | {"isolation": "fresh"}, "/isolation", PROGRAM | {"isolation": "cold"}),
         Mistake("a browser", BROWSER | {"isolation": "shared"}, "/isolation", BROWSER | {"isolation": "single"}),
     ],
-    "field.not_enforced": [
-        Mistake("a number of files", {"limits": {"files": 3}}, "/limits/files", {"limits": {"files": 0}}),
+    "limits.files": [
+        Mistake("files that are never kept", MAKES_FILES, "/limits/files", MAKES_FILES | {"limits": {"files": 3}}),
     ],
 }
 ANSWERS: dict[str, list[Mistake]] = {

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from registry.checks import RULES
-from registry.checks.running import UNUSED_FIELDS
 from toolhub.management.reference.markdown import code, page, table
 from unitools.manifest import manifest_schema
 
@@ -73,7 +72,4 @@ def manifest() -> str:
         "goes along to the reviewer. `manifest.*` findings come from the schema above: `manifest.required`, "
         "`manifest.pattern` and so on, after its keywords.",
         table(("rule", "severity", "what it asks for", "fix"), _findings()),
-        "Fields that the hub accepts and keeps but does not act on yet: "
-        + ", ".join(f"`{place[1:].replace('/', '.')}`" for place in UNUSED_FIELDS)
-        + ".",
     )
