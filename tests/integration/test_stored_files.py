@@ -267,15 +267,17 @@ def test_what_is_not_taken_is_sealed_with_the_reason_and_counted_in_the_end(
 ) -> None:
     ready_to_write(caller, operator, enable, grant, sandbox)
     store(caller, old="there")
-    sandbox.outcome = replace(sandbox.outcome, gone=("/data/old.txt",))
+    sandbox.outcome = replace(sandbox.outcome, gone=("/data/old.txt",), skipped=(("/data/link", "it is a link"),))
 
-    row = row_of(caller.invoke(WRITE, {"text": "x"}))
+    answer = caller.invoke(WRITE, {"text": "x"})
+    row = row_of(answer)
 
     logs = evidence.open_values(Snapshot.objects.get(invocation_id=row.pk, kind="logs"))
     assert logs["files"] == {
         "written": [],
         "removed": [],
-        "not_taken": [["/data/old.txt", "it may not remove this file"]],
+        "not_taken": [["/data/link", "it is a link"], ["/data/old.txt", "it may not remove this file"]],
     }
     end = json.loads(bytes(Fact.objects.get(invocation_id=row.pk, kind="invocation.ended").leaf))
-    assert end["data"]["files"]["not_taken"] == 1
+    assert end["data"]["files"]["not_taken"] == 2
+    assert answer.json()["warnings"] == ["Of what the tool left, 1 file was not kept."]
