@@ -40,6 +40,7 @@ def fresh_data() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="toolhub-bench-") as folder:
         shutil.copytree(ROOT / "tools", Path(folder, "tools"))
         yield env | {
+            "TOOLHUB_ENV_FILE": "",
             "TOOLHUB_DATA_DIR": f"{folder}/data",
             "TOOLHUB_TOOLS_PATH": f"{folder}/tools",
             "TOOLHUB_LOG_LEVEL": "ERROR",

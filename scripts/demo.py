@@ -24,6 +24,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from toolhub.kernel.dotenv import take_settings_of_file  # noqa: E402
+
 OPERATOR = "olivia"
 WAIT_S = 70
 QUOTE = "commerce.pricing.get_realtime_quote"
@@ -294,6 +298,10 @@ def prove(step: Steps, agent: Agent, made: Answer) -> None:
 
 def connect() -> tuple[str, dict[str, Any]]:
     """The hub's address and the credentials that `make run` wrote."""
+    try:
+        take_settings_of_file(ROOT)
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
     bind = os.environ.get("TOOLHUB_BIND", "127.0.0.1:8000")
     base = os.environ.get("TOOLHUB_PUBLIC_URL", f"http://{bind}").rstrip("/")
     path = Path(os.environ.get("TOOLHUB_DATA_DIR", ROOT / "var")) / "demo-credentials.json"

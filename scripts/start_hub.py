@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import django
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
@@ -29,9 +30,9 @@ def _is_behind() -> bool:
 def main() -> None:
     os.umask(0o077)  # database and logs are the owner's, also in a data directory that others may enter
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
-    with step("loading the application", "application loaded"):
-        django.setup()
     try:
+        with step("loading the application", "application loaded"):
+            django.setup()
         if _is_behind():
             with step("preparing the database", "database prepared"), LOG.open("a") as log:
                 call_command("migrate", interactive=False, no_color=True, stdout=log)
@@ -40,6 +41,8 @@ def main() -> None:
         call_command("serve")
     except CommandError as error:
         raise Trouble(str(error), "`make doctor` says what is wrong here.") from error
+    except ImproperlyConfigured as error:
+        raise Trouble(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ _data = tempfile.mkdtemp(prefix="toolhub-tests-")
 atexit.register(shutil.rmtree, _data, ignore_errors=True)
 
 os.environ |= {
+    "TOOLHUB_ENV_FILE": "",  # whoever tests may have a hub here
     "TOOLHUB_DATA_DIR": _data,
     "TOOLHUB_SECRET_KEY": "only for tests, and long enough for everybody who checks its length",
     "TOOLHUB_TOOLS_PATH": os.pathsep.join([str(HERE.parent / "tools"), str(HERE / "tools")]),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from celery import Celery
 from celery.signals import worker_init, worker_ready, worker_shutdown
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from toolhub.kernel import telemetry
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
 app = Celery("toolhub")
-app.conf.update(settings.CELERY)
+try:
+    app.conf.update(settings.CELERY)
+except ImproperlyConfigured as error:  # read here for the first time by every worker, web process and command
+    raise SystemExit(f"toolhub does not start. {error}") from error
 app.set_default()
 app.autodiscover_tasks(["invocations"])
 

@@ -1,7 +1,7 @@
 """How is this hub configured?
 
-Everything comes from environment variables named ``TOOLHUB_…`` (see ``dotenv-sample``). With none set, the embedded default
-applies: SQLite, an in-memory broker and one process.
+Everything comes from environment variables named ``TOOLHUB_…`` (see ``dotenv-sample``), or from ``.env``. With none set, the
+embedded default applies: SQLite, an in-memory broker and one process.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from sandbox.image import read_images
+from toolhub.kernel.dotenv import take_settings_of_file
 from toolhub.kernel.names import QUEUE_INVOCATIONS
 from toolhub.kernel.secrets import read_or_make_secret
 from toolhub.kernel.written import networks_of, runtimes_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+try:
+    take_settings_of_file(BASE_DIR)
+except ValueError as error:
+    raise ImproperlyConfigured(str(error)) from error
 
 
 def env(name: str, default: str = "") -> str:
@@ -69,7 +74,7 @@ TOOLHUB_TENANT_NAME = env("TOOLHUB_TENANT_NAME", "Main")
 
 # Agents' tokens, and whom the hub asks by itself (identity providers, webhooks).
 TOOLHUB_TOKEN_LIFETIME_S = env_int("TOOLHUB_TOKEN_LIFETIME_S", 3600)  # longest life of an identity provider's token
-TOOLHUB_OUTBOUND_NETWORKS = env("TOOLHUB_OUTBOUND_NETWORKS").split(",")  # private networks that may be asked, too
+TOOLHUB_OUTBOUND_NETWORKS = networks_of(env("TOOLHUB_OUTBOUND_NETWORKS"), "TOOLHUB_OUTBOUND_NETWORKS")
 
 # Mail: smtp://user:password@host:587 (STARTTLS), smtps://… (TLS), smtp+plain://… (neither, for a relay on this host).
 TOOLHUB_EMAIL_URL = env("TOOLHUB_EMAIL_URL")
@@ -115,7 +120,7 @@ if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
 TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # {}: the engine's own choice
 # Tools that may reach a host reach it at public addresses, and in these networks.
-TOOLHUB_SANDBOX_NETWORKS = networks_of(env("TOOLHUB_SANDBOX_NETWORKS"))
+TOOLHUB_SANDBOX_NETWORKS = networks_of(env("TOOLHUB_SANDBOX_NETWORKS"), "TOOLHUB_SANDBOX_NETWORKS")
 TOOLHUB_SANDBOX_CA_FILE = env("TOOLHUB_SANDBOX_CA_FILE")  # roots, as PEM, that tools trust beside the public ones
 # Each process that runs tools has a pool of boxes.
 TOOLHUB_SANDBOX_MAX_BOXES = env_int("TOOLHUB_SANDBOX_MAX_BOXES", 32)

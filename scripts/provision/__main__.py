@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from scripts.provision import cleaning, engine, hub, image, tests, venv
 from scripts.provision.checks import check, fix
 from scripts.provision.console import ROOT, Trouble
+from toolhub.kernel.dotenv import take_settings_of_file
 
 if TYPE_CHECKING:
     from types import FrameType
+
+OF_THE_HUB = ("run", "engine", "sandbox-image", "sandbox-images", "clean")  # the others leave its settings alone
 
 
 def main(arguments: list[str]) -> int:
@@ -37,6 +40,11 @@ def main(arguments: list[str]) -> int:
     ours = {"test": 1, "lock": 1, "testenv": 2}.get(arguments[0] if arguments else "", len(arguments))
     rest = arguments[ours:]
     asked = parser.parse_args(arguments[:ours])
+    if asked.command in OF_THE_HUB:
+        try:
+            take_settings_of_file(ROOT)
+        except ValueError as error:
+            raise Trouble(str(error)) from error
     match asked.command:
         case "run":
             hub.serve()

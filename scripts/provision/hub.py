@@ -22,7 +22,7 @@ PORTS_TRIED = 50
 
 def serve() -> NoReturn:
     begun = time.monotonic()
-    env = os.environ | _dotenv() | os.environ
+    env = dict(os.environ)
     data = Path(env.setdefault("TOOLHUB_DATA_DIR", str(ROOT / "var"))).absolute()
     lock = _claim(data)
     env["TOOLHUB_BIND"] = _bind(env.get("TOOLHUB_BIND", ""))
@@ -33,14 +33,6 @@ def serve() -> NoReturn:
         env["TOOLHUB_SANDBOX_IMAGE"] = image.ensure()
     say(f"[{time.monotonic() - begun:6.1f} s] everything is there; starting the hub")
     os.execve(python, [str(python), "scripts/start_hub.py"], env)
-
-
-def _dotenv() -> dict[str, str]:
-    """The settings in .env (see dotenv-sample): NAME=value lines. What the environment says itself comes first."""
-    file = ROOT / ".env"
-    lines = file.read_text().splitlines() if file.exists() else []
-    pairs = (line.split("=", 1) for line in map(str.strip, lines) if "=" in line and not line.startswith("#"))
-    return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
 
 
 def _claim(data: Path) -> int:

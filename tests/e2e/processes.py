@@ -36,7 +36,7 @@ def clean_environment(**settings: str) -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     if image := os.environ.get("TOOLHUB_SANDBOX_IMAGE"):
         env["TOOLHUB_SANDBOX_IMAGE"] = image
-    return env | {"PYTHONUNBUFFERED": "1"} | settings
+    return env | {"PYTHONUNBUFFERED": "1", "TOOLHUB_ENV_FILE": ""} | settings
 
 
 def python(*arguments: str) -> list[str]:

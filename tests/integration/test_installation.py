@@ -147,6 +147,7 @@ def test_a_key_file_of_another_hub_is_said(hub: Any, operator: Person) -> None:
 def in_production(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLHUB_", "DJANGO_"))}
     env |= {
+        "TOOLHUB_ENV_FILE": "",
         "TOOLHUB_DATABASE_URL": "postgresql://hub@127.0.0.1:1/hub",
         "TOOLHUB_REDIS_URL": "redis://127.0.0.1:1/0",
         "TOOLHUB_DATA_DIR": str(folder),

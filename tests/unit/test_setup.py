@@ -132,17 +132,6 @@ def test_a_second_hub_on_the_same_data_is_refused(tmp_path: Path) -> None:
     os.close(hub._claim(tmp_path))
 
 
-def test_settings_come_from_the_env_file_without_its_comments_and_quotes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub, "ROOT", tmp_path)
-    assert hub._dotenv() == {}
-
-    (tmp_path / ".env").write_text("# TOOLHUB_A=1\n\n TOOLHUB_B = x=y \nTOOLHUB_C='quoted'\nnonsense\n")
-
-    assert hub._dotenv() == {"TOOLHUB_B": "x=y", "TOOLHUB_C": "quoted"}
-
-
 # Services of the tests
 
 

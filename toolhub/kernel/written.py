@@ -20,12 +20,12 @@ def runtimes_of(text: str) -> dict[str, str]:
     return dict(names)
 
 
-def networks_of(text: str) -> list[str]:
-    """Ranges of addresses, separated by commas."""
+def networks_of(text: str, name: str) -> list[str]:
+    """Ranges of addresses, separated by commas. ``name`` is the setting's."""
     found = [each.strip() for each in text.split(",") if each.strip()]
     for each in found:
         try:
             ip_network(each)
         except ValueError as error:
-            raise ImproperlyConfigured(f"TOOLHUB_SANDBOX_NETWORKS is for example 10.20.0.0/16: {error}.") from error
+            raise ImproperlyConfigured(f"{name} is for example 10.20.0.0/16: {error}.") from error
     return found

@@ -71,7 +71,9 @@ def settings_page() -> str:
     return page(
         "Settings",
         "toolhub/settings.py and dotenv-sample",
-        "Environment variables, or the same names in `.env`, which `make run` and `docker compose` read. All are optional. "
+        "Environment variables, or the same names in `.env`, which every process of the hub, `make`, `manage.py` and "
+        "`docker compose` read. What the environment says itself comes first; `TOOLHUB_ENV_FILE` there names another file "
+        "than `.env`, or none if it is empty. All are optional. "
         "Defaults are shown as the code has them. `TOOLHUB_DATABASE_URL` and `TOOLHUB_REDIS_URL` are set both or neither.",
         table(("name", "default", "meaning"), rows),
         "Read by libraries and not by the hub: `OTEL_EXPORTER_OTLP_ENDPOINT` (where spans go; without it they go nowhere) and "
