@@ -166,7 +166,7 @@ MIDDLEWARE = [
     "toolhub.kernel.middleware.request_id",
     "toolhub.kernel.tenancy.scoped_request",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "toolhub.kernel.assets.Assets",
     "csp.middleware.CSPMiddleware",
     "toolhub.kernel.middleware.no_nul",
     "django.contrib.sessions.middleware.SessionMiddleware",
