@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-
 from toolhub.asgi import application
 
 if TYPE_CHECKING:
