@@ -137,7 +137,7 @@ def test_every_way_a_sandbox_can_end_has_its_problem_and_a_pair(
     http, reason, state = OUTCOMES[status]
     enable()
     grant()
-    sandbox.outcome = Outcome(status, blocked="net", attempts=("net:example.org:443",), error_message="why")
+    sandbox.outcome = Outcome(status, blocked="net", attempts=("net:example.org:443",), error_message="why", box="b")
 
     answer = caller.invoke("sample.tools.echo", {"text": "x"})
 

@@ -71,7 +71,8 @@ class Visit:
     waiting: int = 0
     passing: set[asyncio.Task[None]] = field(default_factory=set)
     begun: int = 0
-    records: dict[int, Connection] = field(default_factory=dict)  # of those that have ended, by the order in which they began
+    # Of those that have ended, by the order in which they began.
+    records: dict[int, Connection] = field(default_factory=dict)
 
     def told(self) -> tuple[Connection, ...]:
         return tuple(self.records[number] for number in sorted(self.records))
