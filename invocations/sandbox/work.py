@@ -40,7 +40,6 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, ahead: bool = 
         zipfile.BadZipFile,
         zlib.error,
         lzma.LZMAError,
-        NotImplementedError,
         RuntimeError,
         EOFError,
         OSError,

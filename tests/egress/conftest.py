@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from access.capabilities import Capabilities
+from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile
 from invocations.sandbox.egress import Gate
 from invocations.sandbox.egress.passage import Caps
+from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.world import PUBLIC, Authority, Names, Origin, box_folder, opened, origin
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
 
+    from invocations.sandbox.docker import DockerSandbox
     from invocations.sandbox.egress import Door
 
 HOST = "api.example.org"
@@ -76,3 +81,40 @@ def open_server() -> Iterator[Origin]:
     """A server that speaks plain http."""
     with origin() as found:
         yield found
+
+
+# Real boxes.
+
+
+@pytest.fixture(scope="module")
+def named() -> Names:
+    found = Names()
+    found.say(HOST, [PUBLIC])
+    found.say("inside.example.org", ["169.254.169.254"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def sandbox(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
+    gate = Gate([f"{PUBLIC}/32"], resolve=named, ca_file=authority.roots)
+    sandbox = docker_sandbox(gate=gate)
+    yield sandbox
+    sandbox.close()
+    gate.close()
+
+
+@pytest.fixture
+def run(
+    sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Callable[..., Outcome]:
+    """``run(source, capabilities, level, **arguments)``: calls of one test may share a box."""
+    packages: dict[str, bytes] = {}
+
+    def run(source: str, capabilities: dict[str, Any], level: str = "fresh", **arguments: Any) -> Outcome:
+        if source not in packages:
+            packages[source] = package_of(tmp_path_factory.mktemp("tool"), main=source)
+        profile = Profile(Limits(wall_ms=20_000), Capabilities.from_json(capabilities), isolation=level)
+        call = call_of(packages[source], **arguments)
+        return sandbox.run(profile, replace(call, key=BoxKey("tenant", f"{request.node.name}/{hash(source)}")))
+
+    return run

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from access.capabilities import Capabilities
-from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, Status
-from invocations.sandbox.egress import Door, Gate
+from invocations.sandbox.base import Outcome, Profile, Status
+from invocations.sandbox.egress import Gate
 from invocations.sandbox.slots import Caps
 from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.conftest import HOST
-from tests.egress.world import PUBLIC, Authority, Names, Origin, origin, plain, tls
+from tests.egress.world import PUBLIC, Authority, Origin, origin, plain, tls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from invocations.sandbox.docker import DockerSandbox
 
@@ -40,40 +39,6 @@ def run(host, port):
         stream.sendall(f"GET / HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n".encode())
         return stream.recv(1000).decode()
 """
-
-
-@pytest.fixture(scope="module")
-def named() -> Names:
-    found = Names()
-    found.say(HOST, [PUBLIC])
-    found.say("inside.example.org", ["169.254.169.254"])
-    return found
-
-
-@pytest.fixture(scope="module")
-def sandbox(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
-    gate = Gate([f"{PUBLIC}/32"], resolve=named, ca_file=authority.roots)
-    sandbox = docker_sandbox(gate=gate)
-    yield sandbox
-    sandbox.close()
-    gate.close()
-
-
-@pytest.fixture
-def run(
-    sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Callable[..., Outcome]:
-    """``run(source, capabilities, level, **arguments)``: calls of one test may share a box."""
-    packages: dict[str, bytes] = {}
-
-    def run(source: str, capabilities: dict[str, Any], level: str = "fresh", **arguments: Any) -> Outcome:
-        if source not in packages:
-            packages[source] = package_of(tmp_path_factory.mktemp("tool"), main=source)
-        profile = Profile(Limits(wall_ms=20_000), Capabilities.from_json(capabilities), isolation=level)
-        call = call_of(packages[source], **arguments)
-        return sandbox.run(profile, replace(call, key=BoxKey("tenant", f"{request.node.name}/{hash(source)}")))
-
-    return run
 
 
 # -- what is granted
@@ -298,87 +263,6 @@ def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., Outcome]
     outcome = run(LOOKS_AT_ITS_FOLDER, {})
 
     assert (outcome.value["there"], outcome.value["relay"], outcome.value["proxy"]) == ([], "no", ""), outcome
-
-
-# -- how much, and after the end
-
-MANY = """
-import socket
-def run(host, port):
-    ends = []
-    for _ in range(60):
-        end = socket.create_connection(("127.0.0.1", 3128))
-        end.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
-        ends.append(end)
-    return sorted(end.recv(1000).decode()[:12] for end in ends)
-"""
-
-
-def test_of_sixty_connections_sixteen_are_open_at_once(run: Callable[..., Outcome], secure: Origin) -> None:
-    outcome = run(MANY, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
-
-    assert outcome.value == ["HTTP/1.1 200"] * 16 + ["HTTP/1.1 429"] * 44, outcome
-
-
-LEAVES_ONE_OPEN = """
-import os, socket
-def run(host, port, stay):
-    if not stay:
-        return "nothing"
-    end = socket.create_connection(("127.0.0.1", 3128))
-    end.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
-    end.recv(1000)
-    if os.fork() == 0:
-        os.setsid()
-        while True: end.recv(1000)
-    return "left"
-"""
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., Outcome]) -> None:
-    with origin(until=b"never") as patient:
-        capabilities = {"cidr": [{"cidr": f"{PUBLIC}/32", "ports": [patient.port]}]}
-        left = run(LEAVES_ONE_OPEN, capabilities, level, host=PUBLIC, port=patient.port, stay=True)
-        heard = list(patient.all())  # the connection is over: nobody has it any more
-        after = run(LEAVES_ONE_OPEN, capabilities, level, host=PUBLIC, port=patient.port, stay=False)
-
-    assert (left.value, heard) == ("left", [b""]), left
-    assert [each.host for each in left.connections] == [PUBLIC]
-    assert (after.value, after.connections) == ("nothing", ())
-
-
-def test_connections_that_the_gate_has_not_told_are_not_known_and_its_box_serves_no_more(
-    run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def late(_: Door) -> None:
-        raise TimeoutError
-
-    nothing, capabilities = "def run(): return 1", {"net": [tls(HOST, 443)]}
-    first = run(nothing, capabilities, "shared")
-    with monkeypatch.context() as patched:
-        patched.setattr(Door, "end", late)
-        untold = run(nothing, capabilities, "shared")
-    after = run(nothing, capabilities, "shared")
-
-    assert (first.connections_known, untold.connections_known, after.connections_known) == (True, False, True)
-    assert (untold.status, untold.value, untold.box) == (Status.OK, 1, first.box)
-    assert after.box != untold.box
-
-
-def test_a_box_whose_way_out_did_not_open_in_time_serves_no_more(
-    run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def late(_: Door, *__: object, **___: object) -> None:
-        raise TimeoutError
-
-    nothing, capabilities = "def run(): return 1", {"net": [tls(HOST, 443)]}
-    first = run(nothing, capabilities, "shared")
-    with monkeypatch.context() as patched:
-        patched.setattr(Door, "begin", late)
-        assert run(nothing, capabilities, "shared").status is Status.START_FAILED
-
-    assert run(nothing, capabilities, "shared").box not in (first.box, "")
 
 
 # -- what cannot be held to
