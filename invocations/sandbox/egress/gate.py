@@ -36,6 +36,14 @@ _BREATH_S = 0.05  # when there are no descriptors left
 _ANSWER_S = 10.0  # the gate's thread never waits for anybody; this is for one that is gone
 
 
+async def _give_up_what_is_left() -> None:
+    """What was asked for and nobody waited for any longer."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
 class Gate:
     """May be used from many threads.
 
@@ -115,6 +123,7 @@ class Gate:
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
+            loop.run_until_complete(_give_up_what_is_left())
             loop.close()
 
 
@@ -134,7 +143,7 @@ class Door:
         self._gate.ask(self._begin(rules, tenant))
 
     def end(self) -> tuple[Connection, ...]:
-        """Close every connection of the call. Returns one record for each attempt, in the order in which they ended."""
+        """Close every connection of the call. Returns one record for each attempt, in the order in which they began."""
         return self._gate.ask(self._end())
 
     def close(self) -> None:
