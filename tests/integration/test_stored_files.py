@@ -42,20 +42,23 @@ def store(caller: Caller, **files: str) -> None:
         stored_files.store_file(path=f"/data/{name.replace('__', '/')}.txt", content=content.encode(), by=caller.by)
 
 
-def ready_to_write(
+@pytest.fixture
+def writer(
     caller: Caller,
     operator: Person,
     enable: Callable[..., Tool],
     grant: Callable[..., Any],
+    bell: Bell,
     sandbox: ScriptedSandbox,
-) -> None:
-    """A tool that reads and leaves files, allowed to and agreed to."""
+) -> Caller:
+    """Of a tool that reads and leaves files, allowed to and agreed to."""
     rules = [{"path": "/data", "actions": ["read", "write", "create"]}]
     enable("write", side_effect="Write", capabilities={"fs": rules}, limits={"files": 5})
     grant()
     sandbox.missing = lambda profile: ()  # type: ignore[method-assign]
     consent = consents.request_consent(tool=WRITE, versions="^1", purpose="a test", validity_s=600, by=caller.by)
     consents.approve_consent(consent_id=consent.pk, reason="for a test", by=operator.by)
+    return caller
 
 
 @pytest.mark.req("TOOLS-3", "TOOLS-16")
@@ -214,18 +217,13 @@ def test_files_are_stored_read_and_removed_over_rest_and_each_is_a_fact(caller: 
 
 @pytest.mark.req("TOOLS-16", "TOOLS-3")
 def test_a_call_reads_and_leaves_files_and_its_end_says_so_without_names(
-    caller: Caller,
-    operator: Person,
-    enable: Callable[..., Tool],
-    grant: Callable[..., Any],
-    bell: Bell,
+    writer: Caller,
     sandbox: ScriptedSandbox,
 ) -> None:
-    ready_to_write(caller, operator, enable, grant, sandbox)
-    store(caller, given="secret plans")
+    store(writer, given="secret plans")
     sandbox.outcome = replace(sandbox.outcome, files=(TenantFile("/data/of jane doe.txt", b"made"),))
 
-    answer = caller.invoke(WRITE, {"text": "x"})
+    answer = writer.invoke(WRITE, {"text": "x"})
 
     assert answer.status_code == 200, answer.content
     profile, call = sandbox.calls[0]
@@ -239,37 +237,27 @@ def test_a_call_reads_and_leaves_files_and_its_end_says_so_without_names(
 
 
 def test_files_that_have_no_room_fail_the_call_and_are_not_kept(
-    caller: Caller,
-    operator: Person,
-    enable: Callable[..., Tool],
-    grant: Callable[..., Any],
-    bell: Bell,
+    writer: Caller,
     sandbox: ScriptedSandbox,
     settings: Any,
 ) -> None:
     settings.TOOLHUB_FILES_MAX_MB = 0
-    ready_to_write(caller, operator, enable, grant, sandbox)
     sandbox.outcome = replace(sandbox.outcome, files=(TenantFile("/data/a.txt", b"made"),))
 
-    answer = caller.invoke(WRITE, {"text": "x"})
+    answer = writer.invoke(WRITE, {"text": "x"})
 
     assert (answer.status_code, answer.json()["error"]["reason"]) == (409, "FILE.NO_ROOM")
     assert not StoredFile.objects.exists()
 
 
 def test_what_is_not_taken_is_sealed_with_the_reason_and_counted_in_the_end(
-    caller: Caller,
-    operator: Person,
-    enable: Callable[..., Tool],
-    grant: Callable[..., Any],
-    bell: Bell,
+    writer: Caller,
     sandbox: ScriptedSandbox,
 ) -> None:
-    ready_to_write(caller, operator, enable, grant, sandbox)
-    store(caller, old="there")
+    store(writer, old="there")
     sandbox.outcome = replace(sandbox.outcome, gone=("/data/old.txt",), skipped=(("/data/link", "it is a link"),))
 
-    answer = caller.invoke(WRITE, {"text": "x"})
+    answer = writer.invoke(WRITE, {"text": "x"})
     row = row_of(answer)
 
     logs = evidence.open_values(Snapshot.objects.get(invocation_id=row.pk, kind="logs"))
