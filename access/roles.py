@@ -39,6 +39,7 @@ PERMISSIONS: dict[str, str] = {
     "configuration.apply": _("Apply and export the tenant's configuration"),
     "invocations.view": _("See calls"),
     "invocations.cancel": _("End calls that wait or run"),
+    "invocations.resolve": _("Say what became of calls whose outcome is unknown"),
     "evidence.view": _("Browse evidence"),
     "evidence.reveal": _("Reveal stored values, with a reason"),
 }
@@ -83,8 +84,8 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
             "files.manage",
             "halts.throw",
         }
-        | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage", "invocations.cancel"}
-        | {"policies.draft", "policies.publish", "evidence.view"}
+        | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
+        | {"invocations.cancel", "invocations.resolve", "policies.draft", "policies.publish", "evidence.view"}
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),
     Role.AUDITOR: frozenset(_SEE | {"evidence.view", "evidence.reveal"}),

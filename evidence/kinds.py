@@ -12,6 +12,8 @@ class Kind(TextChoices):
     INVOCATION_RESUMED = "invocation.resumed"
     INVOCATION_CANCEL_ASKED = "invocation.cancel_asked"
     INVOCATION_REPLAYED = "invocation.replayed"
+    INVOCATION_RETRIED = "invocation.retried"
+    INVOCATION_RESOLVED = "invocation.resolved"
     REQUEST_REJECTED = "request.rejected"
 
     TOOL_REGISTERED = "tool.registered"

@@ -21,6 +21,7 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations.models import Attempt, Invocation, Outbox, State
 from invocations.reaching import connections_data, connections_sealed
 from invocations.sandbox.base import Profile
+from invocations.signals import call_ended
 from invocations.stored_files import Kept, keep_files, keep_nothing
 from invocations.waker import waker
 from toolhub.kernel.canonical import canonical, digest
@@ -279,6 +280,7 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             max_rss_bytes=outcome.max_rss_bytes if outcome else None,
         )
         write_end(invocation, ending, actor=actor, at=now)
+        call_ended.send(sender=Invocation, invocation=invocation, ending=ending)
         settle_budgets(invocation, ending)
         transaction.on_commit(partial(waker().wake, invocation.pk))
     return True

@@ -61,6 +61,20 @@ class Origin(models.TextChoices):
     SYSTEM = "system"
 
 
+class WorkClass(models.TextChoices):
+    """Which queue a call waits in, by how long it may take."""
+
+    QUICK = "quick"
+    LONG = "long"
+
+
+class Resolution(models.TextChoices):
+    """What a person has found out about a call whose outcome was unknown."""
+
+    TOOK_EFFECT = "took_effect"
+    NO_EFFECT = "no_effect"
+
+
 class InvocationQuerySet(models.QuerySet["Invocation"]):
     def visible_to(self, principal: Principal) -> InvocationQuerySet:
         """People see their tenant's calls; an agent sees its own."""
@@ -87,9 +101,15 @@ class Invocation(models.Model):
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.API)
     state = models.CharField(max_length=16, choices=State)
     dry_run = models.BooleanField(default=False)
+    work_class = models.CharField(max_length=8, choices=WorkClass, default=WorkClass.QUICK)
+    serial = models.BooleanField(default=False)  # the tool takes one call at a time
+    keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
+    actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="steps_made")
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
     idempotency_key = models.CharField(max_length=255, blank=True)
+    key_until = models.DateTimeField(null=True)  # afterwards the key may be used for another call
     arguments_fingerprint = models.CharField(max_length=80)
     grant = models.ForeignKey(Grant, models.PROTECT, null=True, related_name="invocations")
     consent = models.ForeignKey(Consent, models.PROTECT, null=True, related_name="invocations")
@@ -115,6 +135,9 @@ class Invocation(models.Model):
     sources = models.JSONField(default=list)
     output_digest = models.CharField(max_length=71, blank=True)
     budget = models.JSONField(default=dict)
+    resolution = models.CharField(max_length=16, choices=Resolution, blank=True)
+    resolved_by = models.CharField(max_length=64, blank=True)
+    resolved_at = models.DateTimeField(null=True)
 
     objects = InvocationQuerySet.as_manager()
 
@@ -130,6 +153,16 @@ class Invocation(models.Model):
                 | ~Q(state__in=_FINAL_IN_ORDER) & Q(finished_at=None),
                 name="invocation_finished_when_final",
             ),
+            models.UniqueConstraint(
+                fields=["tenant", "tool"],
+                condition=Q(serial=True, state="running"),
+                name="invocation_serial_tool_runs_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(resolution="", resolved_by="", resolved_at=None)
+                | ~Q(resolution="") & ~Q(resolved_by="") & Q(resolved_at__isnull=False, state="outcome_unknown"),
+                name="invocation_resolved_as_a_whole",
+            ),
         ]
         indexes = [
             models.Index(fields=["tenant", "-id"], name="invocation_newest"),
@@ -138,6 +171,11 @@ class Invocation(models.Model):
             models.Index(
                 fields=["state", "lease_until"],
                 name="invocation_by_lease",
+                condition=Q(state__in=["queued", "running"]),
+            ),
+            models.Index(
+                fields=["state", "work_class", "id"],
+                name="invocation_at_work",
                 condition=Q(state__in=["queued", "running"]),
             ),
         ]
