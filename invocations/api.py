@@ -1,11 +1,11 @@
-"""How do agents preflight, make and read calls over REST?"""
+"""How do agents make and read calls over REST?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpResponse, JsonResponse
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -14,15 +14,14 @@ from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations import services
 from invocations.answers import answer_of, call_of
-from invocations.calls import Call, Refused
+from invocations.calls import Refused
 from invocations.models import Invocation, State
 from invocations.problems import IdempotencyInProgress
-from invocations.serializers import EnvelopeSerializer, InvokeSerializer
-from registry.deprecation import deprecation_headers, deprecation_warnings, retirement_in, retirement_of
+from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
+from registry.deprecation import deprecation_headers, retirement_of
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
-from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,28 +29,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 READ_OWN_ANSWER = "The agent reads the answer of its own call."
-EXAMPLE = OpenApiExample(
-    "A quote",
-    value={
-        "request_id": "2f6f1c9e-quote-1",
-        "actor": {"type": "agent", "id": "shopping-assistant"},
-        "currency": "EUR",
-        "arguments": {"sku": "…", "quantity": 2},
-    },
-    request_only=True,
-)
-
-
-def read_call(request: Request, tool_id: str) -> Call:
-    """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
-    payload = InvokeSerializer(data=request.data)
-    payload.is_valid(raise_exception=True)
-    return Call(
-        tool=tool_id,
-        arguments=payload.validated_data["arguments"],
-        envelope=payload.envelope(header_key=request.headers.get("Idempotency-Key", "")),
-        respond_async="respond-async" in request.headers.get("Prefer", ""),
-    )
 
 
 def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnvelope) -> HttpResponse:
@@ -79,46 +56,6 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
 def retry_after(invocation: Invocation) -> str:
     """Seconds: people are slower than workers."""
     return "10" if invocation.state == State.HELD else "1"
-
-
-class ToolPreflightView(APIView):
-    """Would this call be allowed, and within what? Nothing runs and nothing is counted."""
-
-    required_scope = "invocations:create"
-
-    @extend_schema(
-        request=InvokeSerializer, responses={200: EnvelopeSerializer}, examples=[EXAMPLE], operation_id="preflight"
-    )
-    def post(self, request: Request, tool_id: str) -> HttpResponse:
-        call = read_call(request, tool_id)
-        preflight, log = services.preflight_call(call, by=caller(request))
-        problem = preflight.problem
-        data: dict[str, Any] = {
-            "allow": problem is None,
-            "refused_at": preflight.refused_at or None,
-            "problem": problem.to_error() if problem else None,
-            "steps": [
-                {
-                    "name": step["name"].removeprefix("preflight."),
-                    "status": step["status"],
-                    "ms": round(step["end_ms"] - step["begin_ms"], 3),
-                }
-                for step in log.steps
-            ],
-            "tool": call.tool,
-            "version": preflight.standing.installed.version or None if preflight.standing.installed else None,
-            "profile": preflight.profile.to_json() if preflight.profile else None,
-            "profile_hash": preflight.profile_hash or None,
-            "profile_explanation": preflight.explanation,
-            "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
-            "budget_snapshot": preflight.budget or None,
-            "consent": encode("cns", preflight.consent.id) if preflight.consent else None,
-            "obligations": preflight.obligations,
-        }
-        retirement = retirement_in(preflight.standing)
-        manifest = preflight.version.manifest if preflight.version else None
-        envelope = ResponseEnvelope(data=data, warnings=tuple(deprecation_warnings(retirement, manifest)))
-        return JsonResponse(envelope.to_json(), headers=deprecation_headers(retirement))
 
 
 class ToolInvokeView(APIView):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
+from invocations.calls import Call
 from toolhub.kernel.envelopes import RequestEnvelope
 from toolhub.kernel.serializers import StrictSerializer
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
 
 SPAN_ID = "16 of the characters 0 to 9 and a to f"
 
@@ -119,6 +124,30 @@ class InvokeSerializer(StrictSerializer):
             on_consent=data["on_consent"],
             purpose=data["purpose"].strip(),
         )
+
+
+EXAMPLE = OpenApiExample(
+    "A quote",
+    value={
+        "request_id": "2f6f1c9e-quote-1",
+        "actor": {"type": "agent", "id": "shopping-assistant"},
+        "currency": "EUR",
+        "arguments": {"sku": "…", "quantity": 2},
+    },
+    request_only=True,
+)
+
+
+def read_call(request: Request, tool_id: str) -> Call:
+    """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
+    payload = InvokeSerializer(data=request.data)
+    payload.is_valid(raise_exception=True)
+    return Call(
+        tool=tool_id,
+        arguments=payload.validated_data["arguments"],
+        envelope=payload.envelope(header_key=request.headers.get("Idempotency-Key", "")),
+        respond_async="respond-async" in request.headers.get("Prefer", ""),
+    )
 
 
 class SourceSerializer(serializers.Serializer[Any]):

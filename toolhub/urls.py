@@ -11,7 +11,7 @@ from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
 from invocations import api as invocations_api
-from invocations import explain_api, files_api
+from invocations import explain_api, files_api, preflight_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
@@ -32,7 +32,7 @@ handler500 = "toolhub.kernel.handlers.server_error"
 api = [
     path("tools", registry_api.ToolListView.as_view(), name="api_tools"),
     path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
-    path("tools/<str:tool_id>/preflight", invocations_api.ToolPreflightView.as_view(), name="api_preflight"),
+    path("tools/<str:tool_id>/preflight", preflight_api.ToolPreflightView.as_view(), name="api_preflight"),
     path("tools/<str:tool_id>/explain", explain_api.ToolExplainView.as_view(), name="api_explain"),
     path("tools/<str:tool_id>/available", explain_api.ToolAvailableView.as_view(), name="api_available"),
     path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
