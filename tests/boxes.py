@@ -34,6 +34,12 @@ CONTEXT = {
     "tool_id": "test.tool.one",
     "started_at": "2026-11-22T10:00:00+00:00",
     "traceparent": "00-1-2-01",
+    "locale": "de-DE",
+    "currency": "EUR",
+    "timezone": "Europe/Berlin",
+    "request_id": "request-1",
+    "session_id": "session-1",
+    "client": {"app": "shop", "version": "3"},
 }
 HOW = "Type `make test`: it starts the engine and builds the image."
 

@@ -124,17 +124,21 @@ class AddressInvalid(DomainError):
 class Call:
     """The call that is being answered; not to be changed. ``started_at`` is UTC; a replay sets it to the recorded time.
 
-    ``traceparent`` is the W3C trace context of the run, for what the tool asks of others.
+    ``session_id`` and ``client`` (``app``, ``version``, ``model``) are what the caller says of itself. ``traceparent`` is the W3C
+    trace context of the run, for what the tool asks of others.
     """
 
     __slots__ = (
         "call_id",
+        "client",
         "config",
         "currency",
         "dry_run",
         "idempotency_key",
         "locale",
+        "request_id",
         "secrets",
+        "session_id",
         "started_at",
         "timezone",
         "tool_id",
@@ -151,6 +155,9 @@ class Call:
         locale: str = "en-US",
         currency: str = "USD",
         timezone: str = "UTC",
+        request_id: str = "",
+        session_id: str = "",
+        client: dict[str, str] | None = None,
         dry_run: bool = False,
         idempotency_key: str | None = None,
         traceparent: str = "",
@@ -164,6 +171,9 @@ class Call:
         self.locale = locale
         self.currency = currency
         self.timezone = timezone
+        self.request_id = request_id
+        self.session_id = session_id
+        self.client = client or {}
         self.dry_run = dry_run
         self.idempotency_key = idempotency_key
         self.traceparent = traceparent

@@ -92,14 +92,18 @@ def run(sku, quantity):
         assert outcome.box
         assert outcome.image
 
+    @pytest.mark.req("SPEC-1", "SPEC-3")
     def test_the_call_is_known_to_the_tool(self, run: Any) -> None:
         outcome = run(
             "from unitools.runtime import current_call\n"
             "def run():\n    call = current_call()\n"
-            "    return [call.call_id, call.tool_id, call.started_at.isoformat(), call.traceparent]"
+            "    return [call.call_id, call.tool_id, call.started_at.isoformat(), call.traceparent, call.locale, call.currency,"
+            " call.timezone, call.request_id, call.session_id, call.client]"
         )
 
-        assert outcome.value == ["inv_test", "test.tool.one", "2026-11-22T10:00:00+00:00", "00-1-2-01"]
+        ids = ["inv_test", "test.tool.one", "2026-11-22T10:00:00+00:00", "00-1-2-01"]
+        said = ["de-DE", "EUR", "Europe/Berlin", "request-1", "session-1", {"app": "shop", "version": "3"}]
+        assert outcome.value == ids + said
 
     @pytest.mark.req("TOOLS-1")
     def test_configuration_and_secrets_reach_the_tool_and_lie_nowhere_about_it(
