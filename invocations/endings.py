@@ -33,6 +33,7 @@ from toolhub.kernel.telemetry import trace_id_of
 if TYPE_CHECKING:
     from django.db.models import Q
 
+    from invocations.repairing import Repair
     from invocations.sandbox.base import Outcome, TenantFile
 
 NOTHING = object()
@@ -56,7 +57,8 @@ class Ending:
     outcome: Outcome | None = None
     obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
     inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
-    raw: Any = NOTHING  # the output before that; only a keyed hash of it is kept
+    repairs: list[Repair] = field(default_factory=list)  # what was done before that, so that it matches its schema
+    raw: Any = NOTHING  # the output before any of it; only a keyed hash of it is kept
     ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
     steps: list[dict[str, Any]] = field(default_factory=list)
 
@@ -98,6 +100,14 @@ def obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
     return {"obligations": applied}
 
 
+def repairs_data(repairs: list[Repair]) -> dict[str, Any]:
+    """As with obligations: pointers and kinds, never values."""
+    said = [repair.to_json() for repair in repairs]
+    if len(canonical(said)) > MAX_OBLIGATIONS_BYTES:
+        return {"all_repairs": {"count": len(said), "hash": digest(said)}}
+    return {"repairs": said}
+
+
 def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     """What the End fact says beside its columns."""
     data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
@@ -112,6 +122,8 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
         data["profile"] = invocation.profile_hash
     if ending.sources:
         data |= sources_data(ending.sources)
+    if ending.repairs:
+        data |= repairs_data(ending.repairs)
     if ending.obligations:
         data |= obligations_data(ending.obligations)
     if ending.outcome is not None:

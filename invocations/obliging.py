@@ -94,9 +94,11 @@ def oblige(
     )
     if ending.output is NOTHING:
         return kept
-    kept.raw = whole = ending.output
+    whole = ending.output
     if ending.post_execution_plan is not None:
-        kept.raw = whole = ending.output | {PLAN: ending.post_execution_plan}
+        whole = ending.output | {PLAN: ending.post_execution_plan}
+    if ending.raw is NOTHING:  # else it was repaired, and this is no longer what the tool returned
+        kept.raw = whole
 
     def is_valid(value: Any) -> bool:
         return keeps_its_promise(validator, parted(value)[0] if ending.post_execution_plan is not None else value)

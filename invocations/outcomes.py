@@ -1,7 +1,7 @@
 """What does the end of a run mean for the call?
 
-Maps what the sandbox reports to a state and a problem, and checks a result before anybody gets it: output schema, report,
-``post_execution_plan`` passed through untouched.
+Maps what the sandbox reports to a state and a problem, and checks a result before anybody gets it: output schema, the repairs that
+the manifest allows, report, ``post_execution_plan`` passed through untouched.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from invocations import problems
-from invocations.endings import Ending, parted
+from invocations.endings import NOTHING, Ending, parted
 from invocations.models import State
 from invocations.preflight import findings_of
+from invocations.repairing import repair_output
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
 from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
 if TYPE_CHECKING:
+    from invocations.repairing import Repaired
     from invocations.steps import StepLog
     from registry.models import ToolVersion
     from toolhub.kernel.problems import Problem
+
+MAX_REPAIRS_TOLD = 10
 
 
 def _resource(outcome: Outcome, what: str) -> Problem:
@@ -106,6 +110,15 @@ def _not_taken(outcome: Outcome) -> list[str]:
     return [f"Of what the tool left, {count} file{'s were' if count > 1 else ' was'} not kept."] if count else []
 
 
+def _repairs_told(repaired: Repaired | None) -> list[str]:
+    if repaired is None:
+        return []
+    places = [f"{repair.kind} at {repair.pointer or '/'}" for repair in repaired.repairs]
+    more = len(places) - MAX_REPAIRS_TOLD
+    said = ", ".join(places[:MAX_REPAIRS_TOLD]) + (f" and {more} more" if more > 0 else "")
+    return [f"The tool's result did not match its output schema and was repaired: {said}."]
+
+
 def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     """The ending of a run that the sandbox has reported."""
     if outcome.status is not Status.OK:
@@ -119,11 +132,18 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
             sources=sources_of(outcome.report),
         )
     value, plan = parted(outcome.value)
+    compiled = compiled_version(version.pk)
     with steps.step("output.validate") as told:
-        findings = findings_of(compiled_version(version.pk).output_validator, value)
+        findings = findings_of(compiled.output_validator, value)
         if findings:
             told["status"] = "failed"
-    if findings:
+    repaired = None
+    if findings and (allowed := compiled.manifest.output_repair):
+        with steps.step("output.repair") as told:
+            repaired = repair_output(value, compiled.manifest.output_schema, compiled.output_validator, allowed)
+            if repaired is None:
+                told["status"] = "failed"
+    if findings and repaired is None:
         # Pointers only: a message of the validator would quote the value.
         pointers = [finding["pointer"] for finding in findings]
         problem = problems.OutputInvalid(
@@ -133,9 +153,11 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     ttl = outcome.report.get("ttl_seconds")
     return Ending(
         state=State.SUCCEEDED,
-        output=value,
+        output=value if repaired is None else repaired.value,
+        raw=NOTHING if repaired is None else outcome.value,
+        repairs=[] if repaired is None else repaired.repairs,
         post_execution_plan=plan,
-        warnings=[*outcome.report.get("warnings", []), *_not_taken(outcome)],
+        warnings=[*outcome.report.get("warnings", []), *_not_taken(outcome), *_repairs_told(repaired)],
         ttl_seconds=version.view.ttl_seconds if ttl is None else ttl,
         sources=sources_of(outcome.report),
         outcome=outcome,

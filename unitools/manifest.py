@@ -64,6 +64,11 @@ class Manifest:
         return dict(self.document["output_schema"])
 
     @property
+    def output_repair(self) -> list[str]:
+        """What the hub may do to an output that does not match: ``wrap``, ``coerce``, ``drop_unknown``."""
+        return list(self._get("output_repair"))
+
+    @property
     def capabilities(self) -> dict[str, Any]:
         return dict(self._get("capabilities"))
 

@@ -49,6 +49,7 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
     running.check_files,
     answers.check_freshness,
     answers.check_data_classes,
+    answers.check_repair,
     texts.check_characters,
     steering.check_steering,
     texts.check_credentials,

@@ -1,4 +1,4 @@
-"""What do the names in a manifest give away that it does not say: quotes that age, and data about people?
+"""What does a manifest say about its answers that does not hold, or leave unsaid: quotes that age, data about people, repairs?
 
 Names are evidence and no proof: what the id of a tool says is an error, what a single property suggests is a warning.
 """
@@ -6,7 +6,7 @@ Names are evidence and no proof: what the id of a tool says is an error, what a 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from registry.checks.findings import rule, warning
 from registry.checks.schemas import property_names
@@ -54,6 +54,11 @@ CLASS_SUSPECTED = warning(
     "A tool that takes or returns data about people says of which kind.",
     "Add the word to data_classes, so that consents and policies can name it.",
 )
+REPAIR_IDLE = warning(
+    "output_repair.idle",
+    "A repair is allowed only where the output schema leaves something to repair.",
+    "Leave it out, or close an object of the output schema with additionalProperties: false.",
+)
 
 
 def _words(name: str) -> str:
@@ -98,3 +103,19 @@ def check_data_classes(manifest: Manifest) -> Iterator[Finding]:
                 if kind not in seen and _words(name) in words:
                     seen.add(kind)
                     yield CLASS_SUSPECTED.at(path, f"{name} looks like {kind} data, which data_classes does not name.")
+
+
+def _is_closed(schema: Any) -> bool:
+    """Whether the schema forbids unknown properties anywhere."""
+    if isinstance(schema, dict):
+        if schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False:
+            return True
+        return any(map(_is_closed, schema.values()))
+    return isinstance(schema, list) and any(map(_is_closed, schema))
+
+
+def check_repair(manifest: Manifest) -> Iterator[Finding]:
+    """TOOLS-23: a reviewer should not think about a repair that does nothing."""
+    if "drop_unknown" in manifest.output_repair and not _is_closed(manifest.output_schema):
+        at = manifest.output_repair.index("drop_unknown")
+        yield REPAIR_IDLE.at(("output_repair", at), "No object of the output schema forbids unknown properties.")

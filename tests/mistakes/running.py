@@ -240,6 +240,14 @@ ANSWERS: dict[str, list[Mistake]] = {
             {"quotes": ["price"], "ttl_seconds": 86_400},
         )
     ],
+    "output_repair.idle": [
+        Mistake(
+            "nothing is unknown to an open object",
+            {"output_repair": ["wrap", "drop_unknown"]} | giving({"type": "object"}),
+            "/output_repair/1",
+            {"output_repair": ["drop_unknown"]} | giving({"type": "object", "additionalProperties": False}),
+        )
+    ],
     "data_classes.suspected": [
         Mistake(
             "an address",

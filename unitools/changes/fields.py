@@ -354,6 +354,7 @@ FIELDS: dict[str, Field] = {
     "isolate_by": Field(isolate_by, _is_one_of("tenant", "agent")),
     "dependencies": Field(dependencies, _is_words),
     "dependency_lock": Field(dependency_lock, _is_lock),
+    "output_repair": Field(listed("output_repair", "/output_repair"), _is_words),
     "quotes": Field(listed("quotes", "/quotes"), _is_words),
     "ttl_seconds": Field(ttl, lambda value: value is None or _is_number(value)),
     "async": Field(replaced("async.changed", "/async"), _is_flag),

@@ -86,6 +86,8 @@ KINDS: dict[str, Kind] = {
     "ttl.raised": Kind("minor", "medium", "Answers are called fresh for {after} s instead of {before} s."),
     "ttl.lowered": Kind("minor", "low", "Answers are called fresh for {after} s instead of {before} s."),
     "ttl.removed": Kind("minor", "medium", "Answers no longer say how long they are fresh."),
+    "output_repair.added": Kind("minor", "medium", "Outputs that do not match their schema are repaired in a further way: {after}."),
+    "output_repair.removed": Kind("minor", "medium", "Outputs that do not match their schema are no longer repaired by {before}."),
     "async.changed": Kind("major", "medium", "Callers get their answer in another way: at once, or to be fetched later."),
     "field.changed": Kind("major", "high", "This differs in a way that cannot be judged, so it counts as breaking."),
     "field.rewritten": Kind("patch", "low", "This is written in another way and means the same."),
