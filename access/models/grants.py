@@ -21,12 +21,32 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 
+MAX_DEPTH = 3  # how often a grant may be handed on from agent to agent
+ABOVE = tuple("delegated_from__" * level for level in range(1, MAX_DEPTH + 1))  # prefixes of look-ups
+
+
 class GrantQuerySet(models.QuerySet["Grant"]):
     def visible_to(self, principal: Principal) -> GrantQuerySet:
         return self.filter(tenant_id=principal.tenant_id)
 
     def in_force(self, now: datetime) -> GrantQuerySet:
-        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+        """Neither revoked nor run out, nor is any grant that it was handed on from, and all agents between are in use."""
+        rows = self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+        for above in ABOVE:
+            lasts = Q(**{f"{above}expires_at": None}) | Q(**{f"{above}expires_at__gt": now})
+            rows = rows.filter(lasts, **{f"{above}revoked_at": None, f"{above}agent__disabled_at": None})
+        return rows
+
+    def handed_on_from(self, **grant: object) -> GrantQuerySet:
+        """Those that were handed on, however often, from grants that fit: ``pk=…``, ``agent_id=…``."""
+        found = Q(pk=None)
+        for above in ABOVE:
+            found |= Q(**{above + name: value for name, value in grant.items()})
+        return self.filter(found)
+
+    def with_chain(self) -> GrantQuerySet:
+        """With what :attr:`Grant.state` asks about."""
+        return self.select_related("agent", *(f"{above}agent" for above in ABOVE))
 
 
 class Grant(models.Model):
@@ -42,6 +62,8 @@ class Grant(models.Model):
     source = models.CharField(max_length=80, default="console")  # console, api, file, or the request it answers
     reason = models.CharField(max_length=500)
     given_by = models.CharField(max_length=64)
+    delegated_from = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="delegations")
+    may_delegate = models.PositiveSmallIntegerField(default=0)  # how often it may be handed on, one after the other
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     revoked_by = models.CharField(max_length=64, blank=True)
@@ -54,6 +76,14 @@ class Grant(models.Model):
             models.CheckConstraint(
                 condition=Q(revoked_at=None, revoked_by="") | Q(revoked_at__isnull=False) & ~Q(revoked_by=""),
                 name="grant_revoked_at_and_by_together",
+            ),
+            models.CheckConstraint(
+                condition=Q(may_delegate=0) | Q(may_delegate__lte=MAX_DEPTH, agent__isnull=False),
+                name="grant_handed_on_by_one_agent_and_not_too_often",
+            ),
+            models.CheckConstraint(
+                condition=Q(delegated_from=None) | Q(agent__isnull=False, expires_at__isnull=False),
+                name="grant_handed_on_to_one_agent_for_a_time",
             ),
         ]
         indexes = [models.Index(fields=["tenant", "agent"], name="grant_in_force", condition=Q(revoked_at=None))]
@@ -71,10 +101,19 @@ class Grant(models.Model):
         return self.tools.endswith(".*") and tool_id.startswith(self.tools[:-1])
 
     @property
+    def chain(self) -> list[Grant]:
+        """The grants that it was handed on from, the first of them first. Lists read them with ``with_chain()``."""
+        return [*self.delegated_from.chain, self.delegated_from] if self.delegated_from else []
+
+    @property
     def state(self) -> str:
-        if self.revoked_at:
+        """As the chain has it: what was handed on is in force no longer than all that it came from."""
+        whole = [*self.chain, self]
+        if any(each.revoked_at for each in whole):
             return "revoked"
-        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
+        if any(each.expires_at and each.expires_at <= timezone.now() for each in whole):
+            return "expired"
+        return "suspended" if any(each.agent and each.agent.disabled_at for each in self.chain) else "active"
 
     @property
     def calls_budget(self) -> Budget | None:
