@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,8 +12,8 @@ from django.utils import timezone
 
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
+from access.webhooks import new_secret
 from evidence import services as evidence
-from evidence.keystore import keystore
 from evidence.kinds import Kind
 from toolhub.kernel.outbound import Refused, check_url
 from toolhub.kernel.problems import Conflict, SchemaInvalid
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
 
     from toolhub.kernel.principal import Principal
 
-SECRET_BYTES = 32
 MAX_CHANNELS = 50
-SECRET_PREFIX = "whsec_"  # noqa: S105  Standard Webhooks: how a signing secret is written
 
 
 def _finding(pointer: str, message: str) -> SchemaInvalid:
@@ -66,9 +62,7 @@ def set_notification(*, channel: str, target: str, events: Iterable[str], by: Pr
         raise Conflict(f"A tenant has at most {MAX_CHANNELS} channels.", remedy="End one that nobody needs.")
     key_id, wrapped, text = "", b"", ""
     if channel == Notification.Channel.WEBHOOK:
-        secret = secrets.token_bytes(SECRET_BYTES)
-        key_id, wrapped = keystore().wrap(secret, context=by.tenant_id.bytes)
-        text = SECRET_PREFIX + base64.b64encode(secret).decode()
+        key_id, wrapped, text = new_secret(tenant_id=by.tenant_id)
     row = Notification.objects.create(
         tenant_id=by.tenant_id,
         channel=channel,

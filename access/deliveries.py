@@ -7,13 +7,9 @@ given up. A message may arrive twice, never changed: receivers know it by its id
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import logging
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -25,6 +21,7 @@ from django.utils import timezone, translation
 from access.low_budgets import tell_of_low_budgets
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
+from access.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from evidence.keystore import keystore
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import encode
@@ -39,8 +36,6 @@ log = logging.getLogger("toolhub.deliveries")
 BATCH = 20
 EVERY_S = 2.0
 BUDGETS_EVERY_S = 30.0
-CLAIMED_FOR = timedelta(minutes=2)  # a sender that died leaves its message to others after so long
-PAUSES = tuple(timedelta(seconds=s) for s in (10, 60, 300, 1800, 7200, 21600, 43200))
 MAX_ERROR = 300
 
 
@@ -77,10 +72,9 @@ def _send_one(row: Delivery) -> bool:
 
 def _settle(row: Delivery, *, error: str = "", final: bool = False) -> None:
     now = timezone.now()
-    pause = PAUSES[row.attempts - 1] if row.attempts <= len(PAUSES) else None
     changes = {
         "delivered_at": None if error else now,
-        "next_attempt_at": now + pause if error and pause and not final else None,
+        "next_attempt_at": next_attempt(row.attempts, now=now) if error and not final else None,
         "last_error": error[:MAX_ERROR],
     }
     Delivery.objects.filter(pk=row.pk, attempts=row.attempts).update(**changes)
@@ -114,29 +108,12 @@ def _mail(channel: Notification, row: Delivery) -> None:
     mail_of(row).send()
 
 
-def signature(secret: bytes, *, id: str, timestamp: str, body: bytes) -> str:
-    """Standard Webhooks, version 1."""
-    signed = b".".join((id.encode(), timestamp.encode(), body))
-    return "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
-
-
 def _post(channel: Notification, row: Delivery) -> None:
     secret = keystore().unwrap(channel.secret_key_id, bytes(channel.secret), context=channel.tenant_id.bytes)
     data = row.body | {"subject": row.subject, "tenant": encode("ten", channel.tenant_id), "url": link_of(row)}
     body = json.dumps({"type": row.event, "timestamp": row.created_at.isoformat(), "data": data}).encode()
-    timestamp = str(int(time.time()))
     release_connection()
-    ask(
-        channel.target,
-        method="POST",
-        body=body,
-        headers={
-            "Content-Type": "application/json",
-            "webhook-id": row.wire_id,
-            "webhook-timestamp": timestamp,
-            "webhook-signature": signature(secret, id=row.wire_id, timestamp=timestamp, body=body),
-        },
-    )
+    ask(channel.target, method="POST", body=body, headers=signed_headers([secret], id=row.wire_id, body=body))
 
 
 SENDERS: dict[str, Callable[[Notification, Delivery], None]] = {

@@ -23,6 +23,7 @@ from access.models import Budget, BudgetWindow, Delivery, Notification, Reach
 from access.notifications import notify
 from access.policies.compiler import BUILTIN_DOCUMENT
 from access.policies.services import draft_policy
+from access.webhooks import PAUSES
 from evidence.models import Fact
 from tests.servers import Server, local_server
 from toolhub.kernel import outbound
@@ -128,7 +129,7 @@ def test_a_failed_message_is_tried_again_with_growing_pauses_and_given_up(server
     server.status = 500
     pauses = []
 
-    for _ in range(len(deliveries.PAUSES)):
+    for _ in range(len(PAUSES)):
         assert deliveries.send_due() == 0
         row = Delivery.objects.get()
         assert row.next_attempt_at is not None
@@ -142,7 +143,7 @@ def test_a_failed_message_is_tried_again_with_growing_pauses_and_given_up(server
     assert (row.next_attempt_at, row.delivered_at) == (None, None)
     assert "answered 500" in row.last_error
     assert deliveries.send_due() == 0
-    assert len(server.heard) == len(deliveries.PAUSES) + 1
+    assert len(server.heard) == len(PAUSES) + 1
     ids = {heard.headers["webhook-id"] for heard in server.heard}
     assert ids == {row.wire_id}
 
@@ -281,4 +282,4 @@ def test_people_are_told_of_reviews_policies_and_kill_switches(
 
 
 def test_a_message_is_tried_for_more_than_half_a_day() -> None:
-    assert sum(deliveries.PAUSES, timedelta(0)) > timedelta(hours=12)
+    assert sum(PAUSES, timedelta(0)) > timedelta(hours=12)
