@@ -8,6 +8,9 @@ from django.db.models import TextChoices
 class Kind(TextChoices):
     INVOCATION_BEGAN = "invocation.began"
     INVOCATION_ENDED = "invocation.ended"
+    DRY_RUN_BEGAN = "dry_run.began"
+    DRY_RUN_ENDED = "dry_run.ended"
+    INVOCATION_PREFLIGHTED = "invocation.preflighted"
     INVOCATION_HELD = "invocation.held"
     INVOCATION_RESUMED = "invocation.resumed"
     INVOCATION_CANCEL_ASKED = "invocation.cancel_asked"
@@ -97,4 +100,7 @@ class Kind(TextChoices):
     SNAPSHOT_READ = "snapshot.read"
 
 
-PAIR = (Kind.INVOCATION_BEGAN, Kind.INVOCATION_ENDED)
+# Of each call one of both: of a real one the first, of a dry run the second.
+BEGINS = (Kind.INVOCATION_BEGAN, Kind.DRY_RUN_BEGAN)
+ENDS = (Kind.INVOCATION_ENDED, Kind.DRY_RUN_ENDED)
+PAIR = BEGINS + ENDS

@@ -19,7 +19,6 @@ from access.models import ConsentMode
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
-from invocations import queue
 from invocations.endings import Ending, write_end
 from invocations.models import Invocation, State
 from invocations.summaries import shape_of
@@ -61,6 +60,8 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
         data["policy"] = {"version": preflight.policy_label, "hash": preflight.policy_hash}
         data["profile"] = preflight.profile_hash
         data["grant"] = encode("grt", preflight.grant.id) if preflight.grant else ""
+        if preflight.grant and preflight.grant.actors:
+            data["actors"] = preflight.grant.actors
         data["consent"] = encode("cns", preflight.consent.id) if preflight.consent else ""
         if preflight.verdict is not None:
             data["decision_input"], data["decision"] = preflight.decision_input, preflight.decision
@@ -103,6 +104,7 @@ def write_begin(
         # A refused call may be tried again with its key.
         idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
         grant_id=preflight.grant.id if preflight and preflight.grant else None,
+        actors=preflight.grant.actors if preflight and preflight.grant else [],
         consent_id=preflight.consent.id if preflight and preflight.consent else None,
         policy_version=preflight.policy_label if preflight else "",
         policy_hash=preflight.policy_hash if preflight else "",
@@ -127,7 +129,7 @@ def write_begin(
         "shape": shape_of(call.arguments, version.manifest.input_schema.get("properties", {}) if version else ()),
     }
     evidence.record(
-        kind=Kind.INVOCATION_BEGAN,
+        kind=Kind.DRY_RUN_BEGAN if invocation.dry_run else Kind.INVOCATION_BEGAN,
         subject=invocation.wire_id,
         actor=by,
         invocation_id=id,
@@ -186,8 +188,8 @@ def accept(
     log: StepLog,
     id: UUID,
 ) -> Invocation:
-    """Row, Begin, pending row, outbox row, a consent for once and the budgets, all or nothing. The budgets come last: their
-    rows are contended.
+    """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last: their rows are
+    contended.
     """
     invocation = write_begin(
         call,
@@ -200,7 +202,6 @@ def accept(
         id=id,
         **queued_from(log.created_at),
     )
-    queue.put_in_outbox(id)
     if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
         spend_consent(consent_id=preflight.consent.id, invocation_id=id, by=by)
     assert preflight.version is not None

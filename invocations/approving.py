@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from access.consents import check_can_decide
 from access.models import Consent, ConsentState
 from access.redaction import masked_view
-from evidence.kinds import Kind
+from evidence.kinds import BEGINS
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal
 from invocations import services
@@ -100,7 +100,7 @@ def case_of(consent: Consent, *, by: Principal, may_see: bool, open_arguments: b
     others = Consent.objects.visible_to(by).filter(agent_id=consent.agent_id).exclude(pk=consent.pk)
     case.others = list(others.order_by("-pk")[:MAX_OTHERS])
     if call is not None:
-        begin = Fact.objects.filter(invocation_id=call.pk, kind=Kind.INVOCATION_BEGAN).first()
+        begin = Fact.objects.filter(invocation_id=call.pk, kind__in=BEGINS).first()
         said: dict[str, Any] = json.loads(bytes(begin.leaf)).get("data", {}) if begin else {}
         case.rules, case.policy = said.get("decision", {}).get("rules", []), call.policy_version
         if may_see and open_arguments:

@@ -18,7 +18,7 @@ from access.budgets import ledger
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
-from invocations.models import Attempt, Invocation, Outbox, State
+from invocations.models import Attempt, Invocation, State
 from invocations.reaching import connections_data, connections_sealed
 from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
@@ -228,7 +228,7 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
     if files := kept.said():
         said["files"] = files
     evidence.record(
-        kind=Kind.INVOCATION_ENDED,
+        kind=Kind.DRY_RUN_ENDED if invocation.dry_run else Kind.INVOCATION_ENDED,
         subject=invocation.wire_id,
         actor=actor,
         invocation_id=invocation.pk,
@@ -279,7 +279,6 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
         )
         if not won:
             return False
-        Outbox.objects.filter(invocation_id=invocation.pk).delete()
         if invocation.attempt:
             Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
         outcome = ending.outcome

@@ -1,8 +1,8 @@
 """What becomes of a call, as rows?
 
 An :class:`Invocation` is the truth about one call; the queue is only a hint. It holds digests and codes, never values:
-those are in encrypted snapshots. An :class:`Attempt` is one run of it by one worker. An :class:`Outbox` row is a message
-that still has to be sent, written in the transaction that made it necessary.
+those are in encrypted snapshots. An :class:`Attempt` is one run of it by one worker. A row that is queued is also its own outbox:
+``rung_at`` says when a message for it was last due, and while nobody has taken it, it is rung for again.
 """
 
 from __future__ import annotations
@@ -82,6 +82,12 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
         mine = self.filter(tenant_id=principal.tenant_id)
         return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
 
+    def for_work(self) -> InvocationQuerySet:
+        """With what running and answering a call need of its version; manifests are kept compiled, and not read again."""
+        return self.select_related("version__tool").defer(
+            *(f"version__{name}" for name in ("manifest", "warnings", "changes", "search"))
+        )
+
     def move(self, invocation_id: UUID, *, to: State, attempt: int, only: Q | None = None, **changes: object) -> bool:
         """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of the run."""
         allowed = [state for state, following in TRANSITIONS.items() if to in following]
@@ -125,7 +131,7 @@ class Invocation(models.Model):
     lease_until = models.DateTimeField(null=True)
     held_until = models.DateTimeField(null=True)  # a call that waits for a person ends then
     queue_deadline_at = models.DateTimeField(null=True)
-    rung_at = models.DateTimeField(null=True)  # when a message for it was last put into the outbox
+    rung_at = models.DateTimeField(null=True)  # when a message for it was last due to be sent
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -224,32 +230,27 @@ class Attempt(models.Model):
         return f"attempt {self.number} of {self.invocation_id}"
 
 
-class Outbox(models.Model):
-    """A message that must still be sent. The relay deletes the row in the transaction in which it sends."""
+class Tally(models.Model):
+    """How often something that gets no fact of its own happened in one minute. Until it is one fact."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    invocation = models.ForeignKey(Invocation, models.CASCADE, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    def __str__(self) -> str:
-        return str(self.invocation_id)
-
-
-class Rejected(models.Model):
-    """How many refused calls of an agent got no Begin and End in one minute, since they came too fast. Until it is a fact."""
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
-    agent = models.CharField(max_length=64)  # its wire id
+    tenant_id = models.UUIDField()  # NO_TENANT: of the hub itself
+    kind = models.CharField(max_length=40)  # of the fact
+    agent = models.CharField(max_length=64, blank=True)  # its wire id; empty: of nobody that is known
+    tool = models.CharField(max_length=128, blank=True)
+    reason = models.CharField(max_length=64, blank=True)  # of the problem, when there is one
     minute = models.BigIntegerField()  # since 1970
     count = models.PositiveIntegerField(default=0)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["tenant", "agent", "minute"], name="rejected_once_a_minute")]
-        indexes = [models.Index(fields=["minute"], name="rejected_by_minute")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["minute", "tenant_id", "agent", "kind", "tool", "reason"], name="tally_once_a_minute"
+            )
+        ]
 
     def __str__(self) -> str:
-        return f"{self.count} of {self.agent}"
+        return f"{self.count} {self.kind} of {self.agent or 'nobody'}"
 
 
 class StoredFile(models.Model):

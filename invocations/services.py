@@ -128,8 +128,8 @@ def invoke(call: Call, *, by: Principal) -> Answered:
                 preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
             try:
                 check_refused_call(by.id, because=problem)
-            except RateLimited:
-                count_rejected(by=by)
+            except RateLimited as refusal:
+                count_rejected(by=by, reason=refusal.reason)
                 raise
             if preflight is not None and problem is preflight.problem and lacks_a_person(call, preflight):
                 told, denied = refuse_and_ask(call, preflight, fingerprints, by=by, log=log)

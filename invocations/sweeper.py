@@ -21,7 +21,7 @@ from invocations.endings import Ending, finish
 from invocations.holding import expired
 from invocations.models import FINAL, Invocation, Outbox, State
 from invocations.problems import OutcomeUnknown, QueueTimeout
-from invocations.rejecting import witness_rejected
+from invocations.rejecting import witness_counted
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
@@ -128,7 +128,7 @@ def sweep() -> dict[str, int]:
     """One pass; what was done, by name."""
     done = {"closed": close_overdue(), "resent": resend_lost(), "consents_expired": expire_consents(limit=BATCH)}
     done["settled"] = settle_lost()
-    done["rejections_witnessed"] = witness_rejected(now=datetime.now(UTC), limit=BATCH)
+    done["counted_witnessed"] = witness_counted(now=datetime.now(UTC), limit=BATCH)
     queue.relay(limit=BATCH)
     return done
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from access.forms import ReasonForm
 from access.models import Agent
 from access.signing_in import recently_authenticated
-from evidence.kinds import PAIR, Kind
+from evidence.kinds import BEGINS, PAIR
 from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations import services
@@ -112,11 +112,12 @@ def steps_of(invocation: Invocation) -> list[Step]:
 
 def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
     """Begin and End with their leaves as data."""
-    by_kind = {
-        fact.kind: {"fact": fact, "leaf": json.loads(bytes(fact.leaf)), "hash": bytes(fact.leaf_hash).hex()}
-        for fact in facts
-    }
-    return {"begin": by_kind.get(Kind.INVOCATION_BEGAN), "end": by_kind.get(Kind.INVOCATION_ENDED)}
+    found: dict[str, dict[str, Any] | None] = {"begin": None, "end": None}
+    for fact in facts:
+        if fact.kind in PAIR:
+            side = "begin" if fact.kind in BEGINS else "end"
+            found[side] = {"fact": fact, "leaf": json.loads(bytes(fact.leaf)), "hash": bytes(fact.leaf_hash).hex()}
+    return found
 
 
 def _reached(end: dict[str, Any] | None) -> dict[str, Any]:

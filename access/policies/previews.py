@@ -13,7 +13,7 @@ from access.policies.analysis import SILENT_DOCUMENT, Analysis, analyse
 from access.policies.compiler import BUILTIN, BUILTIN_DOCUMENT, compile_policy
 from access.policies.simulation import DEFAULT_CALLS, MAX_CALLS, simulate
 from access.policies.store import compiled_policy
-from evidence.kinds import Kind
+from evidence.kinds import BEGINS
 from evidence.models import Fact
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> Analysis:
 
 def past_calls(tenant_id: UUID | None, calls: int) -> Iterator[Row]:
     """Begin facts, newest first; of every tenant for the hub. Read in pieces, so that no cursor is held."""
-    rows = Fact.objects.filter(kind=Kind.INVOCATION_BEGAN).order_by("-id")
+    rows = Fact.objects.filter(kind__in=BEGINS).order_by("-id")
     if tenant_id is not None:
         rows = rows.filter(tenant_id=tenant_id)
     last = None

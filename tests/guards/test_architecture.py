@@ -143,7 +143,7 @@ def test_every_page_names_its_permission_or_that_it_is_public() -> None:
 
 PUBLIC = {
     "sign_in", "sign_out", "switch_tenant", "theme", "set_language", "api_reference", "healthz", "readyz",
-    "api_manifest_schema", "api_errors", "api_error",
+    "api_manifest_schema", "api_errors", "api_error", "problems", "problem",
     "invitation", "api_oauth_token", "oauth_protected_resource", "oauth_authorization_server",
 }  # fmt: skip
 
@@ -210,6 +210,14 @@ def test_every_problem_says_what_is_the_case() -> None:
         assert isinstance(cls.retryable, Retryable), cls
         assert 400 <= cls.status < 600, cls
         assert cls.__module__.endswith(".problems"), cls
+
+
+def test_every_problem_says_why_it_happens_and_what_to_do() -> None:
+    for cls in catalogue():
+        for name in ("cause", "cure"):
+            text = vars(cls).get(name, "")
+            assert re.fullmatch(r"[A-Z`].{10,240}\.", text), f"{cls.__name__}.{name}: one or two sentences for people"
+        assert len({cls.title(), cls.cause, cls.cure}) == 3, cls
 
 
 def test_every_problem_class_has_a_reason() -> None:
@@ -292,7 +300,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/live.py:write_live": "what is known of a run so far; its End replaces it",
     "invocations/endings.py:finish": "write_end, in the same transaction",
     "invocations/sweeper.py:resend_lost": "a message",
-    "invocations/rejecting.py:count_rejected": "the fact of the whole minute, which witness_rejected writes",
+    "invocations/rejecting.py:count": "the fact of the whole minute, which witness_counted writes",
     "access/consents.py:request_consent": "the request, once",
     "access/grant_requests.py:_answer": "the grant that is given, whose fact names the request, or the refusal",
     "access/notifications.py:notify": "a message; what it tells of has its fact",

@@ -18,7 +18,7 @@ from access.budgets.services import set_budget
 from access.problems import RateLimited
 from evidence.models import Fact
 from invocations import sweeper
-from invocations.models import Invocation, Rejected
+from invocations.models import Invocation, Tally
 from tests.calls import ask, assert_problem
 from toolhub.kernel.ids import new_id
 
@@ -195,12 +195,12 @@ def test_refused_calls_without_end_do_not_fill_the_evidence(
     assert body["error"]["details"]["because"]["reason"] == "SCHEMA.VALIDATION_FAILED"  # it still says what is wrong
     assert Invocation.objects.count() == 3
     assert Fact.objects.filter(kind__startswith="invocation.").count() == 6
-    Rejected.objects.update(minute=F("minute") - 2)
-    done = [sweeper.sweep()["rejections_witnessed"] for _ in range(2)]
+    Tally.objects.update(minute=F("minute") - 2)
+    done = [sweeper.sweep()["counted_witnessed"] for _ in range(2)]
     witnesses = Fact.objects.filter(kind="request.rejected", subject=caller.agent.wire_id, outcome="denied")
     assert done == [witnesses.count(), 0]
     assert sum(json.loads(bytes(fact.leaf))["data"]["calls"] for fact in witnesses) == 3  # of which no other fact says
-    assert not Rejected.objects.exists()
+    assert not Tally.objects.exists()
     assert caller.invoke(ECHO, {}).status_code == 200  # a call that may be made is made
 
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from uuid import UUID
 
     from django.http import HttpRequest, HttpResponseBase
 
 # What the scope may be beside a tenant's id, as text for the database.
 HUB = "*"
 NOBODY = ""
+NO_TENANT = UUID(int=0)  # whose facts are the hub's own: about requests of which nobody knows where they belong
 
 _scope: ContextVar[str] = ContextVar("toolhub_tenant_scope", default=HUB)
 

@@ -100,6 +100,10 @@ STATUS: dict[str, tuple[str, str, Text]] = {
 FACT: dict[str, tuple[str, str, Text]] = {
     "invocation.began": ("info", "play", gettext_lazy("Call began")),
     "invocation.ended": ("quiet", "circle-stop", gettext_lazy("Call ended")),
+    "dry_run.began": ("info", "play", gettext_lazy("Dry run began")),
+    "dry_run.ended": ("quiet", "circle-stop", gettext_lazy("Dry run ended")),
+    "invocation.preflighted": ("quiet", "circle-check", gettext_lazy("Preflights")),
+    "request.rejected": ("warn", "circle-x", gettext_lazy("Requests turned away")),
     "invocation.held": ("warn", "hourglass", gettext_lazy("Call waits for consent")),
     "invocation.resumed": ("ok", "play", gettext_lazy("Call resumed")),
     "invocation.cancel_asked": ("hold", "circle-stop", gettext_lazy("Cancelling asked for")),

@@ -219,7 +219,7 @@ def fact_kind(kind: str) -> SafeString:
 
 def _look(fact: Any) -> dict[str, Any]:
     tone, name, text = wording.FACT.get(fact.kind, ("quiet", "circle-dot", fact.kind))
-    if fact.kind == "invocation.ended" and fact.outcome in wording.STATUS:
+    if fact.kind in ("invocation.ended", "dry_run.ended") and fact.outcome in wording.STATUS:
         tone, name, _text = wording.STATUS[fact.outcome]
     return {"tone": tone, "icon": name, "label": text}
 
