@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import transaction
 
+from access.budgets.ahead import draw
 from access.budgets.ledger import reserve
 from access.budgets.services import keep_manifest_limit
 from access.consents import spend_consent
@@ -29,6 +30,7 @@ from toolhub.kernel.telemetry import current_trace, trace_id_of
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from access.budgets.lines import Demand, Line
     from invocations.calls import Call
     from invocations.preflight import Preflight
     from invocations.steps import StepLog
@@ -46,6 +48,8 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
         "on_behalf_of": call.envelope.actor.get("type", ""),
         "input": said,
     }
+    if (step := call.chain_step) is not None:
+        data["chain"] = {"id": encode("chn", step.chain_id), "role": step.role, "step": step.name, "try": step.tries}
     installed = standing.installed
     if installed is not None and installed.version_id is not None:
         data["tool"] = {
@@ -100,6 +104,7 @@ def write_begin(
         origin=call.origin,
         state=state,
         dry_run=call.envelope.dry_run,
+        chain_step=call.chain_step,
         request_id=call.envelope.request_id,
         # A refused call may be tried again with its key.
         idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
@@ -207,5 +212,13 @@ def accept(
     assert preflight.version is not None
     limit = preflight.version.manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
-    reserve(invocation_id=id, lines=lines, demand=preflight.demand, now=log.created_at)
+    reserve_for(call, invocation_id=id, lines=lines, demand=preflight.demand, now=log.created_at)
     return invocation
+
+
+def reserve_for(call: Call, *, invocation_id: UUID, lines: list[Line], demand: Demand, now: datetime) -> None:
+    """Hold what the call may take; a step of a chain draws it from what the chain holds."""
+    if call.chain_step is None:
+        reserve(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
+    else:
+        draw(chain_id=call.chain_step.chain_id, invocation_id=invocation_id, lines=lines, demand=demand, now=now)

@@ -14,6 +14,7 @@ from invocations.models import Invocation, Origin
 from toolhub.kernel.canonical import encoded
 
 if TYPE_CHECKING:
+    from invocations.chains.models import ChainStep
     from invocations.preflight import Preflight
     from toolhub.kernel.envelopes import RequestEnvelope
     from toolhub.kernel.principal import Principal
@@ -32,6 +33,7 @@ class Call:
     envelope: RequestEnvelope
     origin: Origin = Origin.API
     respond_async: bool = False
+    chain_step: ChainStep | None = None  # of the chain whose call this is
 
     @property
     def has_arguments(self) -> bool:

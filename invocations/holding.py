@@ -16,7 +16,6 @@ from django.db import transaction
 from django.db.models import Q
 from django.dispatch import receiver
 
-from access.budgets.ledger import reserve
 from access.budgets.rates import check_rates
 from access.budgets.services import keep_manifest_limit
 from access.consents import console_url, request_consent, spend_consent, versions_of, withdraw_request
@@ -28,7 +27,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations import queue
-from invocations.acceptance import queued_from, record_denied, write_begin
+from invocations.acceptance import queued_from, record_denied, reserve_for, write_begin
 from invocations.calls import Call
 from invocations.cancelling import ask_to_cancel
 from invocations.endings import Ending, finish, principal_of_agent
@@ -181,7 +180,13 @@ def call_of(invocation: Invocation) -> Call:
     envelope = RequestEnvelope(
         **sealed["envelope"], dry_run=invocation.dry_run, idempotency_key=invocation.idempotency_key
     )
-    return Call(invocation.tool, sealed["arguments"], envelope, origin=Origin(invocation.origin))
+    return Call(
+        invocation.tool,
+        sealed["arguments"],
+        envelope,
+        origin=Origin(invocation.origin),
+        chain_step=invocation.chain_step,
+    )
 
 
 def _waited(invocation: Invocation, note: str) -> StepLog:
@@ -312,7 +317,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         spend_consent(consent_id=consent.pk, invocation_id=invocation.pk, by=agent)
     limit = preflight.version.manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=invocation.tenant_id, tool=invocation.tool, limit=limit)
-    reserve(invocation_id=invocation.pk, lines=lines, demand=preflight.demand, now=now)
+    reserve_for(call, invocation_id=invocation.pk, lines=lines, demand=preflight.demand, now=now)
 
 
 @transaction.atomic

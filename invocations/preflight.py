@@ -6,9 +6,10 @@ read, from one :class:`registry.standing.Standing`. The first that fails decides
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from access.budgets.ahead import lines_of_step
 from access.budgets.lines import Demand, Line, check_budgets, of_grant, snapshot
 from access.budgets.rates import check_rates
 from access.capabilities import lacking
@@ -383,6 +384,8 @@ def run_preflight(
 
     ``everything``: go on after a refusal with what can still be known, for explanations.
     """
+    if call.chain_step is not None:
+        standing = replace(standing, lines=lines_of_step(standing.lines, chain_id=call.chain_step.chain_id))
     result = Preflight(standing)
     steps = _Steps(result, call, fingerprints)
     for name in STEPS:

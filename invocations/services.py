@@ -138,7 +138,8 @@ def invoke(call: Call, *, by: Principal) -> Answered:
             raise Refused(problem, denied, preflight) from problem
         if waits:
             return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
-        ring(invocation)
+        if call.chain_step is None:  # of a chain it is sent when the chain's row has been committed with it
+            ring(invocation)
         assert preflight.version is not None
         if not (call.respond_async or preflight.version.manifest.is_async):
             wait_for_end(id, wait, at_most_s=settings.TOOLHUB_SYNC_WAIT_S)

@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q
 from access.budgets import ledger
 from access.consents import expire_consents
 from invocations import queue
+from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.endings import Ending, finish
 from invocations.holding import expired
 from invocations.models import FINAL, Invocation, Outbox, State
@@ -118,6 +119,7 @@ def settle_lost() -> int:
     if not held:
         return 0
     going_on = set(Invocation.objects.filter(pk__in=held).exclude(state__in=FINAL).values_list("pk", flat=True))
+    going_on |= set(Chain.objects.filter(pk__in=held, state__in=CHAIN_OPEN).values_list("pk", flat=True))
     lost = [each for each in held if each not in going_on]
     if lost:
         log.warning("The budgets of %s calls were not settled when they ended; they are now", len(lost))

@@ -102,13 +102,19 @@ def reserve(*, invocation_id: UUID, lines: Iterable[Line], demand: Demand, now: 
     Last in the transaction that accepts the call, since the rows are contended and stay locked until it commits.
     """
     assert connection.in_atomic_block, "what is reserved belongs to the transaction that accepts the call"
-    wanted = [line for line in lines if demand.of(line.dimension)]
+    wanted = [(line, demand.of(line.dimension)) for line in lines if demand.of(line.dimension)]
+    short = take(invocation_id, wanted, now)
+    if short:
+        refuse(short, demand, now)
+
+
+def take(holder: UUID, wanted: list[tuple[Line, int]], now: datetime) -> list[Line]:
+    """Hold an amount of each line; returns those that have no room for it, and then the caller rolls back."""
     if not wanted:
-        return
+        return []
     taken = _take_postgresql if connection.vendor == "postgresql" else _take_sqlite
-    won = taken(invocation_id, wanted, demand, now)
-    if len(won) < len(wanted):
-        refuse([line for line in wanted if line.budget_id not in won], demand, now)
+    won = taken(holder, wanted, now)
+    return [line for line, _ in wanted if line.budget_id not in won]
 
 
 def refuse(short: list[Line], demand: Demand, now: datetime) -> NoReturn:
@@ -119,14 +125,14 @@ def refuse(short: list[Line], demand: Demand, now: datetime) -> NoReturn:
     raise refusal_of(fresh[0], demand, now)  # it was given back this very moment: the caller may try again at once
 
 
-def _take_postgresql(invocation_id: UUID, lines: list[Line], demand: Demand, now: datetime) -> set[UUID]:
+def _take_postgresql(invocation_id: UUID, wanted: list[tuple[Line, int]], now: datetime) -> set[UUID]:
     rows = prepared(
         RESERVE,
         {
-            "reservations": [new_id() for _ in lines],
-            "budgets": [line.budget_id for line in lines],
-            "numbers": [line.number for line in lines],
-            "amounts": [demand.of(line.dimension) for line in lines],
+            "reservations": [new_id() for _ in wanted],
+            "budgets": [line.budget_id for line, _ in wanted],
+            "numbers": [line.number for line, _ in wanted],
+            "amounts": [amount for _, amount in wanted],
             "invocation": invocation_id,
             "now": now,
         },
@@ -134,24 +140,24 @@ def _take_postgresql(invocation_id: UUID, lines: list[Line], demand: Demand, now
     return {row[0] for row in rows}
 
 
-def _take_sqlite(invocation_id: UUID, lines: list[Line], demand: Demand, now: datetime) -> set[UUID]:
-    asked = [[line.budget_id.hex, line.number, demand.of(line.dimension)] for line in lines]
+def _take_sqlite(invocation_id: UUID, wanted: list[tuple[Line, int]], now: datetime) -> set[UUID]:
+    asked = [[line.budget_id.hex, line.number, amount] for line, amount in wanted]
     with connection.cursor() as cursor:
         cursor.execute(TAKE_FROM_JSON, [json.dumps(asked)])
         windows = {budget: window for window, budget in cursor.fetchall()}
-    won = [line for line in lines if line.budget_id.hex in windows]
-    tenants = dict(Budget.objects.filter(pk__in=[line.budget_id for line in won]).values_list("pk", "tenant_id"))
+    won = [(line, amount) for line, amount in wanted if line.budget_id.hex in windows]
+    tenants = dict(Budget.objects.filter(pk__in=[line.budget_id for line, _ in won]).values_list("pk", "tenant_id"))
     Reservation.objects.bulk_create(
         Reservation(
             tenant_id=tenants[line.budget_id],
             invocation_id=invocation_id,
             window_id=windows[line.budget_id.hex],
-            amount=demand.of(line.dimension),
+            amount=amount,
             created_at=now,
         )
-        for line in won
+        for line, amount in won
     )
-    return {line.budget_id for line in won}
+    return {line.budget_id for line, _ in won}
 
 
 @transaction.atomic

@@ -173,8 +173,8 @@ def seconds_until_room(line: Line, demand: Demand, now: datetime) -> int | None:
     return min(line.window_s, max(1, math.ceil((resets_at - now).total_seconds())))
 
 
-def refusal_of(line: Line, demand: Demand, now: datetime) -> QuotaExceeded:
-    """The problem of a call for which this line has no room."""
+def refusal_of(line: Line, demand: Demand, now: datetime, who: str = "this call") -> QuotaExceeded:
+    """The problem of a call for which this line has no room; ``who`` as it stands in a sentence."""
     takes, wait, whose = demand.of(line.dimension), seconds_until_room(line, demand, now), name_of(line)
     details = {"budget": line.to_json(demand)}
     if line.dimension == Dimension.CONCURRENCY:
@@ -193,7 +193,7 @@ def refusal_of(line: Line, demand: Demand, now: datetime) -> QuotaExceeded:
     noun = NOUNS[Dimension(line.dimension)]
     if wait is None:
         return QuotaExceeded(
-            f"This call may take {takes:,} {noun}; {whose} allows {line.amount:,} in each window.",
+            f"{who[0].upper()}{who[1:]} may take {takes:,} {noun}; {whose} allows {line.amount:,} in each window.",
             details=details,
             remedy=f"Ask an operator to raise the budget {line.wire_id}; waiting does not help.",
         )
@@ -201,7 +201,7 @@ def refusal_of(line: Line, demand: Demand, now: datetime) -> QuotaExceeded:
     resets_at = line.resets_at
     return QuotaExceeded(
         f"{whose[0].upper()}{whose[1:]} is used up: of {line.amount:,} {noun}, {line.used:,} are used{held}; "
-        f"this call may take {takes:,}.",
+        f"{who} may take {takes:,}.",
         details=details,
         remedy=f"Wait until {resets_at.isoformat() if resets_at else 'then'}, or ask an operator to raise the budget "
         f"{line.wire_id}.",
