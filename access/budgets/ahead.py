@@ -1,0 +1,108 @@
+"""How does a chain of calls hold what all of them may take, before the first is made?
+
+:func:`hold` reserves the sum under the id of the chain, in every budget or in none. Each call then draws what it may take from
+that, so its limits are the ones that were met when the chain was accepted; what is left at the end is released. Of calls at the
+same time a chain holds one place as long as it goes on, since it makes one call after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import connection
+
+from access.budgets import ledger
+from access.budgets.lines import Demand, Line, line_of, refusal_of, with_windows
+from access.models import Budget, Dimension, Reservation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from uuid import UUID
+
+WHO = "this chain"
+
+
+class Share(NamedTuple):
+    """What one call of a chain may take at most, and how often it may be made."""
+
+    lines: list[Line]
+    demand: Demand
+    times: int = 1
+
+
+def whole(shares: Iterable[Share]) -> list[tuple[Line, int]]:
+    """The sum of what all calls may take, by budget."""
+    lines: dict[UUID, Line] = {}
+    amounts: dict[UUID, int] = {}
+    for share in shares:
+        for line in share.lines:
+            takes, before = share.demand.of(line.dimension), amounts.get(line.budget_id, 0)
+            together = max(before, takes) if line.dimension == Dimension.CONCURRENCY else before + takes * share.times
+            lines[line.budget_id], amounts[line.budget_id] = line, together
+    return [(lines[id], amount) for id, amount in amounts.items() if amount]
+
+
+def _refuse(line: Line, amount: int, now: datetime) -> None:
+    demand = Demand() if line.dimension == Dimension.CONCURRENCY else Demand(**{line.dimension: amount})
+    raise refusal_of(line, demand, now, WHO)
+
+
+def check_room(shares: Iterable[Share], now: datetime) -> None:
+    """Raise for the first budget that has no room for the whole. Decides nothing for good: :func:`hold` does."""
+    for line, amount in whole(shares):
+        if line.used + line.reserved + amount > line.amount:
+            _refuse(line, amount, now)
+
+
+def hold(*, chain_id: UUID, shares: Iterable[Share], now: datetime) -> None:
+    """Reserve the whole, or raise; last in the transaction that accepts the chain, as for a call."""
+    assert connection.in_atomic_block, "what is reserved belongs to the transaction that accepts the chain"
+    wanted = whole(shares)
+    short = ledger.take(chain_id, wanted, now)
+    if short:
+        amounts = {line.budget_id: amount for line, amount in wanted}
+        budgets = Budget.objects.filter(pk=short[0].budget_id).select_related("agent")
+        [fresh] = [line_of(budget, window) for budget, window in with_windows(budgets, now)]
+        _refuse(fresh, amounts[fresh.budget_id], now)
+
+
+def _held(chain_id: UUID) -> dict[UUID, Reservation]:
+    rows = Reservation.objects.filter(invocation_id=chain_id, settled=None).select_related("window")
+    return {row.window.budget_id: row for row in rows}
+
+
+def lines_of_step(lines: Iterable[Line], *, chain_id: UUID) -> tuple[Line, ...]:
+    """The budgets as a call of the chain finds them: with room for what is held for it, in the window in which that was
+    reserved. Its rates were counted when the chain was accepted.
+    """
+    held, found = _held(chain_id), []
+    for line in lines:
+        if line.is_rate:
+            continue
+        if row := held.get(line.budget_id):
+            others = row.window.reserved - row.amount
+            amount = max(line.amount, row.window.used + row.window.reserved)  # one that was lowered since
+            line = line._replace(number=row.window.number, used=row.window.used, reserved=others, amount=amount)
+        found.append(line)
+    return tuple(found)
+
+
+def draw(*, chain_id: UUID, invocation_id: UUID, lines: Iterable[Line], demand: Demand, now: datetime) -> None:
+    """Move what a call may take from the chain to the call. What the chain does not hold is reserved as for any call."""
+    assert connection.in_atomic_block, "what is drawn belongs to the transaction that accepts the call"
+    held, rest = _held(chain_id), []
+    for line in lines:
+        row, takes = held.get(line.budget_id), demand.of(line.dimension)
+        if row is None or row.amount < takes:
+            rest.append(line)
+        elif takes and line.dimension != Dimension.CONCURRENCY:
+            Reservation.objects.filter(pk=row.pk).update(amount=row.amount - takes)
+            Reservation.objects.create(
+                tenant_id=row.tenant_id,
+                invocation_id=invocation_id,
+                window_id=row.window_id,
+                amount=takes,
+                created_at=now,
+            )
+    ledger.reserve(invocation_id=invocation_id, lines=rest, demand=demand, now=now)
