@@ -8,6 +8,28 @@ class NoGrant(Problem):
 
     reason, code, status = "AUTH.NO_GRANT", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "The agent has no grant that covers this tool, or the grant was revoked or has run out."
+    cure = "Ask an operator for a grant for this tool, or ask with POST /api/v1/grants/requests."
+
+
+class DelegationRefused(Problem):
+    """This grant cannot be handed on to this agent."""
+
+    reason, code, status = "AUTH.DELEGATION_REFUSED", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+    cause = (
+        "The grant may not be handed on (any further), is not in force, or would go back to an agent that it came from."
+    )
+    cure = "Ask an operator for a grant that may be handed on, or name another agent."
+
+
+class DelegationTooWide(Problem):
+    """What is handed on would reach further than the grant that it comes from."""
+
+    reason, code, status = "AUTH.DELEGATION_TOO_WIDE", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+    cause = "An agent hands on what it holds or less; something that was asked for goes beyond that."
+    cure = "Leave out or narrow what `details.findings` names, each with its place."
 
 
 class ScopeMissing(Problem):
@@ -15,6 +37,8 @@ class ScopeMissing(Problem):
 
     reason, code, status = "AUTH.SCOPE_MISSING", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "Grants cover the tool, but none of them has all the scopes that its manifest asks for."
+    cure = "Ask an operator for a grant with the scopes that the answer names."
 
 
 class ConditionUnmet(Problem):
@@ -22,6 +46,8 @@ class ConditionUnmet(Problem):
 
     reason, code, status = "AUTH.CONDITION_UNMET", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "A grant covers the tool only for certain arguments, and those of this call are others."
+    cure = "Change the arguments so that they meet the conditions that the answer names, or ask for a wider grant."
 
 
 class QuotaExceeded(Problem):
@@ -29,18 +55,26 @@ class QuotaExceeded(Problem):
 
     reason, code, status = "QUOTA.BUDGET_EXCEEDED", PlatformCode.RATE_LIMITED, 429
     retryable = Retryable.YES
+    cause = (
+        "What the tenant, the agent, the tool or the grant may use in this window is used up or held by calls that run."
+    )
+    cure = "Wait for the next window, which Retry-After names, or ask an operator to raise the budget."
 
 
 class TooManyAtOnce(QuotaExceeded):
     """As many calls as may run at the same time are running."""
 
     reason, code, status = "QUOTA.CONCURRENCY", PlatformCode.RATE_LIMITED, 429
+    cause = "The limit of calls at the same time is reached, and this one would be one more."
+    cure = "Try again when one of the others has ended, or ask an operator to raise the limit."
 
 
 class RateLimited(QuotaExceeded):
     """Calls come faster than they may."""
 
     reason, code, status = "QUOTA.RATE_LIMITED", PlatformCode.RATE_LIMITED, 429
+    cause = "More calls were made in a short time than the rate of the tenant, the agent, the tool or the grant allows."
+    cure = "Slow down and try again after the time that Retry-After says, or ask an operator to raise the rate."
 
 
 class ConsentRequired(Problem):
@@ -48,6 +82,12 @@ class ConsentRequired(Problem):
 
     reason, code, status = "POLICY.CONSENT_REQUIRED", PlatformCode.NEEDS_USER_CONFIRMATION, 403
     retryable = Retryable.AFTER_ACTION
+    cause = (
+        "The tool's manifest or a policy wants a person to agree first, and there is no consent that covers this call."
+    )
+    cure = (
+        "Ask with POST /api/v1/consents, or call again with `on_consent` set to `ask` or `hold`, and wait for a person."
+    )
 
 
 class ConsentTooWide(Problem):
@@ -55,12 +95,16 @@ class ConsentTooWide(Problem):
 
     reason, code, status = "POLICY.CONSENT_TOO_WIDE", PlatformCode.INVALID_ARGUMENT, 422
     retryable = Retryable.AFTER_ACTION
+    cause = "The tool or a policy allows consents for less, or for a shorter time, than was asked for."
+    cure = "Ask for, or give, a consent that is no wider than the answer says."
 
 
 class ConsentDenied(Problem):
     """A person has denied this call."""
 
     reason, code, status = "POLICY.CONSENT_DENIED", PlatformCode.FORBIDDEN, 403
+    cause = "Somebody was asked about this call and said no; the answer has their reason."
+    cure = "Do not send the same call again. Talk to who decided if the reason can be met."
 
 
 class ConsentExpired(Problem):
@@ -68,6 +112,8 @@ class ConsentExpired(Problem):
 
     reason, code, status = "POLICY.CONSENT_EXPIRED", PlatformCode.NEEDS_USER_CONFIRMATION, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "The call waited for a person, and nobody decided before its time was over."
+    cure = "Call again to ask once more; tell somebody who decides that it waits."
 
 
 class ConsentVoid(Problem):
@@ -75,12 +121,19 @@ class ConsentVoid(Problem):
 
     reason, code, status = "POLICY.CONSENT_VOID", PlatformCode.NEEDS_USER_CONFIRMATION, 403
     retryable = Retryable.AFTER_ACTION
+    cause = (
+        "The version of the tool or the policy changed between the decision and the run, or the consent was used "
+        "by another call."
+    )
+    cure = "Call again; somebody is asked about what would run now."
 
 
 class PolicyDenied(Problem):
     """Policy does not allow this call."""
 
     reason, code, status = "POLICY.DENY_TOOL", PlatformCode.FORBIDDEN, 403
+    cause = "No rule of the policy in force permits this call, or a rule forbids it; the answer names the rules."
+    cure = "Show the smallest change in the answer to somebody who drafts policies, or make another call."
 
 
 class SimulationStale(Problem):
@@ -88,6 +141,8 @@ class SimulationStale(Problem):
 
     reason, code, status = "POLICY.SIMULATION_STALE", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The policy was not simulated on past calls, or the calls or the policy have changed since."
+    cure = "Simulate it again, look at what it would change, then publish it."
 
 
 class SelfApproval(Problem):
@@ -95,12 +150,16 @@ class SelfApproval(Problem):
 
     reason, code, status = "POLICY.SELF_APPROVAL", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "Two people must stand behind this, and one cannot be both."
+    cure = "Ask somebody else who may decide."
 
 
 class ConsentNotNeeded(Problem):
     """This tool needs no consent."""
 
     reason, code, status = "POLICY.CONSENT_NOT_NEEDED", PlatformCode.CONFLICT, 409
+    cause = "Neither the tool's manifest nor a policy asks for a person's agreement."
+    cure = "Call the tool; a grant is enough."
 
 
 class Halted(Problem):
@@ -108,6 +167,8 @@ class Halted(Problem):
 
     reason, code, status = "POLICY.HALTED", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "Somebody has stopped this tool, agent, tenant or the whole hub; the answer says when and why."
+    cure = "Wait until an operator has lifted the kill switch."
 
 
 class LastOwner(Problem):
@@ -115,6 +176,8 @@ class LastOwner(Problem):
 
     reason, code, status = "PEOPLE.LAST_OWNER", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "This change would leave the tenant without anybody who may give roles."
+    cure = "Make somebody else an owner first."
 
 
 class IssuerUnavailable(Problem):
@@ -122,9 +185,16 @@ class IssuerUnavailable(Problem):
 
     reason, code, status = "AUTH.ISSUER_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 30
+    cause = "The keys of the identity provider could not be fetched, and none that would fit are kept."
+    cure = "Try again after the time that Retry-After says. Operators: check that the hub reaches the provider."
 
 
 class ObligationFailed(Problem):
     """The result could not be released as the policy demands, so it was withheld."""
 
     reason, code, status = "POLICY.OBLIGATION_FAILED", PlatformCode.COMPLIANCE_BLOCKED, 500
+    cause = "A policy asks to mask, redact or mark the result, and that was not possible with the result that came."
+    cure = (
+        "Do not call again before somebody has looked: the tool has run. Operators: the end of the call names "
+        "the obligation."
+    )

@@ -8,6 +8,10 @@ class CapabilityBlocked(Problem):
     """The tool needs or tried something that it was not granted."""
 
     reason, code, status = "SANDBOX.CAPABILITY_BLOCKED", PlatformCode.FORBIDDEN, 403
+    cause = (
+        "The tool reached for a host, a path, a program or a secret that manifest, grant and policy do not all allow."
+    )
+    cure = "Have the capability added where the answer says it is missing, or use a tool that does not need it."
 
 
 class SandboxStartFailed(Problem):
@@ -15,6 +19,8 @@ class SandboxStartFailed(Problem):
 
     reason, code, status = "SANDBOX.START_FAILED", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
+    cause = "The container engine did not answer, or had no room for another sandbox."
+    cure = "Try again after the time that Retry-After says. Operators: `make doctor` says what is wrong."
 
 
 class ImageMissing(Problem):
@@ -22,6 +28,8 @@ class ImageMissing(Problem):
 
     reason, code, status = "SANDBOX.IMAGE_MISSING", PlatformCode.UPSTREAM_ERROR, 503
     retryable = Retryable.AFTER_ACTION
+    cause = "The worker's host does not have the image that this tool's sandbox is made of."
+    cure = "Operators: `make sandbox-images` on each worker host. Then call again."
 
 
 class ToolTimedOut(Problem):
@@ -29,12 +37,19 @@ class ToolTimedOut(Problem):
 
     reason, code, status = "SANDBOX.TIMEOUT", PlatformCode.TIMEOUT, 504
     retryable = Retryable.AFTER_ACTION
+    cause = "The tool did not finish within the time that its manifest gives it. It may have had its effect."
+    cure = (
+        "Check whether the effect took place; then call again with another Idempotency-Key, with less to do, or "
+        "have the limit raised."
+    )
 
 
 class ResourceExceeded(Problem):
     """The tool exceeded its resource limits and was stopped."""
 
     reason, code, status = "SANDBOX.RESOURCE_EXCEEDED", PlatformCode.UPSTREAM_ERROR, 502
+    cause = "The tool used more memory, wrote more output or returned a larger result than its limits allow."
+    cure = "Call with less to do in one call, or ask the author to raise the limit in the manifest."
 
 
 class SecretLeak(Problem):
@@ -42,6 +57,8 @@ class SecretLeak(Problem):
 
     reason, code, status = "SANDBOX.SECRET_LEAK", PlatformCode.COMPLIANCE_BLOCKED, 502
     retryable = Retryable.AFTER_ACTION
+    cause = "A secret that the tool was given stood in its result or in what it wrote."
+    cure = "Operators: look at the tool, replace the secret, and enable a corrected version. Nobody has got the result."
 
 
 class OutcomeUnknown(Problem):
@@ -49,12 +66,22 @@ class OutcomeUnknown(Problem):
 
     reason, code, status = "SANDBOX.WORKER_LOST", PlatformCode.UPSTREAM_ERROR, 503
     retryable = Retryable.AFTER_ACTION
+    cause = "The worker, its host or the engine was lost while the tool ran. Nobody knows how far it got."
+    cure = "Check whether the effect took place before you call again."
 
 
 class ToolFailed(Problem):
     """The tool failed."""
 
     reason, code, status = "TOOL.EXECUTION_FAILED", PlatformCode.UPSTREAM_ERROR, 502
+    cause = (
+        "The tool raised an exception, ended without a result, or answered with an error code that is not in the "
+        "closed set."
+    )
+    cure = (
+        "Whoever may reveal stored values finds the message with the call. Tell the author of the tool; another "
+        "call is likely to fail too."
+    )
 
 
 class RunCancelled(Problem):
@@ -62,6 +89,8 @@ class RunCancelled(Problem):
 
     reason, code, status = "SANDBOX.CANCELLED", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.AFTER_ACTION, 10
+    cause = "The process that ran the tool was told to stop and could not wait for it."
+    cure = "Check whether the effect took place before you call again."
 
 
 class HubStopping(Problem):
@@ -69,6 +98,8 @@ class HubStopping(Problem):
 
     reason, code, status = "SANDBOX.STOPPING", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 10
+    cause = "The process that would have run the tool was told to stop. The tool has not begun."
+    cure = "Call again after the time that Retry-After says."
 
 
 class BuildChanged(Problem):
@@ -76,12 +107,16 @@ class BuildChanged(Problem):
 
     reason, code, status = "TOOL.BUILD_CHANGED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The stored code does not have the digest of the version that was reviewed."
+    cure = "Operators: find out who changed it; submit the code as a new version and have it reviewed."
 
 
 class OutputInvalid(Problem):
     """The tool returned an invalid result."""
 
     reason, code, status = "SCHEMA.OUTPUT_INVALID", PlatformCode.UPSTREAM_ERROR, 502
+    cause = "The result is not JSON, or does not match the output schema of the tool's manifest."
+    cure = "Tell the author of the tool: its result or its output schema must be corrected. The tool has run."
 
 
 class QueueUnavailable(Problem):
@@ -89,6 +124,8 @@ class QueueUnavailable(Problem):
 
     reason, code, status = "QUEUE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
+    cause = "The message broker does not answer, so no worker would have heard of the call. Nothing ran."
+    cure = "Try again after the time that Retry-After says. Operators: check that the broker runs and can be reached."
 
 
 class QueueTimeout(Problem):
@@ -96,18 +133,24 @@ class QueueTimeout(Problem):
 
     reason, code, status = "QUEUE.TIMEOUT", PlatformCode.TIMEOUT, 504
     retryable, retry_after_s = Retryable.YES, 5
+    cause = "All workers were busy, or none was there, until the call had waited as long as it may. Nothing ran."
+    cure = "Try again later. Operators: start more workers, or look whether those that are there are stuck."
 
 
 class CallCancelled(Problem):
     """The call was cancelled."""
 
     reason, code, status = "REQUEST.CANCELLED", PlatformCode.CONFLICT, 409
+    cause = "Somebody took the call back, or a wider stop ended it; the message says whether the tool had begun."
+    cure = "Call again if it is still wanted; if the tool had begun, check first whether the effect took place."
 
 
 class NoSuchFile(Problem):
     """There is no file with this path here."""
 
     reason, code, status = "FILE.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "The tenant has no file at this path, or it was removed."
+    cure = "Look at the list of files and use one of its paths."
 
 
 class FilesFull(Problem):
@@ -115,6 +158,8 @@ class FilesFull(Problem):
 
     reason, code, status = "FILE.NO_ROOM", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "Storing this file would take the tenant over the room that its files may take."
+    cure = "Remove files that are not needed any more, or ask whoever operates the hub for more room."
 
 
 class FilesTooLarge(Problem):
@@ -122,12 +167,16 @@ class FilesTooLarge(Problem):
 
     reason, code, status = "FILE.TOO_MANY_TO_READ", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The paths that the tool may read hold more than can be laid into one sandbox."
+    cure = "Narrow the paths in the grant or the installation, or remove files."
 
 
 class IdempotencyKeyReused(Problem):
     """The Idempotency-Key was already used with different arguments."""
 
     reason, code, status = "IDEMPOTENCY.KEY_REUSED", PlatformCode.CONFLICT, 422
+    cause = "An earlier call of the same tool used this key with other arguments or another envelope."
+    cure = "Use a new key for a new call; send exactly the same call to get the first answer again."
 
 
 class IdempotencyInProgress(Problem):
@@ -135,18 +184,26 @@ class IdempotencyInProgress(Problem):
 
     reason, code, status = "IDEMPOTENCY.IN_PROGRESS", PlatformCode.CONFLICT, 409
     retryable, retry_after_s = Retryable.YES, 1
+    cause = "The first call with this key has not ended yet."
+    cure = (
+        "Read the first call at the address in Location, or send this one again after the time that Retry-After says."
+    )
 
 
 class ToolSaysInvalidArgument(Problem):
     """The tool cannot work with these arguments."""
 
     reason, code, status = "DOMAIN.INVALID_ARGUMENT", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "The arguments match the schema, but the tool cannot do anything with their values."
+    cure = "Change the arguments as the tool's message says."
 
 
 class ToolSaysNotFound(Problem):
     """The tool does not know what the arguments name."""
 
     reason, code, status = "DOMAIN.NOT_FOUND", PlatformCode.NOT_FOUND, 404
+    cause = "The arguments name something, for instance an order or a product, that the tool does not find."
+    cure = "Check the ids in the arguments."
 
 
 class ToolSaysConflict(Problem):
@@ -154,6 +211,8 @@ class ToolSaysConflict(Problem):
 
     reason, code, status = "DOMAIN.CONFLICT", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "What the tool would change is in a state that does not allow it."
+    cure = "Look at the present state with a tool that reads it, then decide again."
 
 
 class ToolSaysUpstreamError(Problem):
@@ -161,6 +220,8 @@ class ToolSaysUpstreamError(Problem):
 
     reason, code, status = "DOMAIN.UPSTREAM_ERROR", PlatformCode.UPSTREAM_ERROR, 502
     retryable = Retryable.YES
+    cause = "A service behind the tool did not answer, or answered with an error."
+    cure = "Try again later, with the same Idempotency-Key where the tool honours it."
 
 
 class ToolSaysNeedsConfirmation(Problem):
@@ -168,12 +229,16 @@ class ToolSaysNeedsConfirmation(Problem):
 
     reason, code, status = "DOMAIN.NEEDS_USER_CONFIRMATION", PlatformCode.NEEDS_USER_CONFIRMATION, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "The tool itself wants a person to confirm before it goes on."
+    cure = "Show the tool's message to the person for whom the call is made, and call again with what they confirm."
 
 
 class ToolSaysComplianceBlocked(Problem):
     """A compliance rule forbids this."""
 
     reason, code, status = "DOMAIN.COMPLIANCE_BLOCKED", PlatformCode.COMPLIANCE_BLOCKED, 403
+    cause = "The tool's own rules forbid what the arguments ask for."
+    cure = "Do not send the same call again; the message says which rule stands against it."
 
 
 class PriceChanged(Problem):
@@ -181,18 +246,24 @@ class PriceChanged(Problem):
 
     reason, code, status = "DOMAIN.PRICE_CHANGED", PlatformCode.PRICE_CHANGED, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The price that the call was made with is not the present one any more."
+    cure = "Get a new quote, show the new price to the person who pays, and call again with it."
 
 
 class OutOfStock(Problem):
     """There is not enough stock."""
 
     reason, code, status = "DOMAIN.OUT_OF_STOCK", PlatformCode.OUT_OF_STOCK, 409
+    cause = "Fewer are there than the call asks for."
+    cure = "Ask for fewer, for another article, or again when there is stock."
 
 
 class AddressInvalid(Problem):
     """The address is not valid."""
 
     reason, code, status = "DOMAIN.ADDRESS_INVALID", PlatformCode.ADDRESS_INVALID, 422
+    cause = "The tool cannot deliver to this address as it is written."
+    cure = "Have the person correct the address, then call again."
 
 
 # What a tool may say "no" with (SPEC-6): the closed set of unitools.runtime, and nothing of its own.

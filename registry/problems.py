@@ -7,18 +7,27 @@ class ManifestInvalid(Problem):
     """The manifest cannot be registered as it is."""
 
     reason, code, status = "MANIFEST.INVALID", PlatformCode.INVALID_ARGUMENT, 422
+    cause = (
+        "The manifest breaks a rule: a schema that is not valid, parts that contradict each other, or a field "
+        "that is missing or unknown."
+    )
+    cure = "Correct what the findings name, and submit it again. Nothing was registered."
 
 
 class VersionExists(Problem):
     """This version exists already and never changes."""
 
     reason, code, status = "TOOL.VERSION_EXISTS", PlatformCode.CONFLICT, 409
+    cause = "This version number was registered before, and what was registered stays as it is."
+    cure = "Raise the version number and submit again."
 
 
 class UnknownTool(Problem):
     """There is no tool with this id here."""
 
     reason, code, status = "TOOL.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "No tool of this tenant, own or installed, has this id."
+    cure = "Search the catalogue with GET /api/v1/tools, or ask an operator to install the tool."
 
 
 class ToolNotEnabled(Problem):
@@ -26,6 +35,8 @@ class ToolNotEnabled(Problem):
 
     reason, code, status = "TOOL.NOT_ENABLED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The tool is registered, but nobody has reviewed and enabled a version yet."
+    cure = "Ask a reviewer to approve a version and an operator to enable it."
 
 
 class ToolPaused(Problem):
@@ -33,12 +44,16 @@ class ToolPaused(Problem):
 
     reason, code, status = "TOOL.PAUSED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "An operator of the publisher or of this tenant has paused the tool; the answer says since when and why."
+    cure = "Wait until it is resumed, or use another tool."
 
 
 class ToolRetired(Problem):
     """This tool is withdrawn."""
 
     reason, code, status = "TOOL.RETIRED", PlatformCode.NOT_FOUND, 410
+    cause = "The tool was deprecated, and the day of its sunset is over."
+    cure = "Use the successor that the answer names, or another tool."
 
 
 class OwnSubmission(Problem):
@@ -46,6 +61,8 @@ class OwnSubmission(Problem):
 
     reason, code, status = "REVIEW.OWN_SUBMISSION", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "Who submits a version must not be the one who lets it into use."
+    cure = "Ask another reviewer."
 
 
 class NotReviewed(Problem):
@@ -53,12 +70,16 @@ class NotReviewed(Problem):
 
     reason, code, status = "REVIEW.NOT_APPROVED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The version waits for its reviews, or was refused."
+    cure = "Have it reviewed, or choose a version that was approved."
 
 
 class WrongBump(Problem):
     """The version number does not say what changed."""
 
     reason, code, status = "MANIFEST.WRONG_BUMP", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "What changed since the last version needs a higher part of the version number than was raised."
+    cure = "Raise the part of the version number that the answer names, or take the breaking changes back."
 
 
 class NotAcknowledged(Problem):
@@ -66,6 +87,8 @@ class NotAcknowledged(Problem):
 
     reason, code, status = "REVIEW.NOT_ACKNOWLEDGED", PlatformCode.INVALID_ARGUMENT, 422
     retryable = Retryable.AFTER_ACTION
+    cause = "The version has changes of high risk, and the review does not confirm each of them."
+    cure = "Look at each risky change and confirm it, or refuse the version."
 
 
 class VersionYanked(Problem):
@@ -73,6 +96,8 @@ class VersionYanked(Problem):
 
     reason, code, status = "TOOL.YANKED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The publisher took this version back after its release; the answer has the reason."
+    cure = "Ask an operator to move the installation to another version."
 
 
 class DependenciesNotReady(Problem):
@@ -80,12 +105,16 @@ class DependenciesNotReady(Problem):
 
     reason, code, status = "SANDBOX.DEPENDENCIES_NOT_READY", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
+    cause = "The packages of this version are being installed, or their installation failed."
+    cure = "Try again after the time that Retry-After says. Operators: the page of the version says what is missing."
 
 
 class NotTrustable(Problem):
     """This version may not run without a sandbox."""
 
     reason, code, status = "TOOL.NOT_TRUSTABLE", PlatformCode.CONFLICT, 409
+    cause = "Only tools without side effects whose manifest asks for no sandbox may run without one."
+    cure = "Leave the tool in its sandbox, or have its author submit a version that needs none."
 
 
 class NotInstalled(Problem):
@@ -93,6 +122,8 @@ class NotInstalled(Problem):
 
     reason, code, status = "TOOL.NOT_INSTALLED", PlatformCode.NOT_FOUND, 404
     retryable = Retryable.AFTER_ACTION
+    cause = "The tool is shared by another tenant, and this one has not installed it."
+    cure = "Ask an operator to install it."
 
 
 class NotConfigured(Problem):
@@ -100,12 +131,16 @@ class NotConfigured(Problem):
 
     reason, code, status = "TOOL.NOT_CONFIGURED", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The tool needs settings or secrets that its installation in this tenant does not have."
+    cure = "Ask an operator to set what the answer names."
 
 
 class UnknownSecret(Problem):
     """There is no secret with this name here."""
 
     reason, code, status = "SECRET.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "The tenant has no secret of this name."
+    cure = "Check the name, or store the secret first."
 
 
 class SecretInUse(Problem):
@@ -113,3 +148,5 @@ class SecretInUse(Problem):
 
     reason, code, status = "SECRET.IN_USE", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "Installations name this secret and would no longer work without it."
+    cure = "Point those installations at another secret first."

@@ -7,6 +7,7 @@ Needs the gettext tools (``apt-get install gettext``).
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -27,10 +28,26 @@ SOURCES = ["templates", "toolhub", "evidence", "access", "registry", "invocation
 DATES = re.compile(r'^"POT-Creation-Date: .*\n', re.MULTILINE)
 
 
+def texts_of_problems() -> set[str]:
+    """What the classes of problems say to people: title, cause and cure, which are plain strings in the sources."""
+    found = set()
+    for path in (path for name in SOURCES for path in (ROOT / name).rglob("problems.py")):
+        for cls in ast.walk(ast.parse(path.read_text())):
+            if isinstance(cls, ast.ClassDef):
+                found.add((ast.get_docstring(cls) or "").partition("\n")[0])
+                for node in cls.body:
+                    match node:
+                        case ast.Assign(targets=[ast.Name(id="cause" | "cure")], value=ast.Constant(value=str(text))):
+                            found.add(text)
+    return found
+
+
 def extract(workspace: Path) -> Path:
     """A fresh locale folder, made from the committed one and the sources."""
     for name in SOURCES:
         (workspace / name).symlink_to(ROOT / name)
+    marked = [f"gettext_noop({text!r})\n" for text in sorted(texts_of_problems() - {""})]
+    (workspace / "texts_of_problems.py").write_text("".join(marked))
     fresh = workspace / "locale"
     shutil.copytree(LOCALE, fresh)
     os.chdir(workspace)  # makemessages takes the folder `locale` where it stands

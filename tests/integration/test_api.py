@@ -14,7 +14,6 @@ from tests.conftest import make_caller
 from tests.manifests import manifest
 from tests.routes import api_routes
 from toolhub.kernel.pagination import PAGE_SIZE
-from toolhub.kernel.problems import PlatformCode, catalogue
 from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
@@ -159,17 +158,6 @@ def test_the_manifest_schema_is_published_as_it_is() -> None:
     assert answer.headers["Content-Type"] == "application/schema+json"
     assert answer.json() == manifest_schema()
     jsonschema.Draft202012Validator.check_schema(answer.json())
-
-
-@pytest.mark.req("SPEC-6", "TOOLS-24")
-def test_the_catalogue_of_errors_lists_every_problem_and_each_has_an_address() -> None:
-    errors = Client().get("/api/v1/errors").json()["data"]["errors"]
-
-    assert [error["reason"] for error in errors] == [cls.reason for cls in catalogue()]
-    assert {error["code"] for error in errors} <= set(PlatformCode)
-    for error in errors:
-        assert Client().get(f"/api/v1/errors/{error['reason']}").json()["data"] == error
-    assert Client().get("/api/v1/errors/NOTHING").status_code == 404
 
 
 def test_the_openapi_document_is_valid_and_holds_every_endpoint() -> None:

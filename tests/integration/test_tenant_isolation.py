@@ -36,7 +36,7 @@ API_OBJECTS = [route for route in SCOPED if route.takes]
 # What these name belongs to no tenant: a person's own means of signing in, a link that is a secret, a catalogue of the hub.
 OF_NO_TENANT = {
     "account_reset_password_from_key", "mfa_remove_webauthn", "mfa_edit_webauthn", "openid_connect_login",
-    "openid_connect_callback", "invitation", "api_error",
+    "openid_connect_callback", "invitation", "api_error", "problem",
 }  # fmt: skip
 
 

@@ -7,6 +7,11 @@ class ConfigurationInvalid(Problem):
     """This configuration file cannot be applied as it is."""
 
     reason, code, status = "CONFIGURATION.INVALID", PlatformCode.INVALID_ARGUMENT, 422
+    cause = (
+        "The file names what does not exist, or holds something that a service would refuse; each finding has "
+        "its place."
+    )
+    cure = "Correct what the findings name and make a plan again. Nothing was applied."
 
 
 class PlanStale(Problem):
@@ -14,3 +19,5 @@ class PlanStale(Problem):
 
     reason, code, status = "CONFIGURATION.PLAN_STALE", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "Somebody changed the tenant between the plan and its application."
+    cure = "Make a plan again, look at it, and apply that one."

@@ -2,8 +2,9 @@
 
 Every refusal and failure is one class of the tree under :class:`Problem`. A class has three vocabularies (requirements
 §8): ``code`` is the closed platform set of SPEC-6, ``reason`` is the dotted code, and ``error_type`` is derived from the
-reason for callers of the older tool service. The title is the docstring. Packages add their own classes in their
-``problems.py``; :func:`catalogue` lists them all, and the reference page is generated from it::
+reason for callers of the older tool service. The title is the docstring; ``cause`` says how it comes about, ``cure``
+what people can do about it. Packages add their own classes in their ``problems.py``; :func:`catalogue` lists them all, and
+the pages are made from it::
 
     Problem
      ├── Unauthenticated, Forbidden, NotFound, Conflict
@@ -48,9 +49,14 @@ class Retryable(StrEnum):
 
 
 class Problem(Exception):
-    """Base of the tree. ``detail`` is one sentence that a person can act on; ``details`` is for programs."""
+    """Base of the tree. ``detail`` is one sentence that a person can act on; ``details`` is for programs.
+
+    ``remedy`` is the smallest change that would help this time; where nobody knows it closer, what cures any of the class.
+    """
 
     reason: ClassVar[str] = ""
+    cause: ClassVar[str] = ""
+    cure: ClassVar[str] = ""
     code: ClassVar[PlatformCode]
     status: ClassVar[int]
     retryable: ClassVar[Retryable] = Retryable.NO
@@ -66,7 +72,7 @@ class Problem(Exception):
     ) -> None:
         self.detail = detail or self.title()
         self.details = details or {}
-        self.remedy = remedy
+        self.remedy = remedy or self.cure
         self.retry_after = retry_after_s if retry_after_s is not None else self.retry_after_s
         super().__init__(self.detail)
 
@@ -105,6 +111,8 @@ class Unauthenticated(Problem):
 
     reason, code, status = "AUTH.UNAUTHENTICATED", PlatformCode.UNAUTHORIZED, 401
     retryable = Retryable.AFTER_ACTION
+    cause = "The request carried no key, token or session, or one that is unknown, has ended or was revoked."
+    cure = "Send a key that is in force as `Authorization: Bearer …`, or sign in again."
 
 
 class Forbidden(Problem):
@@ -112,12 +120,21 @@ class Forbidden(Problem):
 
     reason, code, status = "AUTH.FORBIDDEN", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
+    cause = "Who asks is known, but lacks the scope or the permission for this, or was disabled."
+    cure = (
+        "Ask an owner of the tenant for the scope or permission that the answer names, or for the agent or key "
+        "to be put in force again."
+    )
 
 
 class NotFound(Problem):
     """There is no such thing here."""
 
     reason, code, status = "RESOURCE.NOT_FOUND", PlatformCode.NOT_FOUND, 404
+    cause = (
+        "Nothing in this tenant has that name or id. Whatever belongs to another tenant is answered in the same way."
+    )
+    cure = "Check the address and the id, and that the credentials are those of the right tenant."
 
 
 class Conflict(Problem):
@@ -125,36 +142,48 @@ class Conflict(Problem):
 
     reason, code, status = "STATE.CONFLICT", PlatformCode.CONFLICT, 409
     retryable = Retryable.AFTER_ACTION
+    cause = "The thing has changed since it was read, or its state does not allow this change."
+    cure = "Read it again, and decide by the state that it has now."
 
 
 class Malformed(Problem):
     """The request could not be read."""
 
     reason, code, status = "REQUEST.MALFORMED", PlatformCode.INVALID_ARGUMENT, 400
+    cause = "The request is not well-formed: for instance a body that is not JSON, or text that is not UTF-8."
+    cure = "Correct the request as the message says, and send it again."
 
 
 class MethodNotAllowed(Problem):
     """This address does not take that method."""
 
     reason, code, status = "REQUEST.METHOD_NOT_ALLOWED", PlatformCode.INVALID_ARGUMENT, 405
+    cause = "The address exists, and takes other methods than this one."
+    cure = "Use one of the methods that the API reference names for this address."
 
 
 class UnsupportedMediaType(Problem):
     """The request's content type is not one that this address reads."""
 
     reason, code, status = "REQUEST.UNSUPPORTED_MEDIA_TYPE", PlatformCode.INVALID_ARGUMENT, 415
+    cause = "The Content-Type of the request is missing or is one that this address does not read."
+    cure = "Send the body as application/json, or as what the API reference names for this address."
 
 
 class NotAcceptable(Problem):
     """This address cannot answer in any of the asked media types."""
 
     reason, code, status = "REQUEST.NOT_ACCEPTABLE", PlatformCode.INVALID_ARGUMENT, 406
+    cause = "The Accept header names only media types that this address does not have."
+    cure = "Accept application/json, or leave the header out."
 
 
 class TooLarge(Problem):
     """The request is too large."""
 
     reason, code, status = "REQUEST.TOO_LARGE", PlatformCode.INVALID_ARGUMENT, 413
+    cause = "The body, the arguments or the file are larger than may be sent; the answer names the limit."
+    cure = "Send less in one request, or have the limit of the tool raised in its manifest."
 
 
 class TooManyRequests(Problem):
@@ -162,12 +191,19 @@ class TooManyRequests(Problem):
 
     reason, code, status = "REQUEST.TOO_MANY", PlatformCode.RATE_LIMITED, 429
     retryable, retry_after_s = Retryable.YES, 60
+    cause = "The same was tried again and again from one place in a short time, as somebody who guesses would."
+    cure = "Wait for the time that Retry-After says, then try again."
 
 
 class SchemaInvalid(Problem):
     """The input does not match its schema."""
 
     reason, code, status = "SCHEMA.VALIDATION_FAILED", PlatformCode.INVALID_ARGUMENT, 422
+    cause = (
+        "Fields are missing, unknown or of another type than they may be. Each finding names its place with a "
+        "JSON pointer."
+    )
+    cure = "Correct the fields that the findings name; the input schema is in the tool's entry of the catalogue."
 
     @classmethod
     def at(cls, pointer: str, message: str) -> SchemaInvalid:
@@ -180,6 +216,8 @@ class DatabaseUnavailable(Problem):
 
     reason, code, status = "EVIDENCE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
+    cause = "The database does not answer. Nothing runs that cannot be recorded."
+    cure = "Try again after the time that Retry-After says. Operators: check that the database runs and can be reached."
 
 
 class Internal(Problem):
@@ -187,6 +225,11 @@ class Internal(Problem):
 
     reason, code, status = "UNKNOWN.INTERNAL", PlatformCode.INTERNAL, 500
     retryable = Retryable.SAME_KEY
+    cause = (
+        "An error that the hub does not know by name. It was logged and counted, and whoever operates the hub "
+        "sees it on the overview."
+    )
+    cure = "Try again with the same Idempotency-Key. If it stays, report the request id to whoever operates the hub."
 
 
 def catalogue() -> list[type[Problem]]:

@@ -22,7 +22,8 @@ from registry.models import (
     ToolState,
 )
 from registry.models import TRANSITIONS as TOOL_TRANSITIONS
-from toolhub.kernel.problems import PlatformCode, Retryable, catalogue
+from toolhub.catalogue import RETRIES
+from toolhub.kernel.problems import PlatformCode, catalogue
 from toolhub.management.reference.markdown import code, page, table
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ DJANGO_OPTIONS |= {"--force-color", "--skip-checks"}
 
 
 def problems() -> str:
+    listed = [cls for cls in catalogue() if cls.__module__.partition(".")[0] in PACKAGES]
     rows = [
         (
             code(cls.reason),
@@ -45,15 +47,8 @@ def problems() -> str:
             code(cls.error_type()),
             cls.title(),
         )
-        for cls in catalogue()
-        if cls.__module__.partition(".")[0] in PACKAGES
+        for cls in listed
     ]
-    words = {
-        Retryable.NO: "the same call would be refused again",
-        Retryable.YES: "the same call may succeed later",
-        Retryable.SAME_KEY: "only with the same Idempotency-Key, because the first call may have had its effect",
-        Retryable.AFTER_ACTION: "once somebody has done what `remedy` says",
-    }
     used = {cls.code for cls in catalogue()}
     idle = [f"`{each}`" for each in PlatformCode if each not in used]
     return page(
@@ -61,12 +56,16 @@ def problems() -> str:
         "the problem classes",
         "Every refusal and failure that a caller can meet. `code` is the closed set of SPEC-6 and `INTERNAL` "
         "([RFC 0001](../rfc/0001-internal-code.md)); `reason` is what programs branch on; `error_type` is the older tool "
-        "service's word, where it had one. A running hub serves the same list at `/api/v1/errors`, and one entry at "
-        "`/api/v1/errors/REASON`, which is the `type` of each answer.",
+        "service's word, where it had one. A running hub has the same list at `/errors` for people and at `/api/v1/errors` for "
+        "programs. One entry is at `/api/v1/errors/REASON`, the `type` of each answer; a browser gets the page from there.",
         table(("reason", "code", "HTTP", "retryable", "error_type", "meaning"), rows),
         "## `retryable`",
-        table(("value", "sending it again helps …"), [(code(value), text) for value, text in words.items()]),
+        table(("value", "send the same call again?"), [(code(value), text) for value, text in RETRIES.items()]),
         f"Codes of the closed set that no problem uses yet: {', '.join(idle)}." if idle else "",
+        "## Why it happens, and what to do",
+        "`remedy` in an answer is the smallest change that would help this time; where nobody knows it closer, it is what "
+        "stands here.",
+        table(("reason", "why it happens", "what to do"), [(code(cls.reason), cls.cause, cls.cure) for cls in listed]),
     )
 
 
