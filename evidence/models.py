@@ -109,6 +109,7 @@ class SnapshotKind(models.TextChoices):
     OUTPUT = "output"
     ERROR = "error"
     LOGS = "logs"
+    SEGMENT = "segment"  # what a long run said since the one before; numbered
     LIVE = "live"  # what a tool has said so far; the run's own end replaces it
 
 
@@ -119,6 +120,7 @@ class Snapshot(models.Model):
     tenant_id = models.UUIDField()
     invocation_id = models.UUIDField()
     kind = models.CharField(max_length=8, choices=SnapshotKind)
+    number = models.PositiveIntegerField(default=0)  # of a segment, from 1
     alg = models.CharField(max_length=16)
     commitment = models.CharField(max_length=71)
     size = models.PositiveIntegerField()  # bytes of the plaintext document
@@ -130,7 +132,7 @@ class Snapshot(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["invocation_id", "kind"], name="snapshot_one_of_a_kind"),
+            models.UniqueConstraint(fields=["invocation_id", "kind", "number"], name="snapshot_one_of_a_kind"),
         ]
 
     def __str__(self) -> str:

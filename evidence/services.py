@@ -106,7 +106,7 @@ def _context(tenant_id: UUID, invocation_id: UUID, kind: str) -> bytes:
     return b"\0".join([tenant_id.bytes, invocation_id.bytes, kind.encode()])
 
 
-def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, value: Any) -> Snapshot:
+def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, value: Any, number: int = 0) -> Snapshot:
     """Store ``value`` encrypted under a key of its own, bound to this tenant, invocation and kind."""
     alg, document = encoded(value)
     salt, data_key, nonce = os.urandom(SALT_BYTES), AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
@@ -116,6 +116,7 @@ def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, val
         tenant_id=tenant_id,
         invocation_id=invocation_id,
         kind=kind,
+        number=number,
         alg=alg,
         commitment="sha256:" + hashlib.sha256(salt + document).hexdigest(),
         size=len(document),

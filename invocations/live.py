@@ -1,7 +1,8 @@
 """What has a tool said so far, while it runs?
 
 Lines and progress of a run are kept in one sealed snapshot, written anew a few times a second at most, and taken away when
-the call ends: its logs are sealed then. Only the fraction done stands in the call's row.
+the call ends: its logs are sealed then. Only the fraction done stands in the call's row. What a run that goes on for long has
+said becomes evidence before it ends: every few seconds a segment, sealed for good, with a fact that is chained to the one before.
 """
 
 from __future__ import annotations
@@ -9,19 +10,26 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections import deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 
 from evidence import services as evidence
-from evidence.models import Snapshot, SnapshotKind
+from evidence.kinds import PAIR, Kind
+from evidence.models import Fact, Snapshot, SnapshotKind
+from invocations.endings import principal_of_agent
 from invocations.leaks import redacted
 from invocations.models import Invocation, State
+from invocations.waker import waker
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.telemetry import trace_id_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from invocations.sandbox.base import Event
@@ -49,6 +57,9 @@ class LiveReport:
         self._said = threading.Event()
         self._stop = threading.Event()
         self._writer: threading.Thread | None = None
+        self._segments = 0
+        self._sealed_to = 0  # the last line that is in a segment
+        self._segment_at = time.monotonic() + settings.TOOLHUB_SEGMENT_S
 
     def __enter__(self) -> LiveReport:
         return self
@@ -60,6 +71,11 @@ class LiveReport:
         self._said.set()
         if self._writer is not None:
             self._writer.join()
+        rest = self._unsealed()
+        if rest and (
+            self._segments or any(each["stream"] == LOG for each in rest)
+        ):  # nowhere else what its caller was told
+            self._try("seal", self._seal)
 
     def __call__(self, event: Event) -> None:
         with self._lock:
@@ -105,38 +121,112 @@ class LiveReport:
                 lines = [each | {"text": text} for each, text in zip(lines, texts, strict=True)]
             if progress:
                 progress["message"] = redacted(progress["message"], self._secrets)
-        return {"progress": progress, "lines": lines}
+        return {"attempt": self._invocation.attempt, "progress": progress, "lines": lines}
+
+    def _unsealed(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return [each for each in self._lines if each["number"] > self._sealed_to]
+
+    def _seal(self) -> None:
+        document = self._document()
+        document["lines"] = [each for each in document["lines"] if each["number"] > self._sealed_to]
+        if write_segment(self._invocation, document):
+            self._segments += 1
+            self._sealed_to = document["lines"][-1]["number"] if document["lines"] else self._sealed_to
+
+    def _try(self, what: str, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("What %s says now was not written (%s): %s", self._invocation.wire_id, what, error)
+        finally:
+            release_connection()
 
     def _write_down(self) -> None:
-        while True:
-            self._said.wait()
-            self._said.clear()
-            if self._stop.is_set():
-                return
-            try:
-                write_live(self._invocation, self._document())
-            except (DatabaseError, InterfaceError) as error:
-                log.warning("What %s says now was not written: %s", self._invocation.wire_id, error)
-            finally:
-                release_connection()
+        """Until the run has ended: what is said now whenever there is something new, and a segment whenever one is due."""
+        fresh = False  # something was said since the last segment
+        while not self._stop.is_set():
+            left = max(0.0, self._segment_at - time.monotonic())
+            if self._said.wait(left if fresh else None):
+                self._said.clear()
+                if self._stop.is_set():
+                    return
+                fresh = True
+                self._try("live", lambda: write_live(self._invocation, self._document()))
+            if fresh and time.monotonic() >= self._segment_at:
+                fresh = False
+                self._try("segment", self._seal)
+                self._segment_at = time.monotonic() + settings.TOOLHUB_SEGMENT_S
             if self._stop.wait(EVERY_S):
                 return
 
 
+def fraction_of(document: dict[str, Any]) -> float | None:
+    fraction = (document["progress"] or {}).get("fraction")
+    return fraction if isinstance(fraction, int | float) and math.isfinite(fraction) else None
+
+
 def write_live(invocation: Invocation, document: dict[str, Any]) -> bool:
     """Replace what is known of a run; False when it is not this run's any more."""
-    progress = document["progress"] or {}
-    fraction = progress.get("fraction")
-    if not isinstance(fraction, int | float) or not math.isfinite(fraction):
-        fraction = None
     with transaction.atomic():
-        running = Invocation.objects.filter(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt)
-        if not running.update(progress=fraction):
+        if not _still_runs(invocation, document):
             return False
         Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
         evidence.seal_values(
             tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind=SnapshotKind.LIVE, value=document
         )
+    waker().wake(invocation.pk)  # who follows it
+    return True
+
+
+def _still_runs(invocation: Invocation, document: dict[str, Any]) -> bool:
+    """Whether the call is this run's. Until the transaction ends it stays so."""
+    running = Invocation.objects.filter(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt)
+    return running.update(progress=fraction_of(document)) == 1
+
+
+@transaction.atomic
+def write_segment(invocation: Invocation, document: dict[str, Any]) -> bool:
+    """Seal what a run said since the segment before, and bind it to that; False when the call is not this run's any more."""
+    if not _still_runs(invocation, document):
+        return False
+    mine = Fact.objects.filter(invocation_id=invocation.pk)
+    before = mine.filter(kind__in=(*PAIR, Kind.INVOCATION_SEGMENT)).order_by("-id").first()
+    number = mine.filter(kind=Kind.INVOCATION_SEGMENT).count() + 1
+    snapshot = evidence.seal_values(
+        tenant_id=invocation.tenant_id,
+        invocation_id=invocation.pk,
+        kind=SnapshotKind.SEGMENT,
+        number=number,
+        value=document,
+    )
+    lines = document["lines"]
+    said: dict[str, Any] = {
+        "number": number,
+        "attempt": invocation.attempt,
+        "after": bytes(before.leaf_hash).hex() if before else "",
+        "said": {
+            "commit": snapshot.commitment,
+            "alg": snapshot.alg,
+            "bytes": snapshot.size,
+            "snapshot": snapshot.wire_id,
+        },
+        "lines": {"first": lines[0]["number"], "last": lines[-1]["number"], "count": len(lines)}
+        if lines
+        else {"count": 0},
+    }
+    fraction = fraction_of(document)
+    if fraction is not None:
+        said["thousandths_done"] = round(fraction * 1000)
+    evidence.record(
+        kind=Kind.INVOCATION_SEGMENT,
+        subject=invocation.wire_id,
+        actor=principal_of_agent(invocation),
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        trace_id=trace_id_of(invocation.trace),
+        data=said,
+    )
     return True
 
 
@@ -153,9 +243,13 @@ def live_of(invocation: Invocation) -> dict[str, Any] | None:
     if invocation.obligations:
         return {"progress": {"fraction": invocation.progress}, "log": []}
     document = evidence.open_values(snapshot)
-    said = [
+    return {"progress": document["progress"], "log": told(document)}
+
+
+def told(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines that are for the caller; the rest is for the author."""
+    return [
         {"number": each["number"], "at": each["at"], "text": each["text"]}
         for each in document["lines"]
         if each["stream"] == LOG
     ]
-    return {"progress": document["progress"], "log": said}

@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Consent, Grant, Tenant
+from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from registry.models import Installation, ToolVersion
 from toolhub.kernel.ids import encode, new_id
@@ -113,6 +114,7 @@ class Invocation(models.Model):
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
     chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for
+    callback = models.ForeignKey(CallbackEndpoint, models.PROTECT, null=True, related_name="+")  # told of the end
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
     idempotency_key = models.CharField(max_length=255, blank=True)

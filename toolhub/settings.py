@@ -96,6 +96,9 @@ CSRF_TRUSTED_ORIGINS = [origin for origin in env("TOOLHUB_TRUSTED_ORIGINS").spli
 # How long things may take, and how big they may be.
 TOOLHUB_LEASE_S = env_int("TOOLHUB_LEASE_S", 15)  # a worker that has not renewed its lease for so long is lost
 TOOLHUB_QUEUE_WAIT_S = env_int("TOOLHUB_QUEUE_WAIT_S", 20)  # a call that nobody started after so long is timed out
+TOOLHUB_ASYNC_QUEUE_WAIT_S = env_int("TOOLHUB_ASYNC_QUEUE_WAIT_S", 3600)  # the same for a call that nobody waits for
+TOOLHUB_SEGMENT_S = env_int("TOOLHUB_SEGMENT_S", 10)  # what a long run says becomes evidence so often
+TOOLHUB_STREAMS_PER_AGENT = env_int("TOOLHUB_STREAMS_PER_AGENT", 20)  # event streams that a web process holds open for one
 TOOLHUB_HOLD_S = env_int("TOOLHUB_HOLD_S", 24 * 60 * 60)  # a call that waits so long for a person has expired
 TOOLHUB_SYNC_WAIT_S = env_int("TOOLHUB_SYNC_WAIT_S", 50)  # longest wait of a caller; common clients give up at 60 s
 TOOLHUB_SWEEP_INTERVAL_S = env_int("TOOLHUB_SWEEP_INTERVAL_S", 1)
