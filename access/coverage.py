@@ -30,7 +30,10 @@ ANY_ACTION = "*"
 
 
 class GrantValue(NamedTuple):
-    """A grant in force, as plain values. ``agent_id`` None: for every agent. None of scopes or capabilities: no bound."""
+    """A grant in force, as plain values. ``agent_id`` None: for every agent. None of scopes or capabilities: no bound.
+
+    ``above``: (agent, grant) of those that it was handed on from, the first of the chain first.
+    """
 
     id: UUID
     tools: str
@@ -39,6 +42,19 @@ class GrantValue(NamedTuple):
     scopes: Sequence[Scope] | None = None
     conditions: Sequence[dict[str, Any]] = ()
     expires_at: datetime | None = None
+    above: tuple[tuple[UUID, UUID], ...] = ()
+
+    @property
+    def ids(self) -> frozenset[UUID]:
+        """The grants whose budgets a call under this one counts against."""
+        return frozenset({self.id, *(grant_id for _, grant_id in self.above)})
+
+    @property
+    def actors(self) -> list[dict[str, str]]:
+        """Whom a call under this grant is made for, by their ids; nobody when it was not handed on."""
+        return [
+            {"agent": encode("agt", agent_id), "grant": encode("grt", grant_id)} for agent_id, grant_id in self.above
+        ]
 
 
 @dataclass(frozen=True, slots=True)

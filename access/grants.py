@@ -16,6 +16,8 @@ from access.budgets.services import set_budget
 from access.capabilities import Capabilities
 from access.conditions import findings_of_conditions
 from access.models import Agent, Grant
+from access.models.grants import MAX_DEPTH
+from access.narrowing import lasts_longer
 from access.people import are_of_one_chain
 from access.problems import SelfApproval
 from evidence import services as evidence
@@ -99,14 +101,24 @@ def check_terms(*, tools: str, capabilities: Any, scopes: Any, conditions: Any) 
         raise SchemaInvalid(findings[0]["message"], details={"findings": findings})
 
 
-def _check_reason(reason: str) -> None:
+def check_reason(reason: str, place: str = "/reason") -> None:
     if not reason.strip():
-        raise SchemaInvalid.at("/reason", "Say why the agent gets this grant; the reason is kept as evidence.")
+        raise SchemaInvalid.at(place, "Say why the agent gets this grant; the reason is kept as evidence.")
 
 
-def _check_expiry(expires_at: datetime | None) -> None:
+def check_expiry(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= timezone.now():
         raise SchemaInvalid.at("/expires_at", "The grant would have expired already.")
+
+
+def check_may_delegate(depth: int, agent: Agent | None) -> None:
+    """A grant is handed on by the one agent that holds it, and through few hands."""
+    if not 0 <= depth <= MAX_DEPTH:
+        raise SchemaInvalid.at(
+            "/may_delegate", f"A grant may be handed on 0 to {MAX_DEPTH} times, one after the other."
+        )
+    if depth and agent is None:
+        raise SchemaInvalid.at("/may_delegate", "What every agent holds already is not handed on.")
 
 
 def check_can_grant_to(agent: Agent | None, *, by: Principal) -> None:
@@ -138,14 +150,16 @@ def give_grant(
     calls_limit: int | None = None,
     window_s: int = DAY_S,
     expires_at: datetime | None = None,
+    may_delegate: int = 0,
     source: str = "console",
 ) -> Grant:
     """Let an agent, or every agent of the tenant, call the tools that the expression ``tools`` names."""
     agent = None if agent_id is None else Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
     check_can_grant_to(agent, by=by)
     check_terms(tools=tools, capabilities=capabilities, scopes=scopes, conditions=list(conditions))
-    _check_reason(reason)
-    _check_expiry(expires_at)
+    check_may_delegate(may_delegate, agent)
+    check_reason(reason)
+    check_expiry(expires_at)
     grant = Grant.objects.create(
         tenant_id=by.tenant_id,
         agent=agent,
@@ -157,6 +171,7 @@ def give_grant(
         reason=reason.strip(),
         given_by=by.id,
         expires_at=expires_at,
+        may_delegate=may_delegate,
     )
     evidence.record(
         kind=Kind.GRANT_GIVEN,
@@ -170,6 +185,7 @@ def give_grant(
             "capabilities": capabilities,
             "scopes": scopes,
             "conditions": list(conditions),
+            "may_delegate": may_delegate,
             "expires_at": expires_at.isoformat() if expires_at else None,
             "source": source,
             "reason": grant.reason,
@@ -189,9 +205,7 @@ def give_grant(
 
 
 def _locked(grant_id: UUID, by: Principal) -> Grant:
-    return (
-        Grant.objects.select_for_update(of=("self",)).select_related("agent").get(pk=grant_id, tenant_id=by.tenant_id)
-    )
+    return Grant.objects.select_for_update(of=("self",)).with_chain().get(pk=grant_id, tenant_id=by.tenant_id)
 
 
 def _agent_of(grant: Grant) -> str:
@@ -205,9 +219,13 @@ def extend_grant(*, grant_id: UUID, expires_at: datetime | None, reason: str, by
     check_can_grant_to(grant.agent, by=by)
     if grant.state != "active":
         raise Conflict(f"This grant is {grant.state}.", remedy="Give a new grant.")
-    _check_reason(reason)
+    check_reason(reason)
     if grant.expires_at is None or (expires_at is not None and expires_at <= grant.expires_at):
         raise SchemaInvalid.at("/expires_at", "The grant holds at least as long already.")
+    above = grant.delegated_from
+    if above and (expires_at is None or lasts_longer(expires_at, above.expires_at)):
+        message = "What was handed on ends at some time, and no later than the grant that it came from."
+        raise SchemaInvalid.at("/expires_at", message)
     before, grant.expires_at = grant.expires_at, expires_at
     grant.save(update_fields=["expires_at"])
     evidence.record(

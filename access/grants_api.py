@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from access import grant_requests, grants
 from access.conditions import OPS
 from access.models import Grant, GrantRequest, RequestState
+from access.models.grants import MAX_DEPTH
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from access.models.grants import GrantQuerySet
 
 EVERY_AGENT = "*"
-STATES = ("active", "expired", "revoked")
+STATES = ("active", "suspended", "expired", "revoked")
 AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
@@ -55,11 +56,13 @@ class TermsSerializer(serializers.Serializer[Any]):
 
 class GrantSerializer(TermsSerializer):
     id = serializers.CharField()
-    state = serializers.ChoiceField(STATES)
+    state = serializers.ChoiceField(STATES, help_text="suspended: an agent that handed it on is out of use.")
+    may_delegate = serializers.IntegerField(help_text="How often it may be handed on, one agent after the other.")
+    delegated_from = serializers.CharField(allow_null=True, help_text="The grant that it was handed on from.")
     calls_limit = serializers.IntegerField(allow_null=True)
     window_s = serializers.IntegerField(allow_null=True)
     reason = serializers.CharField()
-    origin = serializers.CharField(help_text="console, api, file, or the request (grq_…) that it answers.")
+    origin = serializers.CharField(help_text="console, api, file, delegation, or the request (grq_…) that it answers.")
     given_by = serializers.CharField()
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
@@ -100,6 +103,8 @@ def _terms(of: Grant | GrantRequest) -> dict[str, Any]:
 
 def grant_json(grant: Grant) -> dict[str, Any]:
     return _terms(grant) | {
+        "may_delegate": grant.may_delegate,
+        "delegated_from": encode("grt", grant.delegated_from_id) if grant.delegated_from_id else None,
         "calls_limit": grant.calls_limit,
         "window_s": grant.window_s,
         "reason": grant.reason,
@@ -119,7 +124,7 @@ def request_json(asked: GrantRequest) -> dict[str, Any]:
     }
 
 
-class _BoundsSerializer(StrictSerializer):
+class BoundsSerializer(StrictSerializer):
     tools = serializers.CharField(
         max_length=500, help_text="A tool id, a.b.*, *, tag:x, effect:Read …, with & | ~ ( )."
     )
@@ -135,7 +140,7 @@ class _BoundsSerializer(StrictSerializer):
     )
 
 
-class NewGrantSerializer(_BoundsSerializer):
+class NewGrantSerializer(BoundsSerializer):
     agent = serializers.CharField(max_length=40, help_text="The agent's id, agt_…, or * for every agent.")
     reason = serializers.CharField(max_length=500)
     calls_limit = serializers.IntegerField(
@@ -143,9 +148,12 @@ class NewGrantSerializer(_BoundsSerializer):
     )
     window_s = serializers.IntegerField(required=False, default=86400, min_value=1, max_value=31_536_000)
     expires_at = serializers.DateTimeField(required=False, default=None, allow_null=True)
+    may_delegate = serializers.IntegerField(
+        required=False, default=0, min_value=0, max_value=MAX_DEPTH, help_text="How often agents may hand it on."
+    )
 
 
-class NewRequestSerializer(_BoundsSerializer):
+class NewRequestSerializer(BoundsSerializer):
     agent = serializers.CharField(max_length=40, required=False, help_text="The agent's own id; it may be left out.")
     purpose = serializers.CharField(max_length=500, required=False, default="", allow_blank=True)
     reason = serializers.CharField(
@@ -173,9 +181,14 @@ def filtered(rows: GrantQuerySet, state: str) -> GrantQuerySet:
         case "active":
             return rows.in_force(now)
         case "revoked":
-            return rows.filter(revoked_at__isnull=False)
+            return rows.that_are(revoked_at__isnull=False)
         case "expired":
-            return rows.filter(revoked_at=None, expires_at__lte=now)
+            return rows.that_are(expires_at__lte=now).exclude(
+                pk__in=rows.that_are(revoked_at__isnull=False).values("pk")
+            )
+        case "suspended":
+            gone = rows.that_are(revoked_at__isnull=False) | rows.that_are(expires_at__lte=now)
+            return rows.handed_on_from(agent__disabled_at__isnull=False).exclude(pk__in=gone.values("pk"))
     raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(STATES)}.")
 
 
@@ -195,7 +208,7 @@ class GrantListView(APIView):
         if asked.get("agent"):
             everybodys = asked["agent"] == EVERY_AGENT
             rows = rows.filter(agent=None) if everybodys else rows.filter(agent_id=_agent_id(asked["agent"]))
-        page = page_of(rows.prefetch_related("budgets"), prefix="grt", after=asked.get("after", ""))
+        page = page_of(rows.with_chain().prefetch_related("budgets"), prefix="grt", after=asked.get("after", ""))
         data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -219,7 +232,7 @@ class GrantView(APIView):
 
     @extend_schema(operation_id="read_grant", responses={200: GRANT})
     def get(self, request: Request, grant_id: UUID) -> Response:
-        grant = Grant.objects.visible_to(caller(request)).get(pk=grant_id)
+        grant = Grant.objects.visible_to(caller(request)).with_chain().get(pk=grant_id)
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from access.budgets.ahead import lines_of_step
-from access.budgets.lines import Demand, Line, check_budgets, of_grant, snapshot
+from access.budgets.lines import Demand, Line, check_budgets, of_grants, snapshot
 from access.budgets.rates import check_rates
 from access.capabilities import lacking
 from access.coverage import Wanted, check_granted
@@ -272,7 +272,7 @@ class _Steps:
                 cpu_ms=limits.cpu_s * 1000,
                 money=self.verdict.price_micros,
             )
-            lines = of_grant(self.standing.lines, grant.id if grant else None)
+            lines = of_grants(self.standing.lines, grant.ids if grant else ())
             self.result.demand, self.result.lines = demand, lines
             try:
                 check_budgets(lines, demand, self.now)

@@ -42,8 +42,18 @@ SELECT
     WHERE a.id = {agent} AND a.tenant_id = {tenant}),
   (SELECT {many}({one}(h.tenant_id, h.reach, h.target, h.reason)) FROM access_halt h
     WHERE h.lifted_at IS NULL AND (h.tenant_id = {tenant} OR h.tenant_id IS NULL OR h.reach IN ('tool', 'version'))
-      AND (h.target IN ('', {name}, {agent_name}) OR h.reach = 'version')),
-  (SELECT {many}({one}(g.id, g.agent_id, g.tools, {json}(g.capabilities), {json}(g.scopes), {json}(g.conditions), g.expires_at))
+      AND (h.target IN ('', {name}, {agent_name}) OR h.reach IN ('version', 'agent'))),
+  (SELECT {many}({one}(g.id, g.agent_id, g.tools, {json}(g.capabilities), {json}(g.scopes), {json}(g.conditions), g.expires_at,
+                        CASE WHEN g.delegated_from_id IS NOT NULL THEN (
+                          WITH RECURSIVE above(level, id, agent_id, delegated_from_id, revoked_at, expires_at) AS (
+                            SELECT 1, p.id, p.agent_id, p.delegated_from_id, p.revoked_at, p.expires_at
+                              FROM access_grant p WHERE p.id = g.delegated_from_id
+                            UNION ALL
+                            SELECT a.level + 1, p.id, p.agent_id, p.delegated_from_id, p.revoked_at, p.expires_at
+                              FROM above a JOIN access_grant p ON p.id = a.delegated_from_id)
+                          SELECT {many}({one}(u.level, u.agent_id, u.id, u.revoked_at IS NULL AND o.disabled_at IS NULL
+                                                AND (u.expires_at IS NULL OR u.expires_at > {now})))
+                            FROM above u JOIN access_agent o ON o.id = u.agent_id) END))
      FROM access_grant g
     WHERE g.tenant_id = {tenant} AND (g.agent_id = {agent} OR g.agent_id IS NULL) AND g.revoked_at IS NULL
       AND (g.expires_at IS NULL OR g.expires_at > {now})),
@@ -113,7 +123,7 @@ class HaltValue:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """``layers``: the policies that the call needs to pass, the hub's first. ``key_in_force``: None when no key was asked about.
-    ``lines`` are those of every grant; take the ones of the chosen grant (access.budgets.lines.of_grant).
+    ``lines`` are those of every grant; take the ones of the chosen grant (access.budgets.lines.of_grants).
     """
 
     at: datetime
@@ -194,15 +204,29 @@ def _installed(row: list[Any] | None) -> Installed | None:
     )
 
 
-def _halts(rows: list[Any] | None, *, tenant_id: UUID, installed: Installed | None) -> Iterator[HaltValue]:
+def _halts(
+    rows: list[Any] | None, *, tenant_id: UUID, installed: Installed | None, agent_name: str
+) -> Iterator[HaltValue]:
     """Those that the call is in reach of: thrown by the hub, by the tenant, or for its tool by whoever publishes it."""
     version = encode("tvn", installed.version_id) if installed and installed.version_id else ""
+    targets = {Reach.VERSION: version, Reach.AGENT: agent_name}
     for owner, reach, target, reason in rows or ():
         halt = HaltValue(_id(owner), reach, target, reason)
         if halt.tenant_id not in (None, tenant_id, installed.publisher_id if installed else None):
             continue
-        if reach != Reach.VERSION or target == version:
+        if target == targets.get(Reach(reach), target):
             yield halt
+
+
+def _grants(rows: list[Any] | None, *, stopped: set[str]) -> Iterator[GrantValue]:
+    """Without what was handed on by way of a grant that is no longer in force, or of an agent that is stopped or out of use."""
+    for id, of, tools, capabilities, scopes, conditions, expires, chain in rows or ():
+        above = sorted(chain or (), reverse=True)  # the first of the chain is the farthest
+        if all(in_force for *_, in_force in above):
+            hands = tuple((_uuid(agent), _uuid(grant)) for _, agent, grant, _ in above)
+            if not stopped or stopped.isdisjoint(encode("agt", agent) for agent, _ in hands):
+                until = _time(expires) if expires else None
+                yield GrantValue(_uuid(id), tools, _id(of), capabilities, scopes, conditions, until, hands)
 
 
 def _lines(rows: list[Any] | None, *, agent_name: str, now: datetime) -> Iterator[Line]:
@@ -236,6 +260,7 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
     installation, agent, halts, grants, consents, budgets, policies, secrets = row
     agent_name, disabled_at, key_in_force = agent or ("", "never was", None)
     installed = _installed(installation)
+    stopped = {target for owner, reach, target, _ in halts or () if reach == Reach.AGENT and _id(owner) == tenant_id}
     return Standing(
         at=now,
         tenant_id=tenant_id,
@@ -245,11 +270,8 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
         key_in_force=None if key_id is None else bool(key_in_force),
         tool=tool,
         installed=installed,
-        halts=tuple(_halts(halts, tenant_id=tenant_id, installed=installed)),
-        grants=tuple(
-            GrantValue(_uuid(id), tools, _id(of), capabilities, scopes, conditions, _time(expires) if expires else None)
-            for id, of, tools, capabilities, scopes, conditions, expires in grants or ()
-        ),
+        halts=tuple(_halts(halts, tenant_id=tenant_id, installed=installed, agent_name=encode("agt", agent_id))),
+        grants=tuple(_grants(grants, stopped=stopped)),
         consents=tuple(
             ConsentValue(
                 _uuid(id),

@@ -162,6 +162,11 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_grants": {"agent": agent, "tools": "other.*", **REASON},
         "POST api_grant_extend": {"expires_at": f"{LATER}T12:00:00Z", **REASON},
         "POST api_grant_revoke": REASON,
+        "POST api_delegations": {
+            "grant": things.also["grant"].wire_id, "to_agent": things.robot.agent.wire_id, "purpose": "to test",
+            "expires_at": f"{LATER}T12:00:00Z",
+        },
+        "DELETE api_delegation": None,
         "POST api_grant_requests": {"tools": "more.*", "purpose": "to test"},
         # Rules and limits.
         "POST api_halts": {"reach": "agent", "target": agent, **REASON},

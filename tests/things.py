@@ -18,6 +18,7 @@ from joserfc.jwk import ECKey
 from access import channels, consents, halts, invitations, issuers
 from access import services as access
 from access.budgets.services import set_budget
+from access.delegations import hand_on_grant
 from access.grant_requests import request_grant
 from access.models import Delivery, Reach, Tenant
 from access.policies import services as policies
@@ -157,7 +158,19 @@ def _calls(things: Things) -> dict[str, Any]:
     """One that has ended, and one that waits for a person."""
     by, word = things.people["first"].by, things.word
     given = access.give_grant(
-        agent_id=things.caller.agent.pk, tools="sample.*", reason=word, expires_at=GRANTED_UNTIL, by=by
+        agent_id=things.caller.agent.pk,
+        tools="sample.*",
+        reason=word,
+        expires_at=GRANTED_UNTIL,
+        may_delegate=1,
+        by=by,
+    )
+    handed_on = hand_on_grant(
+        grant_id=given.pk,
+        to_agent_id=things.robot.agent.pk,
+        purpose=word,
+        expires_at=GRANTED_UNTIL,
+        by=things.caller.by,
     )
     done = row_of(things.caller.invoke(ECHO, {"text": word}))
     held = row_of(
@@ -169,6 +182,7 @@ def _calls(things: Things) -> dict[str, Any]:
     assert fact is not None
     return {
         "grant_id": given.pk,
+        "api_delegation.grant_id": handed_on.pk,
         "invocation_id": done.pk,
         "api_invocation.invocation_id": held.pk,
         "invocation_cancel.invocation_id": held.pk,

@@ -19,7 +19,7 @@ from access.problems import QuotaExceeded, TooManyAtOnce
 from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from uuid import UUID
 
 MILLIONTHS = 1_000_000  # of the currency: what money is counted in
@@ -112,9 +112,9 @@ class Line(NamedTuple):
         }
 
 
-def of_grant(lines: Iterable[Line], grant_id: UUID | None) -> list[Line]:
-    """The lines of a call under this grant: all but those of other grants."""
-    return [line for line in lines if line.grant_id is None or line.grant_id == grant_id]
+def of_grants(lines: Iterable[Line], grant_ids: Collection[UUID]) -> list[Line]:
+    """The lines of a call under a grant and those that it was handed on from: all but those of other grants."""
+    return [line for line in lines if line.grant_id is None or line.grant_id in grant_ids]
 
 
 def lines_for(*, tenant_id: UUID, agent_id: UUID, tool: str, grant_id: UUID | None, now: datetime) -> list[Line]:

@@ -37,9 +37,13 @@ class GrantQuerySet(models.QuerySet["Grant"]):
             rows = rows.filter(lasts, **{f"{above}revoked_at": None, f"{above}agent__disabled_at": None})
         return rows
 
+    def that_are(self, **so: object) -> GrantQuerySet:
+        """Those of which it is so, or of a grant that they were handed on from."""
+        return self.filter(Q(**so)) | self.handed_on_from(**so)
+
     def handed_on_from(self, **grant: object) -> GrantQuerySet:
         """Those that were handed on, however often, from grants that fit: ``pk=…``, ``agent_id=…``."""
-        found = Q(pk=None)
+        found = Q(pk__in=[])
         for above in ABOVE:
             found |= Q(**{above + name: value for name, value in grant.items()})
         return self.filter(found)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from access.budgets.lines import Demand, Line, check_budgets, of_grant, snapshot, window_number
+from access.budgets.lines import Demand, Line, check_budgets, of_grants, snapshot, window_number
 from access.models import Dimension
 from access.problems import QuotaExceeded, RateLimited, TooManyAtOnce
 from toolhub.kernel.ids import encode
@@ -121,8 +121,8 @@ def test_a_rate_is_not_in_any_window() -> None:
 def test_a_call_counts_against_the_budget_of_its_own_grant_only() -> None:
     mine, others, tenants = line(scope="grant", grant_id=ID), line(scope="grant", grant_id=OTHER), line()
 
-    assert of_grant([mine, others, tenants], ID) == [mine, tenants]
-    assert of_grant([mine, others, tenants], None) == [tenants]
+    assert of_grants([mine, others, tenants], {ID}) == [mine, tenants]
+    assert of_grants([mine, others, tenants], ()) == [tenants]
 
 
 def test_the_snapshot_says_what_was_left_and_what_the_call_may_take() -> None:

@@ -6,6 +6,7 @@ than ``&``, and ``&`` tighter than ``|``. Equal sets of words have equal forms: 
 ``parse(str(e)) == e`` for everything that the operators build within the bounds.
 """
 
+from unitools.expressions.containment import TooEntangledError, tool_beyond
 from unitools.expressions.reading import MAX_LENGTH, MAX_NESTING, ExpressionError, from_json, parse, parsed
 from unitools.expressions.values import (
     DOMAINS,
@@ -48,6 +49,7 @@ __all__ = [
     "Safety",
     "Subject",
     "Tag",
+    "TooEntangledError",
     "all_of",
     "any_of",
     "from_json",
@@ -55,4 +57,5 @@ __all__ = [
     "parsed",
     "specificity",
     "subject_of",
+    "tool_beyond",
 ]

@@ -1,0 +1,176 @@
+"""How does an agent hand a grant on to another agent, and take it back?
+
+What is handed on is a grant like any other: preflight, budgets, policies and evidence treat it as one. It reaches no further than
+the grant that it came from (:mod:`access.narrowing`), and is in force only while everything above it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from access.budgets.services import set_budget
+from access.grants import DAY_S, check_expiry, check_reason, check_terms
+from access.models import Agent, Grant
+from access.narrowing import Asked, Terms, lasts_longer, narrowed, wider
+from access.problems import DelegationRefused, DelegationTooWide
+from evidence import services as evidence
+from evidence.kinds import Kind
+from toolhub.kernel.ids import encode
+from toolhub.kernel.problems import Conflict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from access.models.grants import GrantQuerySet
+    from toolhub.kernel.principal import Principal
+
+SOURCE = "delegation"
+MAX_IN_FORCE = 50  # handed on from one grant
+MAX_FINDINGS = 20
+ASK = "Ask an operator for a grant that may be handed on."
+
+
+def delegations_of(by: Principal) -> GrantQuerySet:
+    """What the agent has handed on, others have handed on of it, and it was handed."""
+    rows = Grant.objects.visible_to(by).exclude(delegated_from=None)
+    return rows.filter(Q(agent_id=by.agent()) | Q(pk__in=rows.handed_on_from(agent_id=by.agent()).values("pk")))
+
+
+def check_can_hand_on(grant: Grant, to: Agent) -> None:
+    """The grant is in force and may be handed on; the one who gets it is in use, and not one that it came from."""
+    if grant.state != "active":
+        raise DelegationRefused(f"This grant is {grant.state}.", remedy=ASK)
+    if not grant.may_delegate:
+        further = " any further" if grant.delegated_from_id else ""
+        raise DelegationRefused(f"This grant may not be handed on{further}.", remedy=ASK)
+    if to.pk == grant.agent_id:
+        raise DelegationRefused("An agent cannot hand a grant on to itself.", remedy="Name another agent.")
+    if to.pk in {each.agent_id for each in grant.chain}:
+        raise DelegationRefused(
+            f"This grant came from {to.name}, and is not handed back to it.", remedy="Name another agent."
+        )
+    if to.disabled_at:
+        raise Conflict(f"The agent {to.name} is disabled.", remedy="Hand the grant to an agent that is in use.")
+
+
+def check_is_no_wider(grant: Grant, asked: Asked, *, expires_at: datetime, depth: int) -> None:
+    """All that is wider is said at once, each with its place in the ask."""
+    findings = wider(terms_of(grant), asked)
+    if lasts_longer(expires_at, grant.expires_at):
+        assert grant.expires_at is not None
+        message = f"The grant itself ends at {grant.expires_at.isoformat()}."
+        findings.append({"pointer": "/expires_at", "message": message})
+    if depth >= grant.may_delegate:
+        left = grant.may_delegate - 1
+        message = f"It may be handed on {left} more times after this." if left else "It may not be handed on further."
+        findings.append({"pointer": "/depth", "message": message})
+    if findings:
+        raise DelegationTooWide(
+            f"An agent hands on what it holds, or less. {findings[0]['message']} (at {findings[0]['pointer']})",
+            details={"grant": grant.wire_id, "findings": findings[:MAX_FINDINGS]},
+            remedy="Leave out or narrow what `details.findings` names.",
+        )
+
+
+def terms_of(grant: Grant) -> Terms:
+    return Terms(grant.tools, grant.capabilities, grant.scopes, grant.conditions)
+
+
+@transaction.atomic
+def hand_on_grant(
+    *,
+    grant_id: UUID,
+    to_agent_id: UUID,
+    purpose: str,
+    expires_at: datetime,
+    by: Principal,
+    asked: Asked | None = None,
+    depth: int = 0,
+    calls_limit: int | None = None,
+    window_s: int = DAY_S,
+) -> Grant:
+    """Give another agent what a grant of this agent allows, or less of it. ``depth``: how often it may be handed on from there."""
+    asked = asked or Asked()
+    rows = Grant.objects.select_for_update(of=("self",)).with_chain()
+    parent = rows.get(pk=grant_id, tenant_id=by.tenant_id, agent_id=by.agent())
+    to = Agent.objects.get(pk=to_agent_id, tenant_id=by.tenant_id)
+    check_can_hand_on(parent, to)
+    check_reason(purpose, "/purpose")
+    check_expiry(expires_at)
+    check_terms(
+        tools=parent.tools if asked.tools is None else asked.tools,
+        capabilities=asked.capabilities,
+        scopes=asked.scopes,
+        conditions=asked.conditions,
+    )
+    check_is_no_wider(parent, asked, expires_at=expires_at, depth=depth)
+    terms = narrowed(terms_of(parent), asked)
+    check_terms(**terms._asdict())  # its conditions and those that were added may be too many together
+    if Grant.objects.filter(delegated_from=parent).in_force(timezone.now()).count() >= MAX_IN_FORCE:
+        raise Conflict(f"This grant is handed on {MAX_IN_FORCE} times already.", remedy="Take some of it back before.")
+    grant = Grant.objects.create(
+        tenant_id=by.tenant_id,
+        agent=to,
+        **terms._asdict(),
+        source=SOURCE,
+        reason=purpose.strip(),
+        given_by=by.id,
+        delegated_from=parent,
+        may_delegate=depth,
+        expires_at=expires_at,
+    )
+    evidence.record(
+        kind=Kind.DELEGATION_GIVEN,
+        subject=grant.wire_id,
+        actor=by,
+        data={
+            "agent": to.wire_id,
+            "delegated_from": parent.wire_id,
+            "actors": actors_of(grant),
+            **terms._asdict(),
+            "may_delegate": depth,
+            "calls_limit": calls_limit,
+            "window_s": window_s,
+            "expires_at": expires_at.isoformat(),
+            "reason": grant.reason,
+        },
+    )
+    if calls_limit is not None:
+        set_budget(
+            scope="grant",
+            dimension="calls",
+            amount=calls_limit,
+            window_s=window_s,
+            grant_id=grant.pk,
+            reason=purpose,
+            by=by,
+        )
+    return grant
+
+
+def actors_of(grant: Grant) -> list[dict[str, str]]:
+    """Whom a call under this grant is made for, the first of the chain first: as the Begin of such a call says it."""
+    return [{"agent": encode("agt", each.agent_id), "grant": each.wire_id} for each in grant.chain if each.agent_id]
+
+
+@transaction.atomic
+def take_back_delegation(*, grant_id: UUID, by: Principal) -> Grant:
+    """What was handed on, and all that was handed on from it, stops counting with the next call. By any agent that it came from."""
+    rows = Grant.objects.select_for_update(of=("self",)).visible_to(by)
+    grant = rows.get(pk=grant_id, pk__in=Grant.objects.handed_on_from(agent_id=by.agent()).values("pk"))
+    if grant.revoked_at:
+        raise Conflict("This grant is revoked already.")
+    grant.revoked_at, grant.revoked_by = timezone.now(), by.id
+    grant.save(update_fields=["revoked_at", "revoked_by"])
+    evidence.record(
+        kind=Kind.DELEGATION_REVOKED,
+        subject=grant.wire_id,
+        actor=by,
+        data={"agent": encode("agt", grant.agent_id) if grant.agent_id else "", "actors": actors_of(grant)},
+    )
+    return grant
