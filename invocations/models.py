@@ -142,6 +142,8 @@ class Invocation(models.Model):
     reason = models.CharField(max_length=64, blank=True)  # of the problem, when there is one
     ttl_seconds = models.PositiveIntegerField(null=True)
     sources = models.JSONField(default=list)
+    input_valid = models.BooleanField(null=True)  # what its schema says of the arguments; None: nobody has looked
+    output_valid = models.BooleanField(null=True)  # the same of what the tool returned, before any repair
     output_digest = models.CharField(max_length=71, blank=True)
     budget = models.JSONField(default=dict)
     resolution = models.CharField(max_length=16, choices=Resolution, blank=True)
@@ -285,6 +287,23 @@ class StoredFile(models.Model):
     def below(self) -> str:
         """The path without ``/data/``, as addresses have it."""
         return self.path.removeprefix("/data/")
+
+
+class Unmapped(models.Model):
+    """How often something went wrong in one hour that nobody had thought of, by where and what."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    hour = models.DateTimeField()
+    place = models.CharField(max_length=64)  # of the log: problems (answers), worker, sweeper, …
+    error = models.CharField(max_length=100)  # class of the exception, never its text
+    count = models.PositiveIntegerField(default=0)
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["hour", "place", "error"], name="unmapped_once_an_hour")]
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.error} in {self.place}"
 
 
 class SandboxHost(models.Model):

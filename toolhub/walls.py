@@ -45,6 +45,8 @@ SEEN_BY_OTHERS = {
     ),
     # What the hosts of sandboxes have; the page shows a tenant its own boxes only.
     "invocations_sandboxhost": "true",
+    # What goes wrong in the hub itself: a number, a place in our code and a class.
+    "invocations_unmapped": "true",
 }
 SOMEBODY = f"{ME} IS NOT NULL"  # nobody sees what everybody sees either
 # The hub's own rows are written by the hub only, and a foreign tool is only read. What belongs to a row that others see
@@ -64,6 +66,7 @@ WRITTEN_BY_OWNER = {
         for table in ("registry_review", "registry_dependencies")
     },
     "invocations_sandboxhost": "false",
+    "invocations_unmapped": "false",
 }
 # Of what others may see too, a row refers to no more than fits its own tool. Columns of the row are in braces.
 _OF_THE_TOOL = "EXISTS (SELECT FROM registry_toolversion o WHERE o.id = {version} AND o.tool_id = {tool})"
