@@ -10,12 +10,15 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
 from invocations.calls import Call
+from invocations.preferring import preferences_of
 from toolhub.kernel.envelopes import RequestEnvelope
 from toolhub.kernel.serializers import StrictSerializer
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+ENVELOPE_VERSION = "1"
+KEY_WANTED = "Use 1 to 255 printable ASCII characters without spaces; in the header they may stand in quotation marks."
 SPAN_ID = "16 of the characters 0 to 9 and a to f"
 
 
@@ -42,10 +45,18 @@ class TraceSerializer(StrictSerializer):
     parent_span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID, required=False)
 
 
-class InvokeSerializer(StrictSerializer):
-    """The SPEC-1 envelope around ``arguments``."""
+class EnvelopeFields(StrictSerializer):
+    """The SPEC-1 envelope."""
 
-    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
+    envelope = serializers.ChoiceField(
+        choices=[ENVELOPE_VERSION],
+        required=False,
+        default=ENVELOPE_VERSION,
+        error_messages={
+            "invalid_choice": f"This hub reads and writes version {ENVELOPE_VERSION} of the envelope only."
+        },
+        help_text="The version of the envelope, of the request and of its answer.",
+    )
     request_id = PatternField(
         r"^[A-Za-z0-9._:-]{8,64}$",
         wanted="8 to 64 letters, digits or . _ : -",
@@ -86,11 +97,6 @@ class InvokeSerializer(StrictSerializer):
             raise serializers.ValidationError({"purpose": "Say what the call is for; the person who decides reads it."})
         return data
 
-    def validate_arguments(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("Arguments are an object.")
-        return value
-
     def validate_timezone(self, value: str) -> str:
         try:
             ZoneInfo(value)
@@ -98,17 +104,15 @@ class InvokeSerializer(StrictSerializer):
             raise serializers.ValidationError("This is not a time zone name such as Asia/Shanghai.") from None
         return value
 
-    def envelope(self, *, header_key: str = "") -> RequestEnvelope:
+    def to_envelope(self, *, key_header: str = "") -> RequestEnvelope:
         """The typed envelope; the Idempotency-Key header and the field must not contradict each other."""
         data = self.validated_data
-        key = data["idempotency_key"]
+        key, header_key = data["idempotency_key"], key_of_header(key_header)
         if header_key and key and header_key != key:
             raise serializers.ValidationError({"idempotency_key": "It differs from the Idempotency-Key header."})
         key = header_key or key
         if key and not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
-            raise serializers.ValidationError(
-                {"idempotency_key": "Use 1 to 255 printable ASCII characters without spaces."}
-            )
+            raise serializers.ValidationError({"idempotency_key": KEY_WANTED})
         return RequestEnvelope(
             request_id=data["request_id"],
             actor=dict(data["actor"]),
@@ -124,6 +128,30 @@ class InvokeSerializer(StrictSerializer):
             on_consent=data["on_consent"],
             purpose=data["purpose"].strip(),
         )
+
+
+_QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])+)"')
+
+
+def key_of_header(text: str) -> str:
+    """The draft of the header has the key as a structured field (RFC 8941), in quotation marks; a bare one is read as well."""
+    text = text.strip()
+    if not text.startswith('"'):
+        return text
+    if (quoted := _QUOTED.fullmatch(text)) is None:
+        raise serializers.ValidationError({"idempotency_key": KEY_WANTED})
+    return re.sub(r"\\(.)", r"\1", quoted[1])
+
+
+class InvokeSerializer(EnvelopeFields):
+    """The SPEC-1 envelope around ``arguments``."""
+
+    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
+
+    def validate_arguments(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("Arguments are an object.")
+        return value
 
 
 EXAMPLE = OpenApiExample(
@@ -142,11 +170,13 @@ def read_call(request: Request, tool_id: str) -> Call:
     """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
     payload = InvokeSerializer(data=request.data)
     payload.is_valid(raise_exception=True)
+    prefers = preferences_of(request.headers.get("Prefer", ""))
     return Call(
         tool=tool_id,
         arguments=payload.validated_data["arguments"],
-        envelope=payload.envelope(header_key=request.headers.get("Idempotency-Key", "")),
-        respond_async="respond-async" in request.headers.get("Prefer", ""),
+        envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),
+        respond_async=prefers.respond_async,
+        wait_s=prefers.wait_s,
     )
 
 

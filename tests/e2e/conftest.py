@@ -27,14 +27,15 @@ CANARY = "canary-in-the-hub-s-environment"
 RUNNING = "SELECT count(*) FROM invocations_invocation WHERE state = 'running'"
 # Begins without an End. Both databases have these two tables.
 OPEN_BEGINS = """
-    SELECT count(*) FROM evidence_fact AS began WHERE began.kind = 'invocation.began' AND NOT EXISTS (
-        SELECT 1 FROM evidence_fact AS ended WHERE ended.kind = 'invocation.ended' AND ended.invocation_id = began.invocation_id
+    SELECT count(*) FROM evidence_fact AS began WHERE began.kind IN ('invocation.began', 'dry_run.began') AND NOT EXISTS (
+        SELECT 1 FROM evidence_fact AS ended WHERE ended.kind IN ('invocation.ended', 'dry_run.ended')
+            AND ended.invocation_id = began.invocation_id
     )
 """
 UNPAIRED = """
     SELECT count(*) FROM invocations_invocation AS call WHERE (
         SELECT count(*) FROM evidence_fact AS fact
-        WHERE fact.invocation_id = call.id AND fact.kind IN ('invocation.began', 'invocation.ended')
+        WHERE fact.invocation_id = call.id AND fact.kind IN ('invocation.began', 'invocation.ended', 'dry_run.began', 'dry_run.ended')
     ) <> 2
 """
 

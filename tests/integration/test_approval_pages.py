@@ -188,7 +188,7 @@ def test_a_call_is_tried_dry_before_somebody_decides(
     assert "ann.example@example.org" not in finished
     assert "<html" not in finished
     assert [call.context["dry_run"] for _, call in sandbox.calls] == [True]
-    begin = Fact.objects.get(invocation_id=dry.pk, kind="invocation.began")
+    begin = Fact.objects.get(invocation_id=dry.pk, kind="dry_run.began")
     assert b'"on_behalf_of":"user"' in bytes(begin.leaf)
     held.refresh_from_db()
     assert held.state == "held"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from evidence import kinds
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import AppendOnlyError, Fact, Pending, Snapshot, SnapshotKind
@@ -97,7 +98,7 @@ def test_facts_are_not_changed_and_not_deleted(by: Principal) -> None:
 
 
 @pytest.mark.req("TOOLS-18")
-@pytest.mark.parametrize("kind", [Kind.INVOCATION_BEGAN, Kind.INVOCATION_ENDED])
+@pytest.mark.parametrize("kind", kinds.PAIR)
 def test_a_second_begin_or_end_is_refused_by_the_database(kind: Kind, by: Principal) -> None:
     id = new_id()
     write(by, kind=kind, invocation_id=id)

@@ -9,6 +9,7 @@ from toolhub.kernel.handlers import problem_of, respond
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.names import HEADER_REQUEST_ID
 from toolhub.kernel.problems import Malformed
+from toolhub.kernel.telemetry import current_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +20,17 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
 def request_id(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Give the request an id (the caller's if it is harmless) and answer with it, so that a person can quote it."""
+    """Give the request an id (the caller's if it is harmless) and answer with it, so that a person can quote it; and with the
+    W3C context of the trace that it is part of.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         given = request.headers.get(HEADER_REQUEST_ID, "")
         request.request_id = given if _SAFE_ID.fullmatch(given) else str(new_id())  # type: ignore[attr-defined]
         response = get_response(request)
         response.headers[HEADER_REQUEST_ID] = request.request_id  # type: ignore[attr-defined]
+        for name, value in current_trace().items():
+            response.headers[name] = value
         return response
 
     return middleware
