@@ -20,6 +20,7 @@ from access.models import ConsentMode
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
+from invocations.callbacks.services import endpoint_of
 from invocations.endings import Ending, write_end
 from invocations.models import Invocation, State
 from invocations.summaries import shape_of
@@ -105,6 +106,7 @@ def write_begin(
         state=state,
         dry_run=call.envelope.dry_run,
         chain_step=call.chain_step,
+        callback_id=None if state is State.DENIED else endpoint_of(call, by=by),
         request_id=call.envelope.request_id,
         # A refused call may be tried again with its key.
         idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
@@ -143,7 +145,8 @@ def write_begin(
         reason=invocation.reason,
         trace_id=trace_id_of(invocation.trace),
         at=log.created_at,
-        data=begin_data(call, standing, preflight, said),
+        data=begin_data(call, standing, preflight, said)
+        | ({"callback": encode("cbe", invocation.callback_id)} if invocation.callback_id else {}),
     )
     return invocation
 
@@ -178,9 +181,10 @@ def record_denied(
     return invocation
 
 
-def queued_from(now: datetime) -> dict[str, Any]:
-    """The fields of a row that waits for a worker from now on."""
-    return {"queue_deadline_at": now + timedelta(seconds=settings.TOOLHUB_QUEUE_WAIT_S), "rung_at": now}
+def queued_from(now: datetime, *, somebody_waits: bool = True) -> dict[str, Any]:
+    """The fields of a row that waits for a worker from now on. It waits longer when nobody holds a line open for its answer."""
+    longest = settings.TOOLHUB_QUEUE_WAIT_S if somebody_waits else settings.TOOLHUB_ASYNC_QUEUE_WAIT_S
+    return {"queue_deadline_at": now + timedelta(seconds=longest), "rung_at": now}
 
 
 @transaction.atomic
@@ -196,6 +200,8 @@ def accept(
     """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last: their rows are
     contended.
     """
+    assert preflight.version is not None
+    manifest = preflight.version.manifest
     invocation = write_begin(
         call,
         fingerprints,
@@ -205,12 +211,11 @@ def accept(
         preflight=preflight,
         log=log,
         id=id,
-        **queued_from(log.created_at),
+        **queued_from(log.created_at, somebody_waits=not (call.respond_async or manifest.is_async)),
     )
     if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
         spend_consent(consent_id=preflight.consent.id, invocation_id=id, by=by)
-    assert preflight.version is not None
-    limit = preflight.version.manifest.max_concurrency
+    limit = manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
     reserve_for(call, invocation_id=id, lines=lines, demand=preflight.demand, now=log.created_at)
     return invocation

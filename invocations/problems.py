@@ -145,6 +145,28 @@ class CallCancelled(Problem):
     cure = "Call again if it is still wanted; if the tool had begun, check first whether the effect took place."
 
 
+class CallbackUnknown(Problem):
+    """The agent has no callback endpoint of this name."""
+
+    reason, code, status = "CALLBACK.UNKNOWN", PlatformCode.INVALID_ARGUMENT, 422
+    retryable = Retryable.AFTER_ACTION
+    cause = (
+        "`callback` names an endpoint that is not set up for this agent, or was disabled; or `true` fits more than one."
+    )
+    cure = (
+        "Send one of the names that the answer lists, or have an operator set up an endpoint on the page of the agent."
+    )
+
+
+class TooManyStreams(Problem):
+    """The agent follows as many calls at once as it may."""
+
+    reason, code, status = "STREAM.TOO_MANY", PlatformCode.RATE_LIMITED, 429
+    retryable, retry_after_s = Retryable.AFTER_ACTION, 5
+    cause = "Each event stream is a connection that the hub keeps open, and it keeps so many for one agent."
+    cure = "Close streams of calls that have ended or are not needed, or poll the address of the call instead."
+
+
 class NoSuchFile(Problem):
     """There is no file with this path here."""
 

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 
+from invocations.callbacks.services import THE_ONLY_ONE
 from invocations.calls import Call
 from invocations.preferring import preferences_of
 from toolhub.kernel.envelopes import RequestEnvelope
@@ -43,6 +44,18 @@ class PatternField(serializers.RegexField):
 class TraceSerializer(StrictSerializer):
     span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID)
     parent_span_id = PatternField(r"^[0-9a-f]{16}$", wanted=SPAN_ID, required=False)
+
+
+@extend_schema_field({"oneOf": [{"type": "string", "maxLength": 40}, {"type": "boolean", "enum": [True]}]})
+class CallbackField(serializers.Field[Any, Any, Any, Any]):
+    """The name of an endpoint, or true for the only one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if data is True:
+            return THE_ONLY_ONE
+        if isinstance(data, str) and re.fullmatch(r"[-a-zA-Z0-9_]{1,40}", data):
+            return data
+        raise serializers.ValidationError("Name a callback endpoint of the agent, or send true for its only one.")
 
 
 class EnvelopeFields(StrictSerializer):
@@ -92,6 +105,12 @@ class EnvelopeFields(StrictSerializer):
         help_text="What the call is for, for the person who decides. Needed with `ask` and `hold`.",
     )
 
+    callback = CallbackField(
+        required=False,
+        default="",
+        help_text="The endpoint of this agent that is told when the call has ended, by its name; true for its only one.",
+    )
+
     def validate(self, data: dict[str, Any]) -> dict[str, Any]:
         if data["on_consent"] != "refuse" and not data["purpose"].strip():
             raise serializers.ValidationError({"purpose": "Say what the call is for; the person who decides reads it."})
@@ -127,6 +146,7 @@ class EnvelopeFields(StrictSerializer):
             trace=dict(data.get("trace", {})),
             on_consent=data["on_consent"],
             purpose=data["purpose"].strip(),
+            callback=data["callback"],
         )
 
 

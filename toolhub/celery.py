@@ -47,6 +47,12 @@ def sender_loop() -> Callable[[threading.Event], None]:
     return run
 
 
+def callback_loop() -> Callable[[threading.Event], None]:
+    from invocations.callbacks.sending import run  # noqa: PLC0415  as above
+
+    return run
+
+
 def canceller_loop() -> Callable[[threading.Event], None]:
     from invocations.cancelling import run  # noqa: PLC0415  as above
 
@@ -86,7 +92,7 @@ def _start_sweeping(**_: Any) -> None:
     start_sandbox()
     _stop_sweeping.clear()
     loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
-    loops["reporter"] = reporter_loop
+    loops |= {"reporter": reporter_loop, "callbacks": callback_loop}
     for name, loop in loops.items():
         thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
         thread.start()

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from access import deliveries
 from invocations import sandbox_hosts, sweeper
+from invocations.callbacks import sending
 from invocations.sandbox.current import current_sandbox, start_sandbox
 from registry.dependencies import builder
 from toolhub.celery import app
@@ -69,6 +70,11 @@ def sender_thread() -> AbstractContextManager[None]:
     return loop_thread("sender", deliveries.run)
 
 
+def callback_thread() -> AbstractContextManager[None]:
+    """What tells the agents' servers of calls that have ended."""
+    return loop_thread("callbacks", sending.run)
+
+
 def builder_thread() -> AbstractContextManager[None]:
     """What installs the dependencies of tools; it may be at one of them for minutes."""
     return loop_thread("builder", builder.run)
@@ -82,7 +88,7 @@ def reporter_thread() -> AbstractContextManager[None]:
 @contextmanager
 def all_parts() -> Iterator[None]:
     """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with sender_thread(), builder_thread(), reporter_thread(), sweeper_thread(), worker_thread():
+    with sender_thread(), callback_thread(), builder_thread(), reporter_thread(), sweeper_thread(), worker_thread():
         start_sandbox()
         try:
             yield

@@ -20,7 +20,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.models import Invocation
-from invocations.callbacks.problems import CallbackUnknown
+from invocations.problems import CallbackUnknown
 from invocations.signals import call_ended
 from toolhub.kernel.outbound import Refused, check_url
 from toolhub.kernel.problems import Conflict, SchemaInvalid

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class RequestEnvelope:
     """SPEC-1. ``user_id`` is whom the actor acts for; ``trace`` holds W3C ids.
 
-    ``on_consent`` says what to do when a person must agree first, and ``purpose`` what for.
+    ``on_consent`` says what to do when a person must agree first, and ``purpose`` what for. ``callback`` names the endpoint that
+    is told of the end.
     """
 
     request_id: str
@@ -35,6 +36,7 @@ class RequestEnvelope:
     trace: dict[str, str] = field(default_factory=dict)
     on_consent: str = "refuse"
     purpose: str = ""
+    callback: str = ""
 
     def context(self) -> dict[str, Any]:
         """What is kept of it with the invocation, and what the tool may know."""

@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand
 
 from access import deliveries
 from invocations import sweeper
-from toolhub.embedded import sender_thread
+from invocations.callbacks import sending
+from toolhub.embedded import callback_thread, sender_thread
 
 
 class Command(BaseCommand):
@@ -21,11 +22,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
         if once:
-            for name, count in {**sweeper.sweep(), "delivered": deliveries.send_due()}.items():
+            done = sweeper.sweep() | {"delivered": deliveries.send_due(), "callbacks": sending.send_due()}
+            for name, count in done.items():
                 self.stdout.write(f"{name}: {count}")
             return
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with sender_thread():
+        with sender_thread(), callback_thread():
             sweeper.run(stop)
