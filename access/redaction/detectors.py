@@ -8,23 +8,25 @@ the same text has the same hits everywhere.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import phonenumbers
 from stdnum import iban, luhn
 from stdnum.iso7064 import mod_11_2
 from stdnum.us import ssn
 
 from access.redaction import patterns
+from access.redaction.addresses import addresses
+from access.redaction.national import national_ids
+from access.redaction.phones import phones
+from access.redaction.spans import near, prefixes
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Iterator
 
-SEPARATORS = " -.()"
+    from access.redaction.spans import Span
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,26 +36,8 @@ class Hit:
     kind: str
 
 
-Span = tuple[int, int]
-
-
 def _digits(text: str) -> str:
     return "".join(char for char in text if char.isdigit())
-
-
-def _prefixes(match: re.Match[str], text: str, least: int) -> Iterator[tuple[Span, str]]:
-    """A candidate and, shorter and shorter, what remains of it when whole groups are left off at its end."""
-    start, end = match.span()
-    while end > start:
-        compact = "".join(char for char in text[start:end] if char not in SEPARATORS)
-        if len(compact) < least:
-            return
-        yield (start, end), compact
-        end -= 1
-        while end > start and text[end - 1] not in SEPARATORS:
-            end -= 1
-        while end > start and text[end - 1] in SEPARATORS:
-            end -= 1
 
 
 def _emails(text: str) -> Iterator[Span]:
@@ -67,32 +51,31 @@ def _emails(text: str) -> Iterator[Span]:
             yield start, match.end()
 
 
-_CARD_LENGTHS = {
-    "34": {15}, "37": {15}, "35": {16, 17, 18, 19}, "36": {14, 16}, "38": {14, 16}, "39": {14, 16}, "30": {14, 16},
-    "60": {16, 17, 18, 19}, "64": {16, 17, 18, 19}, "65": {16, 17, 18, 19}, "62": {16, 17, 18, 19}, "81": {16},
-}  # fmt: skip
+_SIXTEEN, _UP_TO_19, _FROM_12 = {16}, {16, 17, 18, 19}, set(range(12, 20))
+# The networks by the digits that their cards begin with, and the lengths that they use; the most digits decide.
+_NETWORKS: dict[str, set[int]] = (
+    {"4": {13, 16, 19}, "81": _SIXTEEN}
+    | dict.fromkeys(("35", "60", "61", "62", "63", "64", "65", "66", "67", "68", "69"), _UP_TO_19)
+    | {key: {14, 16} for key in ("30", "36", "38", "39")}
+    | {key: {15} for key in ("34", "37", "1800", "2131")}
+    | dict.fromkeys(("50", "56", "57", "58"), _FROM_12)
+    | dict.fromkeys(map(str, (*range(51, 56), *range(2221, 2721))), _SIXTEEN)
+    | dict.fromkeys(("5018", "5020", "5038", "5893", "6304", "6390", "6759", "6761", "6762", "6763"), _FROM_12)
+)
+_GROUPS = re.compile(r"[0-9]+|[0-9]{4,8}([ .\-]{1,2})[0-9]{3,8}(?:\1[0-9]{1,8})*")
 
 
 def _is_card(digits: str) -> bool:
     """A network that exists, the length that it uses, and a check digit that is right."""
-    if digits[0] == "4":
-        lengths = {13, 16, 19}
-    elif "51" <= digits[:2] <= "55" or "2221" <= digits[:4] <= "2720":
-        lengths = {16}
-    elif digits[0] == "2":
-        return False
-    elif digits[0] == "5":
-        lengths = {16, 17, 18, 19}
-    else:
-        lengths = _CARD_LENGTHS.get(digits[:2], {16, 17, 18, 19} if digits[0] == "6" else set())
+    lengths = next((_NETWORKS[digits[:most]] for most in (4, 2, 1) if digits[:most] in _NETWORKS), ())
     return len(digits) in lengths and len(set(digits)) > 1 and luhn.is_valid(digits)
 
 
 def _cards(text: str) -> Iterator[Span]:
     for match in patterns.CARD.finditer(text):
-        for span, digits in _prefixes(match, text, 13):
-            if _is_card(digits):
-                yield span
+        for (start, end), digits in prefixes(match, text, 12):
+            if _is_card(digits) and _GROUPS.fullmatch(text, start, end):
+                yield start, end
                 break
 
 
@@ -113,15 +96,10 @@ def _cn_ids(text: str) -> Iterator[Span]:
 
 def _ibans(text: str) -> Iterator[Span]:
     for match in patterns.IBAN.finditer(text):
-        for span, number in _prefixes(match, text, 15):
+        for span, number in prefixes(match, text, 15):
             if iban.is_valid(number.upper(), check_country=False):
                 yield span
                 break
-
-
-def _near(text: str, start: int, words: re.Pattern[str], reach: int) -> bool:
-    """Whether one of the words stands shortly before."""
-    return words.search(text, max(0, start - reach), start) is not None
 
 
 def _ssns(text: str) -> Iterator[Span]:
@@ -129,35 +107,8 @@ def _ssns(text: str) -> Iterator[Span]:
         if ssn.is_valid(match[0].replace(" ", "-")):
             yield match.span()
     for match in patterns.US_SSN_BARE.finditer(text):
-        if ssn.is_valid(match[0]) and _near(text, match.start(), patterns.SSN_WORDS, 32):
+        if ssn.is_valid(match[0]) and near(text, match.start(), patterns.SSN_WORDS, 32):
             yield match.span()
-
-
-@lru_cache(maxsize=4096)
-def _is_phone(text: str, region: str | None) -> bool:
-    try:
-        return phonenumbers.is_valid_number(phonenumbers.parse(text, region))
-    except phonenumbers.NumberParseException:
-        return False
-
-
-def _phones(text: str) -> Iterator[Span]:
-    for region, pattern in patterns.PHONES:
-        for match in pattern.finditer(text):
-            for (start, end), _ in _prefixes(match, text, 7):
-                number = text[start:end]
-                if number.startswith("00"):
-                    if number.isdigit() and number[2:4] != "86" and not _near(text, start, patterns.PHONE_WORDS, 24):
-                        break  # padded with zeros, more likely
-                    number = "+" + number[2:]
-                if _is_phone(number, region):
-                    yield start, end
-                    break
-    if patterns.PHONE_WORDS.search(text):
-        for match in patterns.PHONE_BARE.finditer(text):
-            near = _near(text, match.start(), patterns.PHONE_WORDS, 24)
-            if near and any(_is_phone(match[0], region) for region in patterns.PHONE_REGIONS):
-                yield match.span()
 
 
 def _is_address(text: str) -> bool:
@@ -174,43 +125,6 @@ def _ips(text: str) -> Iterator[Span]:
             yield match.span()
     for match in patterns.IPV6.finditer(text):
         if match[0].count(":") > 1 and _is_address(match[0]):
-            yield match.span()
-
-
-ZH_REACH = 40
-
-
-def _is_zh(char: str) -> bool:
-    return "一" <= char <= "龥" or (char.isascii() and char.isalnum())
-
-
-def _zh_addresses(text: str) -> Iterator[Span]:
-    done = 0
-    for match in patterns.ZH_ANCHOR.finditer(text):
-        if match.start() < done:
-            continue
-        start = match.start()
-        while start > done and match.start() - start < ZH_REACH and _is_zh(text[start - 1]):
-            start -= 1
-        region = patterns.ZH_REGION.search(text, start, match.start()) or patterns.ZH_DISTRICT.search(
-            text, start, match.start()
-        )
-        if region is None and patterns.ZH_NO_WAYS.fullmatch(text, match.start() - 1, match.start() + 1):
-            continue
-        lead = patterns.ZH_LEAD.match(text, start, region.end() - 1 if region else match.start() - 1)
-        if lead:
-            start = lead.end()
-        if start == match.start():
-            continue  # a way without a name: "路12号"
-        more = patterns.ZH_MORE.match(text, match.end())
-        done = more.end() if more else match.end()
-        yield start, done
-
-
-def _addresses(text: str) -> Iterator[Span]:
-    yield from _zh_addresses(text)
-    for pattern in (patterns.EN_ADDRESS, patterns.PO_BOX):
-        for match in pattern.finditer(text):
             yield match.span()
 
 
@@ -248,13 +162,15 @@ _DETECTORS: dict[str, Callable[[str], Iterable[Span]]] = {
     "cn_id": _cn_ids,
     "card": _cards,
     "us_ssn": _ssns,
-    "phone": _phones,
+    "national_id": national_ids,
+    "phone": phones,
     "ip": _ips,
-    "address": _addresses,
+    "address": addresses,
 }
 KINDS = tuple(_DETECTORS)
 ALL = "all"
-_NUMERIC = frozenset({"iban", "cn_id", "card", "us_ssn", "phone", "ip", "address"})
+_LONG = frozenset({"cn_id", "card", "us_ssn", "phone"})  # of which each has seven digits that nothing but signs part
+_NUMERIC = frozenset({"iban", "cn_id", "card", "us_ssn", "national_id", "phone", "ip", "address"})
 
 
 MAX_IN_CONTEXT = 256
@@ -267,11 +183,14 @@ def find(text: str, kinds: Iterable[str] = KINDS, *, name: str = "") -> list[Hit
     plain = lead + text
     plain = plain if plain.isascii() else plain.translate(patterns.PLAIN)
     numeric = patterns.NUMERIC.search(plain) is not None
+    long = numeric and patterns.SEVEN_DIGITS.search(plain) is not None
     taken = bytearray(len(plain))
     taken[: len(lead)] = b"\1" * len(lead)
     found: list[Hit] = []
     for kind, detect in _DETECTORS.items():
-        if kind not in wanted or (kind == "email" and "@" not in plain) or (kind in _NUMERIC and not numeric):
+        if kind not in wanted or (kind == "email" and "@" not in plain):
+            continue
+        if (kind in _NUMERIC and not numeric) or (kind in _LONG and not long):
             continue
         for start, end in detect(plain):
             if 1 not in taken[start:end]:
