@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_PREFERENCE = re.compile(rf"\s*(?P<name>{_TOKEN})\s*(?:=\s*(?P<value>{_TOKEN}|{_QUOTED}))?[^,]*(?:,|$)")
+_PREFERENCE = re.compile(rf"\s*(?P<name>{_WORD})\s*(?:=\s*(?P<value>{_WORD}|{_QUOTED}))?[^,]*(?:,|$)")
 MAX_WAIT_S = 3600
 
 

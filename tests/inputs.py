@@ -58,6 +58,10 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "notification_new": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
         "notification_end": REASON,
         "delivery_again": {"again": "yes"},
+        "callback_new": {"name": "another", "url": "https://new.example.org/hook"},
+        "callback_rotate": {"overlap_hours": "1"},
+        "callback_disable": REASON,
+        "callback_again": {},
         # What they were given.
         "grant_new": {"agent": str(agent.pk), "tools": "other.*", **REASON},
         "grants_revoke": {"grant": grant.wire_id, "confirm": "revoke 1", **REASON},
@@ -211,6 +215,10 @@ def bodies(things: Things) -> dict[str, Any]:
         "PATCH api_channel": {"events": ["halt.thrown"]},
         "POST api_channel_end": REASON,
         "POST api_delivery_again": {},
+        "POST api_callbacks": {"name": "another", "url": "https://new.example.org/hook"},
+        "POST api_callback_rotate": {},
+        "POST api_callback_disable": REASON,
+        "POST api_callback_again": {},
     }  # fmt: skip
 
 

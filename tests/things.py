@@ -25,7 +25,9 @@ from access.policies import services as policies
 from access.roles import Role
 from evidence.models import Fact
 from invocations import stored_files
-from invocations.models import SandboxHost
+from invocations.callbacks.models import CallbackDelivery
+from invocations.callbacks.services import make_endpoint
+from invocations.models import Invocation, SandboxHost
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
 from registry.dependencies import states
@@ -229,7 +231,7 @@ def _rules(things: Things) -> dict[str, Any]:
 
 
 def _people(things: Things) -> dict[str, Any]:
-    """A key, somebody who was invited, an identity provider, a channel and a message to it."""
+    """A key, somebody who was invited, an identity provider, a channel and a callback endpoint with a message to each."""
     by, word = things.people["owner"].by, things.word
     issuer = issuers.trust_issuer(issuer=f"https://{word}.example.org", audience=word, jwks=JWKS, by=by)
     identity = issuers.map_identity(
@@ -239,6 +241,14 @@ def _people(things: Things) -> dict[str, Any]:
         channel="email", target=f"{word}@example.org", events=["consent.requested"], by=by
     )
     message = Delivery.objects.create(notification=channel, event="consent.requested", subject=word, body={})
+    agent = things.caller.agent
+    endpoint, _ = make_endpoint(agent_id=agent.pk, name=word, url=f"https://{word}.example.org/hook", by=by)
+    told = CallbackDelivery.objects.create(
+        tenant=things.tenant,
+        endpoint=endpoint,
+        invocation=Invocation.objects.filter(tenant=things.tenant).first(),
+        created_at=datetime.now(UTC),
+    )
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
     things.also["identity"] = identity
     return {
@@ -248,6 +258,8 @@ def _people(things: Things) -> dict[str, Any]:
         "identity_id": identity.pk,
         "notification_id": channel.pk,
         "delivery_id": message.pk,
+        "endpoint_id": endpoint.pk,
+        "callbacks.delivery_id": told.pk,
     }
 
 

@@ -11,6 +11,8 @@ from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
 from invocations import api as invocations_api
+from invocations import following_api
+from invocations.callbacks import api as callbacks_api
 from invocations import explain_api, files_api, preflight_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
@@ -84,6 +86,11 @@ api = [
     path("halts/<hlt:halt_id>/lift", halts_api.HaltLiftView.as_view(), name="api_halt_lift"),
     path("invocations/<inv:invocation_id>", invocations_api.InvocationView.as_view(), name="api_invocation"),
     path(
+        "invocations/<inv:invocation_id>/events",
+        following_api.InvocationEventsView.as_view(),
+        name="api_invocation_events",
+    ),
+    path(
         "evidence/invocations/<inv:invocation_id>",
         invocations_api.InvocationEvidenceView.as_view(),
         name="api_evidence",
@@ -112,6 +119,24 @@ api = [
     path("agents/<agt:agent_id>/disable", agents_api.AgentDisableView.as_view(), name="api_agent_disable"),
     path("agents/<agt:agent_id>/enable", agents_api.AgentEnableView.as_view(), name="api_agent_enable"),
     path("agents/<agt:agent_id>/keys", agents_api.KeyListView.as_view(), name="api_keys"),
+    path("agents/<agt:agent_id>/callbacks", callbacks_api.EndpointListView.as_view(), name="api_callbacks"),
+    path("callbacks/<cbe:endpoint_id>/rotate", callbacks_api.EndpointRotateView.as_view(), name="api_callback_rotate"),
+    path(
+        "callbacks/<cbe:endpoint_id>/disable", callbacks_api.EndpointDisableView.as_view(), name="api_callback_disable"
+    ),
+    path(
+        "callbacks/deliveries", callbacks_api.CallbackDeliveryListView.as_view(), name="api_callback_deliveries"
+    ),
+    path(
+        "callbacks/deliveries/<cbd:delivery_id>",
+        callbacks_api.CallbackDeliveryView.as_view(),
+        name="api_callback_delivery",
+    ),
+    path(
+        "callbacks/deliveries/<cbd:delivery_id>/again",
+        callbacks_api.CallbackDeliveryAgainView.as_view(),
+        name="api_callback_again",
+    ),
     path("keys/<key:key_id>/rotate", agents_api.KeyRotateView.as_view(), name="api_key_rotate"),
     path("keys/<key:key_id>/revoke", agents_api.KeyRevokeView.as_view(), name="api_key_revoke"),
     path("members", members_api.MemberListView.as_view(), name="api_members"),
@@ -186,6 +211,7 @@ urlpatterns = [
     path("", include("access.budgets.urls")),
     path("", include("registry.urls")),
     path("", include("invocations.urls")),
+    path("", include("invocations.callbacks.urls")),
     path("", include("evidence.urls")),
     path("", include("toolhub.configuration.urls")),
     path("", console.overview, name="overview"),

@@ -1,0 +1,220 @@
+"""How are callback endpoints set up over REST, and what became of each message? Secrets are answered once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Agent
+from invocations.callbacks import services
+from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
+from invocations.callbacks.selecting import STATES, selected
+from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.ids import encode
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+SCOPE = "agents:manage"
+AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
+EXAMPLE = OpenApiExample(
+    "An endpoint",
+    value={"name": "orders", "url": "https://agents.example.org/hooks/toolhub", "include_answer": False},
+    request_only=True,
+)
+
+
+class EndpointSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    agent = serializers.CharField()
+    name = serializers.CharField(help_text="What calls name in `callback`.")
+    url = serializers.CharField()
+    include_answer = serializers.BooleanField()
+    state = serializers.ChoiceField(["in use", "disabled"])
+    created_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class NewEndpointSerializer(StrictSerializer):
+    name = serializers.SlugField(max_length=40)
+    url = serializers.CharField(max_length=500, help_text="A public https address.")
+    include_answer = serializers.BooleanField(
+        required=False, default=False, help_text="Send the answer too; else what ended, and where its answer is."
+    )
+
+
+class SecretSerializer(EndpointSerializer):
+    secret = serializers.CharField(help_text="What the messages are signed with (whsec_…). Answered this once.")
+
+
+class OverlapSerializer(StrictSerializer):
+    overlap_s = serializers.IntegerField(
+        required=False,
+        default=int(services.OVERLAP.total_seconds()),
+        min_value=0,
+        max_value=int(services.MAX_OVERLAP.total_seconds()),
+        help_text="How long messages carry the signatures of both secrets.",
+    )
+
+
+class CallbackAttemptSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    status = serializers.IntegerField(allow_null=True, help_text="Null: nobody answered.")
+    ms = serializers.IntegerField()
+    error = serializers.CharField(allow_null=True)
+
+
+class CallbackDeliverySerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="The webhook-id of the message.")
+    endpoint = serializers.CharField()
+    call_id = serializers.CharField()
+    state = serializers.ChoiceField(STATES)
+    attempts = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    delivered_at = serializers.DateTimeField(allow_null=True)
+    next_attempt_at = serializers.DateTimeField(allow_null=True)
+
+
+class TriedDeliverySerializer(CallbackDeliverySerializer):
+    tries = CallbackAttemptSerializer(many=True)
+
+
+ENDPOINT = enveloped("CallbackEndpointEnvelope", EndpointSerializer())
+ENDPOINTS = paged("CallbackEndpointPage", "endpoints", EndpointSerializer)
+SECRET = enveloped("CallbackSecretEnvelope", SecretSerializer())
+DELIVERY = enveloped("CallbackDeliveryEnvelope", TriedDeliverySerializer())
+DELIVERIES = paged("CallbackDeliveryPage", "deliveries", CallbackDeliverySerializer)
+
+
+def endpoint_json(row: CallbackEndpoint) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "agent": encode("agt", row.agent_id),
+        "name": row.name,
+        "url": row.url,
+        "include_answer": row.include_answer,
+        "state": "disabled" if row.disabled_at else "in use",
+        "created_by": row.created_by,
+        "created_at": row.created_at.isoformat(),
+    }
+
+
+def delivery_json(row: CallbackDelivery, *, tries: bool = False) -> dict[str, Any]:
+    found = {
+        "id": row.wire_id,
+        "endpoint": encode("cbe", row.endpoint_id),
+        "call_id": encode("inv", row.invocation_id),
+        "state": row.state,
+        "attempts": row.attempts,
+        "created_at": row.created_at.isoformat(),
+        "delivered_at": row.delivered_at.isoformat() if row.delivered_at else None,
+        "next_attempt_at": row.next_attempt_at.isoformat() if row.next_attempt_at else None,
+    }
+    if tries:
+        found["tries"] = [
+            {"at": each.at.isoformat(), "status": each.status, "ms": each.ms, "error": each.error or None}
+            for each in row.tries.order_by("id")
+        ]
+    return found
+
+
+def _answer(data: Any, *, status: int = 200, secret: bool = False) -> Response:
+    headers = {"Cache-Control": "no-store"} if secret else {}
+    return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
+
+
+class EndpointListView(APIView):
+    """Where an agent may have its calls told of; setting up another endpoint."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="list_callbacks", parameters=[AFTER], responses={200: ENDPOINTS})
+    def get(self, request: Request, agent_id: UUID) -> Response:
+        agent = Agent.objects.get(pk=agent_id, tenant_id=caller(request).tenant_id)
+        rows = CallbackEndpoint.objects.filter(agent=agent)
+        page = page_of(rows, prefix="cbe", after=request.query_params.get("after", ""))
+        return _answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(
+        operation_id="make_callback", request=NewEndpointSerializer, responses={201: SECRET}, examples=[EXAMPLE]
+    )
+    def post(self, request: Request, agent_id: UUID) -> Response:
+        data = body_of(request, NewEndpointSerializer)
+        row, secret = services.make_endpoint(agent_id=agent_id, by=caller(request), **data)
+        return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
+
+
+class EndpointRotateView(APIView):
+    """Another secret; until the overlap is over, messages carry the signatures of both."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="rotate_callback", request=OverlapSerializer, responses={201: SECRET})
+    def post(self, request: Request, endpoint_id: UUID) -> Response:
+        overlap = timedelta(seconds=body_of(request, OverlapSerializer)["overlap_s"])
+        row, secret = services.rotate_secret(endpoint_id=endpoint_id, overlap=overlap, by=caller(request))
+        return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
+
+
+class EndpointDisableView(APIView):
+    """Send nothing there any more."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="disable_callback", request=ReasonSerializer, responses={200: ENDPOINT})
+    def post(self, request: Request, endpoint_id: UUID) -> Response:
+        reason = body_of(request, ReasonSerializer)["reason"]
+        row = services.disable_endpoint(endpoint_id=endpoint_id, reason=reason, by=caller(request))
+        return _answer(endpoint_json(row))
+
+
+class CallbackDeliveryListView(APIView):
+    """The messages about calls that have ended, the newest first."""
+
+    required_scope = SCOPE
+
+    @extend_schema(
+        operation_id="list_callback_deliveries",
+        parameters=[
+            AFTER,
+            OpenApiParameter("state", str, enum=STATES),
+            OpenApiParameter("endpoint", str, description="The id of an endpoint."),
+            OpenApiParameter("call", str, description="The id of a call."),
+        ],
+        responses={200: DELIVERIES},
+    )
+    def get(self, request: Request) -> Response:
+        rows = selected(request.query_params, by=caller(request))
+        page = page_of(rows, prefix="cbd", after=request.query_params.get("after", ""))
+        return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
+
+
+class CallbackDeliveryView(APIView):
+    """One message, with each try to bring it there."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_callback_delivery", responses={200: DELIVERY})
+    def get(self, request: Request, delivery_id: UUID) -> Response:
+        row = CallbackDelivery.objects.get(pk=delivery_id, tenant_id=caller(request).tenant_id)
+        return _answer(delivery_json(row, tries=True))
+
+
+class CallbackDeliveryAgainView(APIView):
+    """Send a message again, now, whatever became of it before."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="redeliver_callback", request=None, responses={200: DELIVERY})
+    def post(self, request: Request, delivery_id: UUID) -> Response:
+        return _answer(delivery_json(services.redeliver(delivery_id=delivery_id, by=caller(request)), tries=True))

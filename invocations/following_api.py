@@ -1,0 +1,71 @@
+"""At which address does a caller follow its call?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.renderers import BaseRenderer
+from rest_framework.views import APIView
+
+from invocations.following import Credentials, Cursor, check_streams, stream_of
+from invocations.models import Invocation
+from toolhub.kernel.api import caller
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from django.http.response import HttpResponseBase
+    from rest_framework.request import Request
+
+EVENT_STREAM = "text/event-stream"
+
+
+class EventStreamRenderer(BaseRenderer):
+    """Says to content negotiation what this address answers; problems are JSON as everywhere."""
+
+    media_type, format = EVENT_STREAM, "events"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        raise NotImplementedError("The stream writes itself.")
+
+
+class InvocationEventsView(APIView):
+    """Follow one of the agent's own calls: server-sent events `state`, `progress`, `log`, `evidence` (each fact of the call), and
+    at last `end` with the answer, or `error` when the call may not be followed any longer.
+    """
+
+    required_scope = "invocations:read"
+    renderer_classes = [EventStreamRenderer]
+
+    @extend_schema(
+        operation_id="follow_invocation",
+        responses={(200, EVENT_STREAM): OpenApiTypes.STR, 204: None},
+        parameters=[
+            OpenApiParameter(
+                "Last-Event-ID",
+                str,
+                OpenApiParameter.HEADER,
+                description="The id of the last event that arrived: the stream goes on after it. 204: it was the last.",
+            )
+        ],
+    )
+    def get(self, request: Request, invocation_id: UUID) -> HttpResponseBase:
+        by = caller(request)
+        Invocation.objects.visible_to(by).only("pk").get(pk=invocation_id)
+        cursor = Cursor.read(request.headers.get("Last-Event-ID", ""))
+        if cursor.is_over:
+            return HttpResponse(status=204)
+        check_streams(by.id)
+        key = request.headers.get("Authorization", "").partition(" ")[2].strip()
+        credentials = Credentials(key, request.META.get("REMOTE_ADDR", ""))
+        return StreamingHttpResponse(
+            stream_of(invocation_id, credentials, cursor, agent=by.id),
+            content_type=EVENT_STREAM,
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
