@@ -1,13 +1,13 @@
 """How does a chain of calls hold what all of them may take, before the first is made?
 
 :func:`hold` reserves the sum under the id of the chain, in every budget or in none. Each call then draws what it may take from
-that, so its limits are the ones that were met when the chain was accepted; what is left at the end is released. Of calls at the
-same time a chain holds one place as long as it goes on, since it makes one call after the other.
+that, in the windows in which it was reserved, so a chain that was accepted does not run out of budget; what is left at its end is
+released. Limits of speed (rates, calls at the same time) are no amounts that run out: they make a call of the chain wait.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from django.db import connection
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 WHO = "this chain"
+SPEED = (Dimension.CONCURRENCY, Dimension.RATE)
 
 
 class Share(NamedTuple):
@@ -37,15 +38,15 @@ def whole(shares: Iterable[Share]) -> list[tuple[Line, int]]:
     amounts: dict[UUID, int] = {}
     for share in shares:
         for line in share.lines:
-            takes, before = share.demand.of(line.dimension), amounts.get(line.budget_id, 0)
-            together = max(before, takes) if line.dimension == Dimension.CONCURRENCY else before + takes * share.times
-            lines[line.budget_id], amounts[line.budget_id] = line, together
+            if line.dimension not in SPEED:
+                lines[line.budget_id] = line
+                takes = share.demand.of(line.dimension) * share.times
+                amounts[line.budget_id] = amounts.get(line.budget_id, 0) + takes
     return [(lines[id], amount) for id, amount in amounts.items() if amount]
 
 
-def _refuse(line: Line, amount: int, now: datetime) -> None:
-    demand = Demand() if line.dimension == Dimension.CONCURRENCY else Demand(**{line.dimension: amount})
-    raise refusal_of(line, demand, now, WHO)
+def _refuse(line: Line, amount: int, now: datetime) -> NoReturn:
+    raise refusal_of(line, Demand(**{"calls": 0, line.dimension: amount}), now, WHO)
 
 
 def check_room(shares: Iterable[Share], now: datetime) -> None:
@@ -73,16 +74,12 @@ def _held(chain_id: UUID) -> dict[UUID, Reservation]:
 
 
 def lines_of_step(lines: Iterable[Line], *, chain_id: UUID) -> tuple[Line, ...]:
-    """The budgets as a call of the chain finds them: with room for what is held for it, in the window in which that was
-    reserved. Its rates were counted when the chain was accepted.
-    """
+    """The budgets as a call of the chain finds them: with room for what is held for it, in the window where that is."""
     held, found = _held(chain_id), []
     for line in lines:
-        if line.is_rate:
-            continue
         if row := held.get(line.budget_id):
             others = row.window.reserved - row.amount
-            amount = max(line.amount, row.window.used + row.window.reserved)  # one that was lowered since
+            amount = max(line.amount, row.window.used + row.window.reserved)  # a limit that was lowered since
             line = line._replace(number=row.window.number, used=row.window.used, reserved=others, amount=amount)
         found.append(line)
     return tuple(found)
@@ -96,7 +93,7 @@ def draw(*, chain_id: UUID, invocation_id: UUID, lines: Iterable[Line], demand: 
         row, takes = held.get(line.budget_id), demand.of(line.dimension)
         if row is None or row.amount < takes:
             rest.append(line)
-        elif takes and line.dimension != Dimension.CONCURRENCY:
+        elif takes:
             Reservation.objects.filter(pk=row.pk).update(amount=row.amount - takes)
             Reservation.objects.create(
                 tenant_id=row.tenant_id,

@@ -66,7 +66,7 @@ class Chain(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="chains")
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="chains")
-    credential = models.JSONField(default=dict)  # what its calls are made with: ids and digests of key, issuer and token
+    credential = models.JSONField(default=dict)  # its calls are made with this: ids of key and issuer, a digest
     state = models.CharField(max_length=16, choices=ChainState, default=ChainState.RUNNING)
     dry_run = models.BooleanField(default=False)
     request_id = models.CharField(max_length=64)

@@ -1,0 +1,293 @@
+"""How is a chain accepted, cancelled and ended?
+
+:func:`submit_chain` looks at the whole plan first and then writes down the chain, its steps, the sealed plan and the fact that it
+began, and reserves the budgets of all its calls, in one transaction. How it goes on from there: :mod:`invocations.chains.driving`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from access.budgets import ledger
+from access.budgets.ahead import hold
+from access.budgets.rates import check_refused_call
+from access.problems import RateLimited
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Snapshot, SnapshotKind
+from invocations.chains.examining import Examination, examine
+from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
+from invocations.chains.plan import Plan, read_plan
+from invocations.holding import cancel_call
+from invocations.models import FINAL, Invocation
+from invocations.problems import IdempotencyKeyReused
+from invocations.rejecting import count_rejected
+from invocations.waker import waker
+from toolhub.kernel.canonical import encoded
+from toolhub.kernel.envelopes import RequestEnvelope
+from toolhub.kernel.ids import encode, new_id
+from toolhub.kernel.principal import ActorKind, Principal
+from toolhub.kernel.problems import Conflict, Problem
+from toolhub.kernel.telemetry import current_trace, trace_id_of
+
+
+class Submitted(NamedTuple):
+    """``replayed``: the same plan was accepted before, with the same key."""
+
+    chain: Chain
+    replayed: bool = False
+
+
+class ChainRefused(Exception):
+    """Carries the problem of a plan that was not accepted to the edge. That it was refused is written down."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.detail)
+
+
+def _fingerprints(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> dict[str, str]:
+    said = {
+        "plan": plan.document,
+        "currency": envelope.currency,
+        "dry_run": envelope.dry_run,
+        "locale": envelope.locale,
+        "timezone": envelope.timezone,
+    }
+    user = envelope.user_id
+    return {
+        "plan_fingerprint": evidence.fingerprint(encoded(said)[1], tenant_id=by.tenant_id),
+        "user_fingerprint": evidence.fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+    }
+
+
+def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by: Principal) -> Chain | None:
+    if not envelope.idempotency_key:
+        return None
+    found = Chain.objects.filter(tenant_id=by.tenant_id, agent_id=by.agent(), idempotency_key=envelope.idempotency_key)
+    earlier = found.filter(user_fingerprint=fingerprints["user_fingerprint"]).first()
+    if earlier is not None and earlier.plan_fingerprint != fingerprints["plan_fingerprint"]:
+        raise IdempotencyKeyReused(
+            "This Idempotency-Key was used before with another plan.",
+            remedy="Use a new key for a new plan.",
+            details={"first_chain": earlier.wire_id},
+        )
+    return earlier
+
+
+def submit_chain(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> Submitted:
+    """Accept a plan as a whole, or raise :class:`ChainRefused` with what is in the way. Nothing has run when this returns."""
+    fingerprints = _fingerprints(plan, envelope, by=by)
+    earlier = _find_earlier(envelope, fingerprints, by=by)
+    if earlier is not None:
+        return Submitted(earlier, replayed=True)
+    examination = examine(plan, envelope, by=by)
+    try:
+        if examination.problem is not None:
+            raise examination.problem
+        return Submitted(_accept(plan, envelope, fingerprints, examination, by=by))
+    except IntegrityError:
+        earlier = _find_earlier(envelope, fingerprints, by=by)  # two raced with one key; the other has it
+        if earlier is None:
+            raise
+        return Submitted(earlier, replayed=True)
+    except Problem as problem:
+        try:
+            check_refused_call(by.id, because=problem)
+        except RateLimited as refusal:
+            count_rejected(by=by, reason=refusal.reason)
+            raise
+        _record_refused(envelope, problem, examination, by=by)
+        raise ChainRefused(problem) from problem
+
+
+@transaction.atomic
+def _record_refused(envelope: RequestEnvelope, problem: Problem, examination: Examination, *, by: Principal) -> None:
+    evidence.record(
+        kind=Kind.CHAIN_REFUSED,
+        subject=encode("chn", new_id()),
+        actor=by,
+        outcome="denied",
+        reason=problem.reason,
+        data={
+            "request_id": envelope.request_id,
+            "at": examination.at,
+            "tools": [each.planned.tool for each in examination.calls],
+        },
+    )
+
+
+@transaction.atomic
+def _accept(
+    plan: Plan, envelope: RequestEnvelope, fingerprints: dict[str, str], examination: Examination, *, by: Principal
+) -> Chain:
+    """Row, steps, sealed plan, fact and the budgets of all calls, all or nothing. The budgets come last, as for a call."""
+    now = datetime.now(UTC)
+    chain = Chain.objects.create(
+        tenant_id=by.tenant_id,
+        agent_id=by.agent(),
+        credential={
+            "key": by.key_id.hex if by.key_id else None,
+            "issuer": by.issuer_id.hex if by.issuer_id else None,
+            "token": by.token,
+        },
+        dry_run=envelope.dry_run,
+        request_id=envelope.request_id,
+        idempotency_key=envelope.idempotency_key,
+        trace=current_trace(),
+        created_at=now,
+        **fingerprints,
+    )
+    ChainStep.objects.bulk_create(
+        ChainStep(
+            chain=chain,
+            role=each.role,
+            position=each.position,
+            name=each.name,
+            tool=each.tool,
+            retries=each.retries,
+        )
+        for each in plan.calls
+    )
+    said = {"on_consent": envelope.on_consent, "purpose": envelope.purpose, "dry_run": envelope.dry_run}
+    snapshot = evidence.seal_values(
+        tenant_id=by.tenant_id,
+        invocation_id=chain.pk,
+        kind=SnapshotKind.INPUT,
+        value={"plan": plan.document, "envelope": envelope.context() | said},
+    )
+    evidence.record(
+        kind=Kind.CHAIN_BEGAN,
+        subject=chain.wire_id,
+        actor=by,
+        outcome="accepted",
+        trace_id=trace_id_of(chain.trace),
+        at=now,
+        data={
+            "request_id": envelope.request_id,
+            "on_behalf_of": envelope.actor.get("type", ""),
+            "dry_run": envelope.dry_run,
+            "plan": {
+                "commit": snapshot.commitment,
+                "alg": snapshot.alg,
+                "bytes": snapshot.size,
+                "snapshot": snapshot.wire_id,
+            },
+            "steps": [{"step": each.name, "tool": each.tool} for each in plan.steps],
+            "compensations": [{"step": each.name, "tool": each.tool} for each in plan.compensations],
+        },
+    )
+    hold(chain_id=chain.pk, shares=examination.shares, now=now)
+    return chain
+
+
+# What was accepted, read again.
+
+
+def envelope_and_plan(chain: Chain) -> tuple[RequestEnvelope, Plan]:
+    """As they were sent; only the hub itself looks, to make the next call."""
+    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=chain.pk, kind=SnapshotKind.INPUT))
+    return RequestEnvelope(**sealed["envelope"]), read_plan(sealed["plan"])
+
+
+def principal_of(chain: Chain) -> Principal:
+    """The agent that submitted the plan, with the credential that it had then."""
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=encode("agt", chain.agent_id),
+        name=chain.agent.name,
+        tenant_id=chain.tenant_id,
+        agent_id=chain.agent_id,
+        key_id=_uuid(chain.credential["key"]),
+        issuer_id=_uuid(chain.credential["issuer"]),
+        token=chain.credential["token"],
+    )
+
+
+def _uuid(text: str | None) -> UUID | None:
+    return None if text is None else UUID(text)
+
+
+def open_call(chain: Chain) -> Invocation | None:
+    """The call of the chain that has not ended; there is one at most."""
+    return Invocation.objects.filter(chain_step__chain=chain).exclude(state__in=FINAL).first()
+
+
+# Ending.
+
+
+def check_can_cancel(chain: Chain) -> None:
+    if chain.state != ChainState.RUNNING or chain.cancel_asked_at is not None:
+        told = "is being ended already" if not chain.is_final else f"is {chain.state}"
+        raise Conflict(f"This chain {told}; only one that goes on can be cancelled.", details={"state": chain.state})
+
+
+@transaction.atomic
+def cancel_chain(*, chain_id: UUID, by: Principal) -> Chain:
+    """Make no more of its calls, and end the one that runs. What was done is undone where the plan says how."""
+    rows = Chain.objects.visible_to(by).select_for_update(of=("self",))
+    chain = rows.select_related("agent").get(pk=chain_id)
+    check_can_cancel(chain)
+    chain.cancel_asked_at = datetime.now(UTC)
+    chain.save(update_fields=["cancel_asked_at"])
+    evidence.record(kind=Kind.CHAIN_CANCEL_ASKED, subject=chain.wire_id, actor=by, data={"state": chain.state})
+    call = open_call(chain)
+    if call is not None:
+        try:
+            with transaction.atomic():
+                cancel_call(invocation_id=call.pk, by=by)
+        except Conflict:
+            pass  # it has ended at this moment; the chain goes no further all the same
+    return chain
+
+
+def end_chain(chain: Chain, steps: list[ChainStep], *, to: ChainState, by: Principal) -> None:
+    """The final state, the fact and what is left of the budgets, in the transaction of the caller, who has locked the row."""
+    assert to in CHAIN_TRANSITIONS[chain.state]
+    now = datetime.now(UTC)
+    failed = next((step for step in steps if step.state == StepState.FAILED and not step.is_compensation), None)
+    reason = failed.reason if failed else "REQUEST.CANCELLED"
+    chain.state, chain.finished_at = to, now
+    chain.reason = "" if to == ChainState.SUCCEEDED else reason
+    chain.save(update_fields=["state", "finished_at", "reason"])
+    ChainStep.objects.filter(chain=chain, state=StepState.WAITING).update(state=StepState.SKIPPED)
+    evidence.record(
+        kind=Kind.CHAIN_ENDED,
+        subject=chain.wire_id,
+        actor=by,
+        outcome=str(to),
+        reason=chain.reason,
+        trace_id=trace_id_of(chain.trace),
+        at=now,
+        data={
+            "state": str(to),
+            "steps": _outcomes(steps, StepRole.STEP),
+            "compensations": _outcomes(steps, StepRole.COMPENSATION),
+        },
+    )
+    ledger.release(invocation_id=chain.pk)
+    transaction.on_commit(partial(waker().wake, chain.pk))
+
+
+def _outcomes(steps: list[ChainStep], role: StepRole) -> list[dict[str, Any]]:
+    """What became of each step, and of the last call that was made for it."""
+    last = {
+        row.chain_step_id: row.wire_id
+        for row in Invocation.objects.filter(chain_step__in=steps).only("chain_step_id").order_by("id")
+    }
+    return [
+        {
+            "step": step.name,
+            "state": str(StepState.SKIPPED if step.state == StepState.WAITING else step.state),
+            "tries": step.tries,
+            "reason": step.reason,
+            "call": last.get(step.pk, ""),
+        }
+        for step in steps
+        if step.role == role
+    ]
