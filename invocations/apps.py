@@ -7,5 +7,6 @@ class InvocationsConfig(AppConfig):
     name = "invocations"
 
     def ready(self) -> None:
+        import invocations.chains.driving  # noqa: PLC0415  hears of ends
         import invocations.callbacks.services  # noqa: F401, PLC0415  hears of ends
         import invocations.holding  # noqa: F401, PLC0415  hears of decisions; models load only after the apps

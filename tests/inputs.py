@@ -161,6 +161,9 @@ def bodies(things: Things) -> dict[str, Any]:
         "PUT api_file": {"any": "bytes"},
         "DELETE api_file": None,
         "DELETE api_invocation": None,
+        "POST api_chains": PLAN,
+        "POST api_chain_preflight": PLAN,
+        "DELETE api_chain": None,
         # What agents are given.
         "POST api_consents": {"tool": WRITE, "purpose": "to test"},
         "POST api_grants": {"agent": agent, "tools": "other.*", **REASON},

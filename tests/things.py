@@ -37,7 +37,7 @@ from tests.calls import row_of
 from tests.conftest import make_caller, make_person
 from tests.manifests import manifest
 from tests.policies import permits
-from toolhub.kernel.ids import encode
+from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.principal import Principal
 from toolhub.walls import tables
 
@@ -179,6 +179,9 @@ def _calls(things: Things) -> dict[str, Any]:
         things.caller.invoke(WRITE, {"text": word}, on_consent="hold", purpose=word, idempotency_key=f"key-of-{word}")
     )
     assert held.consent is not None
+    steps = [{"id": "write", "tool": WRITE, "arguments": {"text": f"a chain of {word}"}}]
+    plan = {"request_id": "test-request-1", "actor": {"type": "agent", "id": word}, "plan": {"steps": steps}}
+    chain = things.caller.post("/chains", plan | {"on_consent": "hold", "purpose": word})
     things.also["grant"] = given
     fact = Fact.objects.filter(invocation_id=done.pk).first()
     assert fact is not None
@@ -189,6 +192,7 @@ def _calls(things: Things) -> dict[str, Any]:
         "api_invocation.invocation_id": held.pk,
         "invocation_cancel.invocation_id": held.pk,
         "consent_id": held.consent.pk,
+        "chain_id": decode("chn", chain.json()["data"]["chain_id"]),
         "fact_id": fact.pk,
         "reason": "AUTH.FORBIDDEN",
     }

@@ -53,6 +53,12 @@ def callback_loop() -> Callable[[threading.Event], None]:
     return run
 
 
+def chain_loop() -> Callable[[threading.Event], None]:
+    from invocations.chains.driving import run  # noqa: PLC0415  as above
+
+    return run
+
+
 def canceller_loop() -> Callable[[threading.Event], None]:
     from invocations.cancelling import run  # noqa: PLC0415  as above
 
@@ -92,7 +98,7 @@ def _start_sweeping(**_: Any) -> None:
     start_sandbox()
     _stop_sweeping.clear()
     loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
-    loops |= {"reporter": reporter_loop, "callbacks": callback_loop}
+    loops |= {"reporter": reporter_loop, "callbacks": callback_loop, "chains": chain_loop}
     for name, loop in loops.items():
         thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
         thread.start()

@@ -16,6 +16,7 @@ from django.conf import settings
 from access import deliveries
 from invocations import sandbox_hosts, sweeper
 from invocations.callbacks import sending
+from invocations.chains import driving
 from invocations.sandbox.current import current_sandbox, start_sandbox
 from registry.dependencies import builder
 from toolhub.celery import app
@@ -75,6 +76,11 @@ def callback_thread() -> AbstractContextManager[None]:
     return loop_thread("callbacks", sending.run)
 
 
+def chain_thread() -> AbstractContextManager[None]:
+    """What takes chains on whose turn was missed."""
+    return loop_thread("chains", driving.run)
+
+
 def builder_thread() -> AbstractContextManager[None]:
     """What installs the dependencies of tools; it may be at one of them for minutes."""
     return loop_thread("builder", builder.run)
@@ -88,7 +94,15 @@ def reporter_thread() -> AbstractContextManager[None]:
 @contextmanager
 def all_parts() -> Iterator[None]:
     """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with sender_thread(), callback_thread(), builder_thread(), reporter_thread(), sweeper_thread(), worker_thread():
+    with (
+        sender_thread(),
+        callback_thread(),
+        chain_thread(),
+        builder_thread(),
+        reporter_thread(),
+        sweeper_thread(),
+        worker_thread(),
+    ):
         start_sandbox()
         try:
             yield

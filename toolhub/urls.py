@@ -11,6 +11,7 @@ from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
 from invocations import api as invocations_api
+from invocations.chains import api as chains_api
 from invocations import following_api
 from invocations.callbacks import api as callbacks_api
 from invocations import explain_api, files_api, preflight_api
@@ -84,6 +85,9 @@ api = [
     path("secrets/<str:name>", secrets_api.SecretView.as_view(), name="api_secret"),
     path("halts", halts_api.HaltListView.as_view(), name="api_halts"),
     path("halts/<hlt:halt_id>/lift", halts_api.HaltLiftView.as_view(), name="api_halt_lift"),
+    path("chains", chains_api.ChainListView.as_view(), name="api_chains"),
+    path("chains/preflight", chains_api.ChainPreflightView.as_view(), name="api_chain_preflight"),
+    path("chains/<chn:chain_id>", chains_api.ChainView.as_view(), name="api_chain"),
     path("invocations/<inv:invocation_id>", invocations_api.InvocationView.as_view(), name="api_invocation"),
     path(
         "invocations/<inv:invocation_id>/events",
