@@ -23,6 +23,7 @@ from evidence.models import SnapshotKind
 from invocations.callbacks.services import endpoint_of
 from invocations.endings import Ending, write_end
 from invocations.models import Invocation, State
+from invocations.steps import found_by
 from invocations.summaries import shape_of
 from toolhub.kernel.canonical import digest
 from toolhub.kernel.ids import encode, new_id
@@ -120,6 +121,7 @@ def write_begin(
         obligations=preflight.obligations if preflight else [],
         budget=preflight.budget if preflight else [],
         steps=log.steps,
+        input_valid=found_by(log.steps, "preflight.input_schema"),
         trace=current_trace(),
         created_at=log.created_at,
         **fingerprints,

@@ -9,4 +9,7 @@ class InvocationsConfig(AppConfig):
     def ready(self) -> None:
         import invocations.chains.driving  # noqa: PLC0415  hears of ends
         import invocations.callbacks.services  # noqa: F401, PLC0415  hears of ends
-        import invocations.holding  # noqa: F401, PLC0415  hears of decisions; models load only after the apps
+        import invocations.holding  # noqa: PLC0415  hears of decisions; models load only after the apps
+        import invocations.unmapped  # noqa: PLC0415  as above
+
+        invocations.unmapped.listen()

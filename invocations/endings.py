@@ -18,10 +18,12 @@ from access.budgets import ledger
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
+from invocations.metrics import count_call
 from invocations.models import Attempt, Invocation, State
 from invocations.reaching import connections_data, connections_sealed
 from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
+from invocations.steps import found_by
 from invocations.stored_files import Kept, keep_files, keep_nothing
 from invocations.waker import waker
 from toolhub.kernel.canonical import canonical, digest
@@ -239,6 +241,8 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
         at=at,
         data=end_data(invocation, ending) | said,
     )
+    duration_s = (at - invocation.created_at).total_seconds()
+    transaction.on_commit(partial(count_call, invocation, ending, duration_s))
 
 
 def settle_budgets(invocation: Invocation, ending: Ending) -> None:
@@ -275,6 +279,7 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             sources=ending.sources,
             output_digest="" if ending.output is NOTHING else digest(ending.output),
             steps=[*invocation.steps, *ending.steps],
+            output_valid=found_by(ending.steps, "output.validate"),
             **({} if ending.ran else {"idempotency_key": ""}),
         )
         if not won:

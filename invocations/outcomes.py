@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from invocations import problems
 from invocations.endings import NOTHING, Ending, parted
+from invocations.metrics import count_validation
 from invocations.models import State
 from invocations.preflight import findings_of
 from invocations.repairing import repair_output
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
+from invocations.sandbox.results import ARTIFACTS
 from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
@@ -62,6 +64,8 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
             return State.FAILED, _resource(outcome, "it used more memory than it may")
         case Status.LOG_FLOOD:
             return State.FAILED, _resource(outcome, "it wrote more output than it may")
+        case Status.RESULT_TOO_LARGE if outcome.error_code == ARTIFACTS:
+            return State.FAILED, problems.ArtifactsTooLarge(outcome.error_message, details={"limit": "limits.artifacts"})
         case Status.RESULT_TOO_LARGE:
             return State.FAILED, _resource(outcome, "its result was larger than it may be")
         case Status.BAD_RESULT:
@@ -135,6 +139,7 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     compiled = compiled_version(version.pk)
     with steps.step("output.validate") as told:
         findings = findings_of(compiled.output_validator, value)
+        count_validation("output", valid=not findings)
         if findings:
             told["status"] = "failed"
     repaired = None

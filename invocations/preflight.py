@@ -20,6 +20,7 @@ from access.policies.clauses import MODES
 from access.policies.verdict import NO_RULE, Verdict, decide, policy_hash, policy_label
 from access.problems import ConsentRequired, PolicyDenied, QuotaExceeded
 from invocations.decision_input import attributes_of, recorded
+from invocations.metrics import count_validation
 from invocations.problems import CapabilityBlocked
 from invocations.profiles import Reach, reach_of
 from invocations.reaching import remedy_of_missing
@@ -144,7 +145,9 @@ def check_input(version: CompiledVersion, arguments: Any, size: int) -> None:
             f"The arguments are {size:,} bytes; this tool takes {version.max_bytes_in:,}.",
             details={"max_bytes": version.max_bytes_in},
         )
-    if version.input_validator.is_valid(arguments):
+    valid = version.input_validator.is_valid(arguments)
+    count_validation("input", valid=valid)
+    if valid:
         return
     findings = findings_of(version.input_validator, arguments)
     first = findings[0]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError, InterfaceError, close_old_connections
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from invocations import health
 from invocations.models import SandboxHost
 from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.figures import Snapshot
@@ -48,6 +49,7 @@ def hosts(now: datetime) -> list[tuple[SandboxHost, Snapshot]]:
 def run(stop: threading.Event) -> None:
     """Report until told to stop; then say goodbye."""
     make_instruments()
+    health.make_instruments()
     while not stop.is_set():
         close_old_connections()
         try:

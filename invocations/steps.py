@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 PASSED, FAILED, SKIPPED = "ok", "failed", "skipped"
 
 
+def found_by(steps: list[dict[str, Any]], name: str) -> bool | None:
+    """What the step found; None when it was skipped, or was never come to."""
+    found = {step["name"]: step["status"] for step in steps}.get(name, SKIPPED)
+    return None if found == SKIPPED else found != FAILED
+
+
 class StepLog:
     """Collects steps of one process against the invocation's beginning."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -18,15 +17,22 @@ from drf_spectacular.generators import SchemaGenerator
 from access.budgets.selectors import nearly_used_up
 from access.models import Agent, Consent, ConsentState, Grant, GrantRequest, Membership, RequestState
 from access.roles import Role
+from invocations.health import WINDOW, health_of, reasons_of
 from invocations.models import Invocation, State
+from invocations.unmapped import unmapped_since
 from registry.models import Tool, ToolState, ToolVersion, VersionState
 from toolhub.kernel.console import ConsoleRequest, needs, public, render_page
+from toolhub.kernel.problems import by_reason
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.db.models import QuerySet
     from django.http import HttpRequest
 
 THEMES = ("auto", "light", "dark")
 YEAR_S = 365 * 24 * 60 * 60
+MOST_REASONS = 8
 
 # (group, [(key, label, icon, URL name, permission)])
 NAV = [
@@ -133,15 +139,23 @@ def checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
     ]
 
 
+def reasons(calls: QuerySet[Invocation], now: datetime) -> list[dict[str, Any]]:
+    """What callers got in place of a value."""
+    found = reasons_of(calls, now, most=MOST_REASONS)
+    return [{"problem": by_reason(reason), "times": times} for reason, times in found]
+
+
 @require_GET
 @needs("invocations.view")
 def overview(request: ConsoleRequest) -> HttpResponse:
     """Context: needs (list of {label, url, count, icon}), figures ({calls, succeeded, denied, failed, agents, tools}), checklist
     (list of {done, label, url}, shown until all are done), onboarding (bool), latest (list of Invocation), open_calls (int:
-    Begin without End).
+    Begin without End), health (Health of the last 24 hours), reasons (list of {problem, times}: how calls ended, the
+    most frequent first), unmapped (list of Found, of the whole hub).
     """
     by = request.principal
-    since = timezone.now() - timedelta(days=1)
+    now = timezone.now()
+    since = now - WINDOW
     mine = Invocation.objects.visible_to(by)
     figures = mine.filter(created_at__gte=since).aggregate(
         calls=Count("pk"),
@@ -153,7 +167,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).count(),
         "tools": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).count(),
     }
-    counts = waiting(request) | {"budgets": nearly_used_up(by, timezone.now()) if by.may("budgets.view") else 0}
+    counts = waiting(request) | {"budgets": nearly_used_up(by, now) if by.may("budgets.view") else 0}
     candidates = [
         ("approvals", "consents.view", gettext("Approvals that wait"), reverse("approvals"), "user-check"),
         ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
@@ -173,6 +187,9 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "onboarding": not all(step["done"] for step in steps),
         "latest": list(mine.select_related("agent", "version").order_by("-pk")[:8]),
         "open_calls": mine.filter(state__in=[State.QUEUED, State.RUNNING]).count(),
+        "health": health_of(mine, now),
+        "reasons": reasons(mine, now),
+        "unmapped": unmapped_since(since),
     }
     return render_page(request, "overview.html", context, partial="overview-body")
 

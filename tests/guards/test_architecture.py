@@ -297,6 +297,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/stored_files.py:keep_files": "part of an End, which says how many and of what digest",
     "invocations/sandbox_hosts.py:report": "how the boxes are now; decides nothing",
     "invocations/sandbox_hosts.py:run": "the same: a process that ends takes its row along",
+    "invocations/unmapped.py:note_unmapped": "how the hub itself does; decides nothing",
     "invocations/live.py:write_live": "what is known of a run so far; its End replaces it",
     "invocations/endings.py:finish": "write_end, in the same transaction",
     "invocations/sweeper.py:resend_lost": "a message",

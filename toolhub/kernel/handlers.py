@@ -64,7 +64,7 @@ def _findings(detail: Any, pointer: str = "") -> list[dict[str, str]]:
     return [{"pointer": pointer, "message": str(detail)}]
 
 
-def _of_drf(exception: drf.APIException) -> Problem:
+def _of_drf(exception: drf.APIException, request: HttpRequest | None) -> Problem:
     match exception:
         case drf.ValidationError():
             return SchemaInvalid(
@@ -85,7 +85,13 @@ def _of_drf(exception: drf.APIException) -> Problem:
         case drf.NotFound():
             return NotFound(str(exception.detail))
         case _:
-            return Internal()
+            return _unmapped(exception, request)
+
+
+def _unmapped(exception: BaseException, request: HttpRequest | None) -> Internal:
+    """What is logged with its stack is counted: invocations/unmapped.py."""
+    log.error("Unmapped exception in request %s", getattr(request, "request_id", ""), exc_info=exception)
+    return Internal("Something went wrong on our side. Quote the request id when you report it.")
 
 
 def problem_of(exception: BaseException, request: HttpRequest | None = None) -> Problem:
@@ -94,7 +100,7 @@ def problem_of(exception: BaseException, request: HttpRequest | None = None) -> 
         case Problem():
             return exception
         case drf.APIException():
-            return _of_drf(exception)
+            return _of_drf(exception, request)
         case Http404() | ObjectDoesNotExist():
             return NotFound()
         case PermissionDenied():
@@ -107,9 +113,7 @@ def problem_of(exception: BaseException, request: HttpRequest | None = None) -> 
             log.error("The database did not answer: %s", exception)
             return DatabaseUnavailable()
         case _:
-            request_id = getattr(request, "request_id", "")
-            log.error("Unmapped exception in request %s", request_id, exc_info=exception)
-            return Internal("Something went wrong on our side. Quote the request id when you report it.")
+            return _unmapped(exception, request)
 
 
 def wants_envelope(request: HttpRequest) -> bool:

@@ -1,0 +1,78 @@
+"""What has gone wrong that nobody had thought of, and how often?
+
+Whatever code of ours logs with its stack is such a thing: known failures are problems and have none. Each is counted by the
+hour, its place and its class, for people on the overview; the stack itself is in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F, Max, Sum
+
+from invocations.metrics import count_unmapped
+from invocations.models import Unmapped
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.tenancy import hub_wide
+
+ANSWERS = "problems"  # the place where an answer was made of it: toolhub/kernel/handlers.py
+FORGOTTEN_AFTER = timedelta(days=30)
+
+
+def _hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
+
+
+def note_unmapped(*, place: str, error: str, now: datetime) -> None:
+    """One more. With the first of its sort in an hour, what is long past is forgotten."""
+    sort = {"hour": _hour(now), "place": place[:64], "error": error[:100]}
+    with hub_wide():
+        while not Unmapped.objects.filter(**sort).update(count=F("count") + 1, last_at=now):
+            try:
+                with transaction.atomic():
+                    Unmapped.objects.create(**sort, last_at=now)
+            except IntegrityError:
+                continue  # another one was first
+            Unmapped.objects.filter(hour__lt=now - FORGOTTEN_AFTER).delete()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    place: str
+    error: str
+    times: int
+    latest: datetime
+
+
+def unmapped_since(since: datetime) -> list[Found]:
+    """By place and class, the latest first; whole hours."""
+    rows = Unmapped.objects.filter(hour__gte=_hour(since)).values_list("place", "error")
+    return [Found(*row) for row in rows.annotate(times=Sum("count"), latest=Max("last_at")).order_by("-latest")]
+
+
+class CountUnmapped(logging.Handler):
+    """Counts what is logged with its stack. Of a database that does not answer only the metric knows."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.exc_info or record.exc_info[0] is None:
+            return
+        place, error = record.name.rpartition(".")[2], record.exc_info[0].__name__
+        was_open = connection.connection is not None
+        count_unmapped(place, error)
+        try:
+            note_unmapped(place=place, error=error, now=datetime.now(UTC))
+        except Exception:  # noqa: BLE001  who writes to a log must never fail for it
+            self.handleError(record)
+        finally:
+            if not was_open:
+                release_connection()  # of a thread that has none, nobody else would close it
+
+
+def listen() -> None:
+    """From now on, in this process; once is enough."""
+    log = logging.getLogger("toolhub")
+    if not any(isinstance(each, CountUnmapped) for each in log.handlers):
+        log.addHandler(CountUnmapped(logging.ERROR))
