@@ -48,11 +48,18 @@ def key_of(text: str, *, address: str = "") -> ApiKey:
     return key
 
 
+class NotInForce(Exception):
+    """Behind an :class:`Unauthenticated`: the secret was right, so it is known whose key it is, but it does not work now or here."""
+
+    def __init__(self, key: ApiKey) -> None:
+        self.agent = key.agent
+        super().__init__(key.wire_id)
+
+
 def check_works(key: ApiKey, *, address: str) -> None:
-    if key.revoked_at or key.expires_at <= timezone.now() or key.agent.disabled_at:
-        raise Unauthenticated(NOT_VALID, remedy=REMEDY)
-    if key.networks and not _is_within(address, key.networks):
-        raise Unauthenticated(NOT_VALID, remedy=REMEDY)
+    ended = key.revoked_at or key.expires_at <= timezone.now() or key.agent.disabled_at
+    if ended or (key.networks and not _is_within(address, key.networks)):
+        raise Unauthenticated(NOT_VALID, remedy=REMEDY) from NotInForce(key)
 
 
 def _is_within(address: str, networks: list[str]) -> bool:

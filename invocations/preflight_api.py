@@ -1,59 +1,94 @@
-"""How does an agent ask whether it may make a call, without making it?"""
+"""How does an agent ask whether it may make a call, or all of a plan, without making any?"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
-from drf_spectacular.utils import extend_schema
-from rest_framework.views import APIView
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
 
-from invocations import services
-from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
-from registry.deprecation import deprecation_headers, deprecation_warnings, retirement_in
+from invocations.call_view import AskingView
+from invocations.explain_api import StepSerializer
+from invocations.preflighting import ask_preflight, ask_preflights, together
+from invocations.serializers import EXAMPLE, InvokeSerializer, PlanSerializer, read_call, read_plan
+from registry.deprecation import deprecation_headers, deprecation_warnings
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.ids import encode
+from toolhub.kernel.serializers import enveloped
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+PLAN = OpenApiExample(
+    "Two calls of a plan",
+    value={
+        "request_id": "2f6f1c9e-plan-1",
+        "actor": {"type": "agent", "id": "shopping-assistant"},
+        "calls": [
+            {"tool": "commerce.pricing.get_realtime_quote", "arguments": {"sku": "…", "quantity": 2}},
+            {"tool": "commerce.tax.estimate_duties_and_taxes", "arguments": {}},
+        ],
+    },
+    request_only=True,
+)
 
-class ToolPreflightView(APIView):
-    """Would this call be allowed, and within what? Nothing runs and nothing is counted."""
 
-    required_scope = "invocations:create"
+class PreflightSerializer(serializers.Serializer[Any]):
+    allow = serializers.BooleanField()
+    problem = serializers.JSONField(allow_null=True, help_text="What is in the way; of several the first.")
+    tool = serializers.CharField()
+    version = serializers.CharField(allow_null=True)
+    refused_at = serializers.CharField(allow_null=True)
+    steps = StepSerializer(many=True)
+    profile = serializers.JSONField(allow_null=True)
+    profile_hash = serializers.CharField(allow_null=True)
+    profile_explanation = serializers.ListField(child=serializers.JSONField())
+    policy = serializers.JSONField(allow_null=True)
+    budget_snapshot = serializers.JSONField(allow_null=True)
+    consent = serializers.CharField(allow_null=True)
+    obligations = serializers.JSONField(allow_null=True)
+
+
+class TogetherSerializer(serializers.Serializer[Any]):
+    fits = serializers.BooleanField(help_text="Whether the budgets have room for all of the calls.")
+    budgets = serializers.ListField(child=serializers.JSONField(), help_text="`takes` is the sum of all calls.")
+    short = serializers.ListField(child=serializers.CharField(), help_text="The budgets that have no room for the sum.")
+
+
+class PreflightsSerializer(serializers.Serializer[Any]):
+    calls = PreflightSerializer(many=True)
+    together = TogetherSerializer()
+
+
+class ToolPreflightView(AskingView):
+    """Would this call be allowed, and within what? Every step that can be known; nothing runs and nothing is taken."""
 
     @extend_schema(
-        request=InvokeSerializer, responses={200: EnvelopeSerializer}, examples=[EXAMPLE], operation_id="preflight"
+        request=InvokeSerializer,
+        responses={200: enveloped("PreflightEnvelope", PreflightSerializer())},
+        examples=[EXAMPLE],
+        operation_id="preflight",
     )
     def post(self, request: Request, tool_id: str) -> HttpResponse:
-        call = read_call(request, tool_id)
-        preflight, log = services.preflight_call(call, by=caller(request))
-        problem = preflight.problem
-        data: dict[str, Any] = {
-            "allow": problem is None,
-            "refused_at": preflight.refused_at or None,
-            "problem": problem.to_error() if problem else None,
-            "steps": [
-                {
-                    "name": step["name"].removeprefix("preflight."),
-                    "status": step["status"],
-                    "ms": round(step["end_ms"] - step["begin_ms"], 3),
-                }
-                for step in log.steps
-            ],
-            "tool": call.tool,
-            "version": preflight.standing.installed.version or None if preflight.standing.installed else None,
-            "profile": preflight.profile.to_json() if preflight.profile else None,
-            "profile_hash": preflight.profile_hash or None,
-            "profile_explanation": preflight.explanation,
-            "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
-            "budget_snapshot": preflight.budget or None,
-            "consent": encode("cns", preflight.consent.id) if preflight.consent else None,
-            "obligations": preflight.obligations,
-        }
-        retirement = retirement_in(preflight.standing)
-        manifest = preflight.version.manifest if preflight.version else None
-        envelope = ResponseEnvelope(data=data, warnings=tuple(deprecation_warnings(retirement, manifest)))
-        return JsonResponse(envelope.to_json(), headers=deprecation_headers(retirement))
+        asked = ask_preflight(read_call(request, tool_id), by=caller(request))
+        assert asked.preflight is not None
+        manifest = asked.preflight.version.manifest if asked.preflight.version else None
+        warnings = tuple(deprecation_warnings(asked.retirement, manifest))
+        envelope = ResponseEnvelope(data=asked.to_json(), warnings=warnings)
+        return JsonResponse(envelope.to_json(), headers=deprecation_headers(asked.retirement))
+
+
+class PreflightsView(AskingView):
+    """The same for up to 100 calls of a plan, each judged alone, and all together against the budgets."""
+
+    @extend_schema(
+        request=PlanSerializer,
+        responses={200: enveloped("PreflightsEnvelope", PreflightsSerializer())},
+        examples=[PLAN],
+        operation_id="preflights",
+    )
+    def post(self, request: Request) -> HttpResponse:
+        asked = ask_preflights(read_plan(request), by=caller(request))
+        data = {"calls": [each.to_json() for each in asked], "together": together(asked)}
+        return JsonResponse(ResponseEnvelope(data=data).to_json())

@@ -7,21 +7,33 @@ crash loses none that was answered.
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F
 
+from access.authentication import NotInForce
+from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations.models import Tally
+from toolhub.kernel.api import caller
+from toolhub.kernel.handlers import problem_of, respond
 from toolhub.kernel.principal import Principal
+from toolhub.kernel.problems import Unauthenticated
 from toolhub.kernel.tenancy import NO_TENANT, acting_for
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from django.http import HttpResponse
+    from rest_framework.request import Request
+
+    from toolhub.kernel.problems import Problem
+
+log = logging.getLogger("toolhub.rejected")
 MINUTE_S = 60
 
 
@@ -43,6 +55,34 @@ def count(
 def count_rejected(*, by: Principal, reason: str) -> None:
     """One more that gets no Begin and End."""
     count(Kind.REQUEST_REJECTED, tenant_id=by.tenant_id, agent=by.id, reason=reason)
+
+
+def api_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponse:
+    """What a view of the API raises becomes its answer; where no call came of it, it is counted."""
+    request: Request = context["request"]
+    problem = problem_of(exception, request._request)
+    try:
+        _note(problem, request, takes_calls=getattr(context["view"], "takes_calls", False))
+    except DatabaseError as error:
+        log.warning("A refused request could not be counted: %s", error)
+    return respond(request._request, problem)
+
+
+def _note(problem: Problem, request: Request, *, takes_calls: bool) -> None:
+    """Without a valid key: whatever was asked for. With one: what was to become a call. What came too fast is not written down at
+    all, or has been counted where it was refused.
+    """
+    if isinstance(problem, RateLimited) or problem.status >= 500:
+        return
+    if isinstance(problem, Unauthenticated):
+        behind = problem.__cause__
+        if isinstance(behind, NotInForce):
+            agent = behind.agent
+            count(Kind.REQUEST_REJECTED, tenant_id=agent.tenant_id, agent=agent.wire_id, reason=problem.reason)
+        else:
+            count(Kind.REQUEST_REJECTED, reason=problem.reason)
+    elif takes_calls:
+        count_rejected(by=caller(request), reason=problem.reason)
 
 
 def _witness(row: Tally) -> None:

@@ -131,7 +131,9 @@ def _planned(things: Things) -> Callable[[], dict[str, Any]]:
     return body
 
 
-CALL = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}, "arguments": {"text": "x"}}
+ENVELOPE = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}}
+CALL = ENVELOPE | {"arguments": {"text": "x"}}
+PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
 
 
 def bodies(things: Things) -> dict[str, Any]:
@@ -142,6 +144,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_tools": manifest("raises"),
         "POST api_preflight": CALL,
         "POST api_invoke": CALL,
+        "POST api_preflights": ENVELOPE | {"calls": [{"tool": "sample.tools.echo", "arguments": {"text": "x"}}]},
+        "POST api_proposals": ENVELOPE | {"name": "sample.tools.echo", "call_id": "call-1", "arguments": '{"text": "x"}'},
         "POST api_explain": {},
         "POST api_tool_enable": REASON,
         "POST api_tool_pause": REASON,

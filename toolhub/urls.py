@@ -5,16 +5,15 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView
 
-from access import agents_api, channels_api, grants_api, issuers_api, members_api, oauth
+from access import agents_api, channels_api, delegations_api, grants_api, issuers_api, members_api, oauth
 from access import api as access_api
 from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
 from invocations import api as invocations_api
-from invocations.chains import api as chains_api
-from invocations import following_api
+from invocations import explain_api, files_api, following_api, preflight_api, proposals_api
 from invocations.callbacks import api as callbacks_api
-from invocations import explain_api, files_api, preflight_api
+from invocations.chains import api as chains_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
 from toolhub import catalogue, console, health
@@ -36,6 +35,8 @@ api = [
     path("tools", registry_api.ToolListView.as_view(), name="api_tools"),
     path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
     path("tools/<str:tool_id>/preflight", preflight_api.ToolPreflightView.as_view(), name="api_preflight"),
+    path("preflight", preflight_api.PreflightsView.as_view(), name="api_preflights"),
+    path("proposals", proposals_api.ProposalView.as_view(), name="api_proposals"),
     path("tools/<str:tool_id>/explain", explain_api.ToolExplainView.as_view(), name="api_explain"),
     path("tools/<str:tool_id>/available", explain_api.ToolAvailableView.as_view(), name="api_available"),
     path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
@@ -105,6 +106,8 @@ api = [
     path("grants/<grt:grant_id>", grants_api.GrantView.as_view(), name="api_grant"),
     path("grants/<grt:grant_id>/extend", grants_api.GrantExtendView.as_view(), name="api_grant_extend"),
     path("grants/<grt:grant_id>/revoke", grants_api.GrantRevokeView.as_view(), name="api_grant_revoke"),
+    path("delegations", delegations_api.DelegationListView.as_view(), name="api_delegations"),
+    path("delegations/<grt:grant_id>", delegations_api.DelegationView.as_view(), name="api_delegation"),
     path("grants/requests", grants_api.GrantRequestListView.as_view(), name="api_grant_requests"),
     path("grants/requests/<grq:request_id>", grants_api.GrantRequestView.as_view(), name="api_grant_request"),
     path("budgets", budgets_api.BudgetListView.as_view(), name="api_budgets"),

@@ -147,8 +147,11 @@ def test_a_refusal_names_the_step_the_reason_and_what_would_allow_it(
     assert asked["problem"]["remedy"]
     at = STEPS.index(step)
     expected = ["ok"] * at + ["failed"] + ["skipped"] * (len(STEPS) - at - 1)
-    assert [each["status"] for each in asked["steps"]] == expected
-    # The call itself is refused in the same way, and leaves its pair.
+    assert [each["status"] for each in asked["steps"][: at + 1]] == expected[: at + 1]
+    for each in asked["steps"]:  # what is known of the steps behind it is told as well
+        assert (each["status"] == "failed") == bool(each["problem"] and each["problem"]["remedy"])
+        assert each["ms"] >= 0
+    # The call itself is refused in the same way, by the first of them, and leaves its pair.
     body = answer.json()
     assert (answer.status_code, body["error"]["reason"]) == (status, reason)
     assert body["call"]["refused_at"] == step
@@ -156,12 +159,36 @@ def test_a_refusal_names_the_step_the_reason_and_what_would_allow_it(
     row = row_of(answer)
     assert row.state == "denied"
     assert kinds_of(row) == PAIR
+    assert [each["status"] for each in row.steps] == expected
     assert [fact.reason for fact in Fact.objects.filter(invocation_id=row.pk)] == [reason, reason]
     assert bell.rung == []
     assert caller.get(f"/invocations/{row.wire_id}").json()["error"] == body["error"]
 
 
-def test_preflight_only_reads(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]) -> None:
+@pytest.mark.req("TOOLS-14")
+def test_a_preflight_tells_all_that_is_in_the_way_at_once(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
+    put_in_force(permit(), forbid("no-writer", tool={"equals": WRITE}))
+    writer(enable, input_schema={"type": "object", "required": ["text"]})
+    grant("other.*")
+
+    data = ask(caller, WRITE)
+
+    failed = {each["name"]: each["problem"]["reason"] for each in data["steps"] if each["status"] == "failed"}
+    assert failed == {
+        "input_schema": "SCHEMA.VALIDATION_FAILED",
+        "grant": "AUTH.NO_GRANT",
+        "consent": "POLICY.CONSENT_REQUIRED",
+        "profile": "POLICY.DENY_TOOL",
+    }
+    assert (data["refused_at"], data["problem"]["reason"]) == ("input_schema", failed["input_schema"])
+    assert data["steps"][-1]["status"] == "skipped"  # without a profile there is nothing for the guard to compare
+
+
+def test_preflight_only_reads_and_is_tallied(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any]
+) -> None:
     enable()
     grant(calls_limit=5)
 
@@ -170,7 +197,8 @@ def test_preflight_only_reads(caller: Caller, enable: Callable[..., Tool], grant
     with CaptureQueriesContext(connection) as queries:
         ask(caller, ECHO)
 
-    assert [query["sql"] for query in queries if not query["sql"].startswith("SELECT")] == []
+    written = [query["sql"] for query in queries if not query["sql"].startswith("SELECT")]
+    assert [sql.split()[:2] for sql in written] == [["UPDATE", '"invocations_tally"']]
 
 
 @pytest.mark.req("TOOLS-31")

@@ -142,10 +142,6 @@ def respond(request: HttpRequest, problem: Problem, *, envelope: ResponseEnvelop
     return response
 
 
-def api_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponse:
-    return respond(context["request"]._request, problem_of(exception, context["request"]._request))
-
-
 # The root URL configuration names these for what never reaches a view.
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     del exception
