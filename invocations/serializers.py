@@ -11,14 +11,19 @@ from rest_framework import serializers
 
 from invocations.callbacks.services import THE_ONLY_ONE
 from invocations.calls import Call
+from invocations.models import Origin
 from invocations.preferring import preferences_of
 from toolhub.kernel.envelopes import RequestEnvelope
+from toolhub.kernel.parsers import read_json
+from toolhub.kernel.problems import Problem
 from toolhub.kernel.serializers import StrictSerializer
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+SCOPE = "invocations:create"
 ENVELOPE_VERSION = "1"
+MAX_CANDIDATES = 100
 KEY_WANTED = "Use 1 to 255 printable ASCII characters without spaces; in the header they may stand in quotation marks."
 SPAN_ID = "16 of the characters 0 to 9 and a to f"
 
@@ -174,6 +179,29 @@ class InvokeSerializer(EnvelopeFields):
         return value
 
 
+class CandidateSerializer(StrictSerializer):
+    tool = serializers.CharField(max_length=300)
+    arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
+
+
+class PlanSerializer(EnvelopeFields):
+    """The SPEC-1 envelope around calls that are only asked about."""
+
+    calls = CandidateSerializer(many=True, min_length=1, max_length=MAX_CANDIDATES)
+
+
+class ProposalSerializer(EnvelopeFields):
+    """The SPEC-1 envelope around what a model has proposed."""
+
+    name = serializers.CharField(max_length=300, help_text="The tool.")
+    call_id = PatternField(
+        r"^[A-Za-z0-9._:-]{1,64}$",
+        wanted="1 to 64 letters, digits or . _ : -",
+        help_text="What the model calls it; found again in evidence.",
+    )
+    arguments = serializers.JSONField(help_text="An object, or JSON text of one.")
+
+
 EXAMPLE = OpenApiExample(
     "A quote",
     value={
@@ -195,9 +223,50 @@ def read_call(request: Request, tool_id: str) -> Call:
         tool=tool_id,
         arguments=payload.validated_data["arguments"],
         envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),
+        scope=SCOPE,
         respond_async=prefers.respond_async,
         wait_s=prefers.wait_s,
     )
+
+
+def read_plan(request: Request) -> list[Call]:
+    """The calls that are asked about; all in one envelope."""
+    payload = PlanSerializer(data=request.data)
+    payload.is_valid(raise_exception=True)
+    envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
+    return [
+        Call(tool=each["tool"], arguments=each["arguments"], envelope=envelope)
+        for each in payload.validated_data["calls"]
+    ]
+
+
+def read_proposal(request: Request) -> Call:
+    """What a model wants to be called. Arguments that are no object stay what they are, for the tool's schema to refuse."""
+    payload = ProposalSerializer(data=request.data)
+    payload.is_valid(raise_exception=True)
+    said = payload.validated_data
+    prefers = preferences_of(request.headers.get("Prefer", ""))
+    return Call(
+        tool=said["name"],
+        arguments=_arguments_of(said["arguments"]),
+        envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),
+        origin=Origin.LLM,
+        proposal=said["call_id"],
+        scope=SCOPE,
+        respond_async=prefers.respond_async,
+        wait_s=prefers.wait_s,
+    )
+
+
+def _arguments_of(said: Any) -> Any:
+    """Providers send text; where a tool takes nothing, often the empty one."""
+    if not isinstance(said, str):
+        return said
+    try:
+        found = read_json(said.encode()) if said.strip() else {}
+    except Problem:
+        return said
+    return found if isinstance(found, dict) else said
 
 
 class SourceSerializer(serializers.Serializer[Any]):
