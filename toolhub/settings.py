@@ -343,12 +343,16 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "toolhub",
-    "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/api/v1/errors`.",
+    "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/errors`.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
     "ENUM_NAME_OVERRIDES": {},
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "toolhub.openapi.document_problems",
+    ],
 }
 
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.

@@ -1,0 +1,120 @@
+"""Which problems does the OpenAPI document say that each operation may answer with?
+
+A hook of drf-spectacular. There is one answer for each status that problems have, with an example of every problem of that
+status; an operation refers to those that can come of what it takes and does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolhub.catalogue import example
+from toolhub.kernel.handlers import PROBLEM_JSON
+from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
+
+ANYTIME = {400, 406, 500, 503}
+SIGNED_IN = {401, 403}
+WITH_BODY = {413, 415, 422, 429}
+WITH_QUERY = {422}
+WITH_PATH = {404}
+CHANGES = {404, 409, 422}
+# What runs a tool answers with whatever can become of a run.
+RUNS_TOOLS = {"invoke"}
+HEADERS = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},
+    429: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
+    503: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
+}
+
+
+def _by_status() -> dict[int, list[type[Problem]]]:
+    found: dict[int, list[type[Problem]]] = {}
+    for cls in catalogue():
+        found.setdefault(cls.status, []).append(cls)
+    return dict(sorted(found.items()))
+
+
+def _schemas() -> dict[str, Any]:
+    text = {"type": "string"}
+    error = {
+        "type": "object",
+        "required": ["code", "reason", "message", "details", "retryable", "remedy"],
+        "properties": {
+            "code": text | {"enum": [str(code) for code in PlatformCode], "description": "The closed set of SPEC-6."},
+            "reason": text | {"enum": [cls.reason for cls in catalogue()], "description": "What programs branch on."},
+            "message": text,
+            "details": {"type": "object", "additionalProperties": True, "description": "Pointers and diagnostics."},
+            "retryable": text | {"enum": [str(each) for each in Retryable]},
+            "retry_after_s": {"type": "integer"},
+            "remedy": text | {"description": "The smallest change that would help."},
+            "error_type": text | {"description": "The older tool service's word, where it had one."},
+        },
+    }
+    problem = {
+        "type": "object",
+        "description": "An RFC 9457 document and a SPEC-4 envelope at once.",
+        "required": ["type", "title", "status", "detail", "ok", "data", "warnings", "error", "ttl_seconds", "evidence"],
+        "properties": {
+            "type": text | {"format": "uri", "description": "The documentation of the problem."},
+            "title": text,
+            "status": {"type": "integer"},
+            "detail": text,
+            "instance": text,
+            "ok": {"type": "boolean", "enum": [False]},
+            "data": {"nullable": True},
+            "warnings": {"type": "array", "items": text},
+            "error": {"$ref": "#/components/schemas/Error"},
+            "ttl_seconds": {"type": "integer", "nullable": True},
+            "evidence": {"type": "object", "additionalProperties": True},
+            "call": {"type": "object", "additionalProperties": True, "description": "The call that it is about."},
+        },
+    }
+    return {"Error": error, "Problem": problem}
+
+
+def _answer(status: int, classes: list[type[Problem]]) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "description": " ".join(cls.title() for cls in classes),
+        "content": {
+            PROBLEM_JSON: {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "examples": {cls.reason: {"$ref": f"#/components/examples/{cls.reason}"} for cls in classes},
+            }
+        },
+    }
+    return answer | ({"headers": HEADERS[status]} if status in HEADERS else {})
+
+
+def statuses_of(method: str, path: str, operation: dict[str, Any], all_of: set[int]) -> set[int]:
+    """Those that can come of what the operation takes and does."""
+    if operation.get("operationId") in RUNS_TOOLS:
+        return all_of - {405}
+    found = set(ANYTIME)
+    if any(operation.get("security", [])):
+        found |= SIGNED_IN
+    if "requestBody" in operation:
+        found |= WITH_BODY
+    if any(each["in"] == "query" for each in operation.get("parameters", [])):
+        found |= WITH_QUERY
+    if "{" in path:
+        found |= WITH_PATH
+    if method != "get":
+        found |= CHANGES
+    return found
+
+
+def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """The hook."""
+    by_status = _by_status()
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {}).update(_schemas())
+    components["examples"] = {
+        cls.reason: {"summary": cls.title(), "description": f"{cls.cause} {cls.cure}", "value": example(cls)}
+        for cls in catalogue()
+    }
+    components["responses"] = {f"Problem{status}": _answer(status, each) for status, each in by_status.items()}
+    for path, item in result["paths"].items():
+        for method, operation in item.items():
+            for status in sorted(statuses_of(method, path, operation, set(by_status))):
+                operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
+    return result
