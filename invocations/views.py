@@ -16,8 +16,8 @@ from django.views.decorators.http import require_GET, require_POST
 from access.forms import ReasonForm
 from access.models import Agent
 from access.signing_in import recently_authenticated
-from evidence.kinds import BEGINS, PAIR
-from evidence.models import Fact, Snapshot
+from evidence.kinds import BEGINS, PAIR, Kind
+from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal
 from invocations import services
 from invocations.models import Invocation, State
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from invocations.models import InvocationQuerySet
 
 FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
-MAX_FACTS = 200  # of one call on its page; all of them are in the list of facts
+MAX_FACTS = 200  # of one call on its page, the last ones; all of them are in the list of facts
+MAX_SEGMENTS = 50  # of what a long run said, the last ones
 WAITING_STEPS = ("queue.wait", "consent.wait")
 
 
@@ -60,7 +61,7 @@ def filtered(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQue
     if filters["tool"]:
         rows = rows.filter(tool=filters["tool"])
     if filters["agent"]:
-        rows = rows.filter(agent__name=filters["agent"])
+        rows = rows.by_or_for(name=filters["agent"])
     if filters["reason"]:
         rows = rows.filter(reason=filters["reason"])
     if filters["q"]:
@@ -133,25 +134,24 @@ def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _page(
-    request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: dict[str, Any] | None = None
+    request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: list[dict[str, Any]] | None = None
 ) -> HttpResponse:
     rows = Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id")
     if not request.principal.may("evidence.view"):
-        rows = rows.filter(kind__in=PAIR)  # who looked into a call, and why, is for those who may browse evidence
-    facts = list(rows[:MAX_FACTS])
-    pair = _pair(facts)
+        # Who looked into a call, and why, is for those who may browse evidence.
+        rows = rows.filter(kind__in=(*PAIR, Kind.INVOCATION_SEGMENT))
+    pair = _pair(list(rows.filter(kind__in=PAIR)))
     context = {
         "section": "invocations",
         "invocation": invocation,
         "chart": lay_out(steps_of(invocation)) if invocation.steps else None,
-        "facts": facts,
+        "facts": list(rows.reverse()[:MAX_FACTS])[::-1],
         "pair": pair,
         "attempts": invocation.attempts.order_by("number"),
         "reached": _reached(pair["end"]),
         "problem": by_reason(invocation.reason) if invocation.reason else None,
-        "snapshots": Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by(
-            "id"
-        ),
+        "snapshots": _snapshots(invocation),
+        "callback": invocation.callbacks.first() if request.principal.may("agents.view") else None,
         "may_reveal": request.principal.may("evidence.reveal"),
         "may_cancel": not invocation.is_final and request.principal.may("invocations.cancel"),
         "form": form,
@@ -160,6 +160,13 @@ def _page(
     return render_page(
         request, "invocations/invocation_detail.html", context, partial="values", status=422 if form.errors else 200
     )
+
+
+def _snapshots(invocation: Invocation) -> list[Snapshot]:
+    """What is stored of a call, in its order."""
+    rows = Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id)
+    segments = rows.filter(kind=SnapshotKind.SEGMENT).order_by("-number")[:MAX_SEGMENTS]
+    return sorted([*rows.exclude(kind=SnapshotKind.SEGMENT), *segments], key=lambda row: row.pk)
 
 
 def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
@@ -172,7 +179,8 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
     None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
-    None), snapshots, may_reveal, may_cancel, form (ReasonForm), revealed (None, or {kind: value}: shown once, after a POST).
+    None), snapshots, may_reveal, may_cancel, form (ReasonForm), callback (CallbackDelivery
+    or None), revealed (None, or a list of {snapshot, value}: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 
@@ -196,14 +204,14 @@ def values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Show the sealed values of a call, once. The access is a fact before anything is shown."""
     found = _invocation(request, invocation_id)
     form = ReasonForm(request.POST)
-    revealed: dict[str, Any] | None = None
+    revealed: list[dict[str, Any]] | None = None
     if form.is_valid():
-        snapshots = Snapshot.objects.filter(invocation_id=found.pk, tenant_id=found.tenant_id).order_by("id")
+        reason = form.cleaned_data["reason"]
         try:
-            revealed = {
-                snapshot.kind: reveal(snapshot=snapshot, reason=form.cleaned_data["reason"], by=request.principal)
-                for snapshot in snapshots
-            }
+            revealed = [
+                {"snapshot": snapshot, "value": reveal(snapshot=snapshot, reason=reason, by=request.principal)}
+                for snapshot in _snapshots(found)
+            ]
         except Problem as problem:
             add_problem(form, problem)
     return _page(request, found, form, revealed)

@@ -107,6 +107,13 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "invocation.held": ("warn", "hourglass", gettext_lazy("Call waits for consent")),
     "invocation.resumed": ("ok", "play", gettext_lazy("Call resumed")),
     "invocation.cancel_asked": ("hold", "circle-stop", gettext_lazy("Cancelling asked for")),
+    "invocation.segment": ("quiet", "scroll-text", gettext_lazy("Said so far")),
+    "callback.made": ("info", "link", gettext_lazy("Callback endpoint set up")),
+    "callback.rotated": ("info", "key-round", gettext_lazy("Secret of a callback endpoint rotated")),
+    "callback.disabled": ("hold", "unplug", gettext_lazy("Callback endpoint disabled")),
+    "callback.delivered": ("ok", "circle-check", gettext_lazy("Callback delivered")),
+    "callback.failed": ("bad", "circle-x", gettext_lazy("Callback given up")),
+    "callback.redelivered": ("info", "repeat", gettext_lazy("Callback asked for again")),
     "invocation.replayed": ("quiet", "repeat", gettext_lazy("Answer given again")),
     "tool.registered": ("info", "upload", gettext_lazy("Version submitted")),
     "tool.reviewed": ("info", "stamp", gettext_lazy("Version reviewed")),
@@ -182,6 +189,8 @@ SNAPSHOT: dict[str, Text] = {
     "output": gettext_lazy("Result"),
     "error": gettext_lazy("Error"),
     "logs": gettext_lazy("Output of the process"),
+    "segment": gettext_lazy("What was said, part"),
+    "live": gettext_lazy("What is said now"),
 }
 BUMP: dict[str, Text] = {
     "none": gettext_lazy("nothing"),
