@@ -59,6 +59,9 @@ class Kind(TextChoices):
     FILE_READ = "file.read"
     FILE_REMOVED = "file.removed"
 
+    ARTIFACT_READ = "artifact.read"
+    ARTIFACT_REMOVED = "artifact.removed"
+
     HALT_THROWN = "halt.thrown"
     HALT_LIFTED = "halt.lifted"
     POLICY_DRAFTED = "policy.drafted"

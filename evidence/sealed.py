@@ -35,6 +35,7 @@ SEALED = (
     Sealed("snapshots", "evidence.Snapshot", "key_id", "wrapped_key"),
     Sealed("secrets", "registry.Secret", "key_id", "wrapped_key"),
     Sealed("files", "invocations.StoredFile", "key_id", "wrapped_key"),
+    Sealed("artifacts", "invocations.ArtifactContent", "key_id", "wrapped_key"),
     Sealed("callbacks", "invocations.CallbackSecret", "key_id", "wrapped_key"),
     Sealed("notifications", "access.Notification", "secret_key_id", "secret"),
 )

@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Consent, Grant, Tenant
+from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from registry.models import Installation, ToolVersion
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from toolhub.kernel.principal import Principal
+
+OF_THIS_APP = (Artifact, ArtifactContent)  # whose models Django looks for here
 
 
 class State(models.TextChoices):
@@ -82,6 +85,11 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
         """People see their tenant's calls; an agent sees its own."""
         mine = self.filter(tenant_id=principal.tenant_id)
         return mine.filter(agent_id=principal.agent_id) if principal.agent_id else mine
+
+    def by_or_for(self, **agent: object) -> InvocationQuerySet:
+        """Those that the agent made, and those that others made under what it had handed on: ``name=…``, ``pk=…``."""
+        which = {f"agent__{name}": value for name, value in agent.items()}
+        return self.filter(Q(**which) | Q(grant__in=Grant.objects.handed_on_from(**which)))
 
     def for_work(self) -> InvocationQuerySet:
         """With what running and answering a call need of its version; manifests are kept compiled, and not read again."""
