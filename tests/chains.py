@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from tests.conftest import Caller
 
 ECHO = "sample.tools.echo"
-TEXT: dict[str, Any] = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "maxLength": 100}}}
+TEXT: dict[str, Any] = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "maxLength": 100}},
+}
 ENVELOPE = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}}
 
 

@@ -48,7 +48,7 @@ def not_json(text: str = "") -> Any:
 def plans(text: str = "") -> dict[str, Any]:
     return {
         "text": text,
-        "post_execution_plan": {"steps": [{"tool": "sample.tools.echo", "arguments": {"text": text}}]},
+        "post_execution_plan": {"steps": [{"id": "repeat", "tool": "sample.tools.echo", "arguments": {"text": text}}]},
     }
 
 
