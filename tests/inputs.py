@@ -134,6 +134,7 @@ def _planned(things: Things) -> Callable[[], dict[str, Any]]:
 ENVELOPE = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}}
 CALL = ENVELOPE | {"arguments": {"text": "x"}}
 PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
+PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
 
 
 def bodies(things: Things) -> dict[str, Any]:

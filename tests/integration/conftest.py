@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from access.budgets.lines import Line, lines_for
 from invocations import execution, minding, preflight, queue, services
+from invocations.sandbox.base import Outcome, Status
 from tests.budgets import NOON, TOOL
 from tests.calls import Bell, ScriptedSandbox
+from tests.chains import TEXT
 from tests.dependencies import FIRST, build_all, enabled
 from tests.wheels import line, make_wheel, sha256_of
 
@@ -38,6 +41,30 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     for module in (execution, minding, preflight):
         monkeypatch.setattr(module, "current_sandbox", lambda: found)
     return found
+
+
+@pytest.fixture
+def scripted(sandbox: ScriptedSandbox) -> dict[str, Any]:
+    """``scripted[text]``: what the tool makes of a text, a value or an outcome, or a list with one for each time. Otherwise the text
+    comes back with a ``+``.
+    """
+    said: dict[str, Any] = {}
+
+    def answer() -> None:
+        text = json.loads(sandbox.calls[-1][1].arguments)["text"]
+        found = said.get(text, {"text": f"{text}+"})
+        found = found.pop(0) if isinstance(found, list) else found
+        sandbox.outcome = found if isinstance(found, Outcome) else Outcome(Status.OK, value=found, report={})
+
+    sandbox.during = answer
+    return said
+
+
+@pytest.fixture
+def chainable(enable: Callable[..., Any], grant: Callable[..., Any]) -> None:
+    """The echo tool promises the text that a later step may use; the caller may call all tools."""
+    enable("echo", output_schema=TEXT)
+    grant()
 
 
 @pytest.fixture

@@ -225,7 +225,9 @@ def test_a_post_execution_plan_is_passed_through_and_not_executed(
 
     body = answer.json()
     assert body["data"] == {"text": "x"}
-    assert body["call"]["post_execution_plan"] == {"steps": [{"tool": "sample.tools.echo", "arguments": {"text": "x"}}]}
+    assert body["call"]["post_execution_plan"] == {
+        "steps": [{"id": "repeat", "tool": "sample.tools.echo", "arguments": {"text": "x"}}]
+    }
     assert Fact.objects.filter(kind=Kind.INVOCATION_BEGAN).count() == 1
     assert kinds_of(row_of(answer)) == PAIR
     again = caller.get(f"/invocations/{body['call']['call_id']}").json()
