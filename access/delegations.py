@@ -106,7 +106,7 @@ def hand_on_grant(
         tools=parent.tools if asked.tools is None else asked.tools,
         capabilities=asked.capabilities,
         scopes=asked.scopes,
-        conditions=asked.conditions,
+        conditions=list(asked.conditions),
     )
     check_is_no_wider(parent, asked, expires_at=expires_at, depth=depth)
     terms = narrowed(terms_of(parent), asked)

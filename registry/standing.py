@@ -221,12 +221,14 @@ def _halts(
 def _grants(rows: list[Any] | None, *, stopped: set[str]) -> Iterator[GrantValue]:
     """Without what was handed on by way of a grant that is no longer in force, or of an agent that is stopped or out of use."""
     for id, of, tools, capabilities, scopes, conditions, expires, chain in rows or ():
-        above = sorted(chain or (), reverse=True)  # the first of the chain is the farthest
-        if all(in_force for *_, in_force in above):
-            hands = tuple((_uuid(agent), _uuid(grant)) for _, agent, grant, _ in above)
-            if not stopped or stopped.isdisjoint(encode("agt", agent) for agent, _ in hands):
-                until = _time(expires) if expires else None
-                yield GrantValue(_uuid(id), tools, _id(of), capabilities, scopes, conditions, until, hands)
+        above: tuple[tuple[UUID, UUID], ...] = ()
+        if chain:
+            farthest_first = sorted(chain, reverse=True)
+            above = tuple((_uuid(agent), _uuid(grant)) for _, agent, grant, _ in farthest_first)
+            if not all(in_force for *_, in_force in chain) or {encode("agt", agent) for agent, _ in above} & stopped:
+                continue
+        until = _time(expires) if expires else None
+        yield GrantValue(_uuid(id), tools, _id(of), capabilities, scopes, conditions, until, above)
 
 
 def _lines(rows: list[Any] | None, *, agent_name: str, now: datetime) -> Iterator[Line]:

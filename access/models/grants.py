@@ -31,11 +31,11 @@ class GrantQuerySet(models.QuerySet["Grant"]):
 
     def in_force(self, now: datetime) -> GrantQuerySet:
         """Neither revoked nor run out, nor is any grant that it was handed on from, and all agents between are in use."""
-        rows = self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+        holds = [Q(expires_at=None) | Q(expires_at__gt=now), Q(revoked_at=None)]
         for above in ABOVE:
-            lasts = Q(**{f"{above}expires_at": None}) | Q(**{f"{above}expires_at__gt": now})
-            rows = rows.filter(lasts, **{f"{above}revoked_at": None, f"{above}agent__disabled_at": None})
-        return rows
+            holds.append(Q(**{f"{above}expires_at": None}) | Q(**{f"{above}expires_at__gt": now}))
+            holds.append(Q(**{f"{above}revoked_at": None, f"{above}agent__disabled_at": None}))
+        return self.filter(*holds)
 
     def that_are(self, **so: object) -> GrantQuerySet:
         """Those of which it is so, or of a grant that they were handed on from."""
