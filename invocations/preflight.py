@@ -144,6 +144,7 @@ def check_input(version: CompiledVersion, arguments: Any, size: int) -> None:
         raise TooLarge(
             f"The arguments are {size:,} bytes; this tool takes {version.max_bytes_in:,}.",
             details={"max_bytes": version.max_bytes_in},
+            remedy=f"Send at most {version.max_bytes_in:,} bytes of arguments.",
         )
     valid = version.input_validator.is_valid(arguments)
     count_validation("input", valid=valid)

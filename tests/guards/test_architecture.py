@@ -220,6 +220,31 @@ def test_every_problem_says_why_it_happens_and_what_to_do() -> None:
         assert len({cls.title(), cls.cause, cls.cure}) == 3, cls
 
 
+DECIDING = (
+    "access/budgets/lines.py",
+    "access/budgets/rates.py",
+    "access/coverage.py",
+    "invocations/preflight.py",
+    "registry/callability.py",
+    "toolhub/kernel/principal.py",
+)
+
+
+@pytest.mark.req("TOOLS-24")
+def test_every_refusal_of_a_call_says_the_smallest_change_that_would_allow_it() -> None:
+    """Others say what cures any problem of their class."""
+    classes = {cls.__name__ for cls in catalogue()}
+    made = [
+        (f"{name}:{call.lineno}", {keyword.arg for keyword in call.keywords})
+        for name in DECIDING
+        for call in ast.walk(parsed(ROOT / name))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in classes
+    ]
+
+    assert len(made) > 20
+    assert [where for where, named in made if "remedy" not in named] == []
+
+
 def test_every_problem_class_has_a_reason() -> None:
     pending, found = [Problem], []
     while pending:

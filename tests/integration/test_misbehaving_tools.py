@@ -163,6 +163,7 @@ def test_who_is_told_that_a_tool_raised_learns_who_can_read_why(
     assert "author" not in remedy
 
 
+@pytest.mark.unmapped
 def test_what_breaks_inside_the_worker_still_gets_its_end(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
@@ -181,6 +182,7 @@ def test_what_breaks_inside_the_worker_still_gets_its_end(
     assert kinds_of(row_of(answer)) == PAIR
 
 
+@pytest.mark.unmapped
 def test_an_ending_that_cannot_be_stored_is_an_end_all_the_same(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
 ) -> None:

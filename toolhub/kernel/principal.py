@@ -56,7 +56,10 @@ class Principal:
     def agent(self) -> UUID:
         """The agent's id; raises :class:`Forbidden` for anybody else, since people decide and only agents call."""
         if self.agent_id is None:
-            raise Forbidden("Only an agent calls tools and asks for consent; people decide.")
+            raise Forbidden(
+                "Only an agent calls tools and asks for consent; people decide.",
+                remedy="Send the key or the token of an agent.",
+            )
         return self.agent_id
 
     @classmethod
