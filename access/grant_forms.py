@@ -123,8 +123,21 @@ def agents_of(by: Principal) -> Any:
 
 class GrantForm(_LimitsForm, TermsForm):
     agent = forms.ModelChoiceField(Agent.objects.none(), required=False, label=gettext_lazy("Agent"))
+    may_delegate = forms.TypedChoiceField(
+        choices=[
+            (0, gettext_lazy("No")),
+            (1, gettext_lazy("To another agent")),
+            (2, gettext_lazy("To another agent, and by that one again")),
+            (3, gettext_lazy("Through three agents")),
+        ],
+        coerce=int,
+        empty_value=0,
+        required=False,
+        label=gettext_lazy("May be handed on"),
+        help_text=gettext_lazy("As it is or narrower, never wider. It ends for all of them when this grant does."),
+    )
     every_agent = forms.BooleanField(required=False, label=gettext_lazy("Every agent of the tenant, also new ones"))
-    field_order = ("agent", "every_agent", "tools", "calls_limit", "expires_at", "reason")
+    field_order = ("agent", "every_agent", "tools", "calls_limit", "expires_at", "may_delegate", "reason")
 
     def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

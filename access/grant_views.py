@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -23,6 +24,7 @@ from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, Problem, SchemaInvalid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from django.forms import Form
@@ -53,7 +55,7 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
     context = {
         "section": "grants",
         "page": page_of(
-            rows.select_related("agent").prefetch_related("budgets"), prefix="grt", after=request.GET.get("after", "")
+            rows.with_chain().prefetch_related("budgets"), prefix="grt", after=request.GET.get("after", "")
         ),
         "filters": filters,
         "states": STATES,
@@ -77,6 +79,7 @@ def grant_new(request: ConsoleRequest) -> HttpResponse:
                 reason=data["reason"],
                 calls_limit=data["calls_limit"],
                 expires_at=data["expires_at"],
+                may_delegate=data["may_delegate"],
                 by=request.principal,
                 **form.terms(),
             )
@@ -90,8 +93,22 @@ def grant_new(request: ConsoleRequest) -> HttpResponse:
 
 
 def _grant(request: ConsoleRequest, grant_id: UUID) -> Grant:
-    rows = Grant.objects.visible_to(request.principal).select_related("agent").prefetch_related("budgets")
+    rows = Grant.objects.visible_to(request.principal).with_chain().prefetch_related("budgets")
     return rows.get(pk=grant_id)
+
+
+def _tree(found: Grant) -> list[tuple[int, Grant]]:
+    """Where it came from and what became of it: (how deep, grant), each under the one that it was handed on from."""
+    below: dict[UUID | None, list[Grant]] = defaultdict(list)
+    for each in Grant.objects.handed_on_from(pk=found.pk).with_chain().order_by("pk"):
+        below[each.delegated_from_id].append(each)
+
+    def under(grant: Grant, depth: int) -> Iterator[tuple[int, Grant]]:
+        yield depth, grant
+        for each in below[grant.pk]:
+            yield from under(each, depth + 1)
+
+    return [*enumerate(found.chain), *under(found, len(found.chain))]
 
 
 def _grant_page(request: ConsoleRequest, found: Grant, *, wrong: str = "", form: Form | None = None) -> HttpResponse:
@@ -100,6 +117,7 @@ def _grant_page(request: ConsoleRequest, found: Grant, *, wrong: str = "", form:
         "section": "grants",
         "grant": found,
         "conditions": conditions_of(found),
+        "tree": _tree(found),
         "asked": asked,
         "revoke_form": form if wrong == "revoke" else ReasonForm(),
         "extend_form": form if wrong == "extend" else ExtendForm(),
@@ -113,7 +131,7 @@ def _grant_page(request: ConsoleRequest, found: Grant, *, wrong: str = "", form:
 @require_GET
 @needs("grants.view")
 def grant(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
-    """Context: grant, conditions (sentences), asked (GrantRequest or None), revoke_form, extend_form, wrong (which of them has
+    """Context: grant, conditions (sentences), tree ([(depth, Grant with .agent)], itself included), asked (GrantRequest or None), revoke_form, extend_form, wrong (which of them has
     errors), facts, may_give.
     """
     return _grant_page(request, _grant(request, grant_id))

@@ -317,3 +317,57 @@ def test_calls_under_what_an_agent_handed_on_are_found_by_that_agent(
     assert list(Invocation.objects.by_or_for(pk=caller.agent.pk)) == [done]
     assert list(Invocation.objects.by_or_for(name="helper")) == [done]
     assert caller.get(f"/invocations/{done.wire_id}").status_code == 404  # what was said in it is not the giver's
+
+
+@pytest.mark.req("TOOLS-32")
+def test_the_page_of_a_grant_shows_where_it_came_from_and_what_became_of_it(
+    caller: Caller, helper: Caller, third: Caller, operator: Person
+) -> None:
+    client = operator.client()
+    client.post(
+        "/grants/new", {"agent": caller.agent.pk, "tools": "sample.*", "may_delegate": "2", "reason": "to share"}
+    )
+    given = Grant.objects.get()
+    first = hand_on(given, caller, helper, depth=1)
+    second = hand_on(first, helper, third, Asked(tools=ECHO))
+
+    for page in (given, first, second):
+        shown = client.get(f"/grants/{page.wire_id}")
+        assert [(depth, grant.pk) for depth, grant in shown.context["tree"]] == [
+            (0, given.pk),
+            (1, first.pk),
+            (2, second.pk),
+        ]
+        assert "Handed on" in shown.content.decode()
+    grants.revoke_grant(grant_id=given.pk, reason="enough", by=operator.by)
+    assert client.get(f"/grants/{second.wire_id}").content.decode().count("Revoked") >= 3
+    assert second.wire_id in client.get("/grants?state=revoked").content.decode()
+
+
+@pytest.mark.req("TOOLS-32")
+def test_who_decides_sees_for_whom_the_agent_calls(
+    caller: Caller,
+    helper: Caller,
+    operator: Person,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Grant],
+    bell: Bell,
+) -> None:
+    enable("write", side_effect="Write", idempotency="keyed", dry_run=True)
+    given = grant(may_delegate=1)
+    hand_on(given, caller, helper)
+    body = {"on_consent": "hold", "purpose": "to write", "idempotency_key": "k"}
+
+    held = row_of(helper.invoke("sample.tools.write", {"text": "hi"}, **body))
+
+    assert held.state == "held"
+    assert held.consent is not None
+    assert held.consent.agent_id == helper.agent.pk  # the consent is for who calls
+    for path in (f"/consents/{held.consent.wire_id}", f"/invocations/{held.wire_id}"):
+        assert "which handed the grant on" in operator.client().get(path).content.decode()
+    operator.client().post(
+        f"/consents/{held.consent.wire_id}/decision", {"decision": "approve", "mode": "once", "reason": "good"}
+    )
+    bell.deliver()
+    held.refresh_from_db()
+    assert held.actors == [{"agent": caller.agent.wire_id, "grant": given.wire_id}]

@@ -41,6 +41,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "refused": ("bad", "ban", gettext_lazy("Refused")),
     "withdrawn": ("hold", "undo-2", gettext_lazy("Withdrawn")),
     "pending": ("warn", "clock", gettext_lazy("Needs review")),
+    "suspended": ("hold", "circle-pause", gettext_lazy("Suspended")),
     "revoked": ("bad", "ban", gettext_lazy("Revoked")),
     "active": ("ok", "circle-check", gettext_lazy("Active")),
     "nearly": ("warn", "hourglass", gettext_lazy("Nearly used up")),
