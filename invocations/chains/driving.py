@@ -168,7 +168,7 @@ def _make(chain: Chain, step: ChainStep) -> bool:
     step.reason = problem.reason if problem else ""
     step.save(update_fields=["state", "reason", "tries"])
     if invocation is not None and invocation.state == State.QUEUED:
-        transaction.on_commit(partial(queue.ring, invocation))
+        transaction.on_commit(partial(queue.ring, invocation), robust=True)
     return problem is not None
 
 
