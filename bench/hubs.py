@@ -47,7 +47,7 @@ def fresh_data() -> Iterator[dict[str, str]]:
         }
 
 
-def _manage(env: dict[str, str], *words: str) -> str:
+def manage(env: dict[str, str], *words: str) -> str:
     done = subprocess.run([sys.executable, *words], cwd=ROOT, env=env, capture_output=True, text=True)
     if done.returncode:
         raise CannotMeasure(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
@@ -57,8 +57,8 @@ def _manage(env: dict[str, str], *words: str) -> str:
 def _measured(env: dict[str, str], module: str, words: tuple[str, ...]) -> dict[str, list[float]]:
     """What ``module`` prints on a migrated database: name -> milliseconds."""
     Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
-    _manage(env, "manage.py", "migrate", "--no-input")
-    found: dict[str, list[float]] = json.loads(_manage(env, "-m", module, *words).splitlines()[-1])
+    manage(env, "manage.py", "migrate", "--no-input")
+    found: dict[str, list[float]] = json.loads(manage(env, "-m", module, *words).splitlines()[-1])
     return found
 
 
@@ -69,12 +69,12 @@ def on_sqlite(module: str, *words: str) -> dict[str, list[float]]:
 
 def on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
     """On a fresh database of the server that ``url`` names."""
-    with _own_database(url) as env:
+    with own_database(url) as env:
         return _measured(env, module, words)
 
 
 @contextmanager
-def _own_database(url: str) -> Iterator[dict[str, str]]:
+def own_database(url: str) -> Iterator[dict[str, str]]:
     """The environment of a hub with a database beside the one that ``url`` names."""
     name = f"toolhub_bench_{os.getpid()}"
     own = url.rpartition("/")[0] + "/" + name
@@ -87,14 +87,14 @@ def _own_database(url: str) -> Iterator[dict[str, str]]:
         with fresh_data() as env:
             env |= {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}
             Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
-            _manage(env, "manage.py", "init", "--keys-only")  # the production shape makes none by itself
+            manage(env, "manage.py", "init", "--keys-only")  # the production shape makes none by itself
             yield env
     finally:
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -113,7 +113,7 @@ def _post(base: str, path: str, key: str, body: dict[str, Any]) -> tuple[float, 
     return (time.perf_counter() - begun) * 1000, answer
 
 
-def _wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + START_S
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:
@@ -130,7 +130,7 @@ def _wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Pat
 def serving() -> Iterator[tuple[str, dict[str, str]]]:
     """The embedded hub in a process of its own: (address, its environment)."""
     with fresh_data() as env:
-        base = f"127.0.0.1:{_free_port()}"
+        base = f"127.0.0.1:{free_port()}"
         data = Path(env["TOOLHUB_DATA_DIR"])
         data.mkdir(parents=True)
         log = data / "bench.log"
@@ -145,7 +145,7 @@ def serving() -> Iterator[tuple[str, dict[str, str]]]:
                 start_new_session=True,
             )
             try:
-                _wait_until_it_answers(f"http://{base}", process, log)
+                wait_until_it_answers(f"http://{base}", process, log)
                 yield f"http://{base}", env
             finally:
                 process.send_signal(signal.SIGINT)
@@ -174,10 +174,10 @@ def calls(count: int) -> tuple[list[Times], list[Times]]:
         with sqlite3.connect(f"file:{data}/toolhub.sqlite3?mode=ro", uri=True) as database:
             rows = database.execute("SELECT steps FROM invocations_invocation ORDER BY id DESC LIMIT ?", [count])
             logs = [json.loads(row[0]) for row in rows][::-1]
-    return [Times("call", whole), Times("preflight only", decided)], _parts(whole, logs)
+    return [Times("call", whole), Times("preflight only", decided)], parts_of(whole, logs)
 
 
-def _parts(whole: list[float], logs: list[list[dict[str, Any]]]) -> list[Times]:
+def parts_of(whole: list[float], logs: list[list[dict[str, Any]]]) -> list[Times]:
     """Each recorded step; those of the preflight as one; what no step covers as the rest."""
     found: dict[str, list[float]] = {}
     for ms, steps in zip(whole, logs, strict=True):

@@ -22,7 +22,7 @@ from evidence.kinds import Kind
 from evidence.models import SnapshotKind
 from invocations.callbacks.services import endpoint_of
 from invocations.endings import Ending, write_end
-from invocations.models import Invocation, State
+from invocations.models import Invocation, State, WorkClass
 from invocations.steps import found_by
 from invocations.summaries import shape_of
 from toolhub.kernel.canonical import digest
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from toolhub.kernel.problems import Problem
 
 
+LONG_MS = 60_000  # of a tool's time; what may take longer waits in a queue of its own
+
+
 def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said: dict[str, Any]) -> dict[str, Any]:
     """What the Begin fact binds."""
     data: dict[str, Any] = {
@@ -52,6 +55,10 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
     }
     if (step := call.chain_step) is not None:
         data["chain"] = {"id": encode("chn", step.chain_id), "role": step.role, "step": step.name, "try": step.tries}
+    if call.envelope.trace:
+        data["caller_trace"] = call.envelope.trace
+    if call.proposal:
+        data["proposal"] = call.proposal
     installed = standing.installed
     if installed is not None and installed.version_id is not None:
         data["tool"] = {
@@ -76,6 +83,21 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
         if preflight.refused_at:
             data["refused_at"] = preflight.refused_at
     return data
+
+
+def _by_manifest(call: Call, preflight: Preflight | None, now: datetime) -> dict[str, Any]:
+    """What the queue has to know of the tool."""
+    if preflight is None or preflight.version is None:
+        return {}
+    manifest = preflight.version.manifest
+    is_long = manifest.is_async or manifest.timeout_ms > LONG_MS
+    keep = timedelta(seconds=manifest.idempotency_keep_s)
+    return {
+        "work_class": WorkClass.LONG if is_long else WorkClass.QUICK,
+        "serial": manifest.is_serial,
+        "keyed": manifest.idempotency == "keyed",
+        "key_until": now + keep if call.envelope.idempotency_key else None,
+    }
 
 
 OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted"}
@@ -113,6 +135,7 @@ def write_begin(
         idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
         grant_id=preflight.grant.id if preflight and preflight.grant else None,
         actors=preflight.grant.actors if preflight and preflight.grant else [],
+        **_by_manifest(call, preflight, log.created_at),
         consent_id=preflight.consent.id if preflight and preflight.consent else None,
         policy_version=preflight.policy_label if preflight else "",
         policy_hash=preflight.policy_hash if preflight else "",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse, JsonResponse
@@ -14,20 +16,28 @@ from evidence.models import Fact, Snapshot
 from evidence.services import reveal
 from invocations import services
 from invocations.answers import answer_of, call_of
-from invocations.calls import Refused
+from invocations.call_view import CallView
+from invocations.calls import Answered, Begun, Refused
 from invocations.models import Invocation, State
+from invocations.preferring import preferences_of
 from invocations.problems import IdempotencyInProgress
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
 from registry.deprecation import deprecation_headers, retirement_of
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
+from toolhub.kernel.tenancy import acting_for
+from toolhub.kernel.waiting import WaitingResponse, can_wait
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
 
+    from invocations.calls import Call
+    from toolhub.kernel.principal import Principal
+
+PREFER = "`respond-async` answers 202 at once, `wait=10` within ten seconds, with the answer if it is there; both together go as well."
 READ_OWN_ANSWER = "The agent reads the answer of its own call."
 
 
@@ -43,14 +53,22 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
         response = JsonResponse(envelope.to_json(), status=200 if invocation.is_final else 202)
         if not invocation.is_final:
             response.headers["Retry-After"] = retry_after(invocation)
+            if preferences_of(request.headers.get("Prefer", "")).respond_async:
+                response.headers["Preference-Applied"] = "respond-async"
     if invocation.version is not None:
         for name, text in deprecation_headers(retirement_of(invocation.version.tool)).items():
             response.headers[name] = text
     response.headers["Location"] = location
-    response.headers["Cache-Control"] = (
-        "no-store" if envelope.ttl_seconds is None else f"private, max-age={envelope.ttl_seconds}"
-    )
+    response.headers["Cache-Control"] = cache_control(invocation, envelope)
     return response
+
+
+def cache_control(invocation: Invocation, envelope: ResponseEnvelope) -> str:
+    """For as long as the answer is fresh: less its age, when it is read again."""
+    if envelope.ttl_seconds is None or invocation.finished_at is None:
+        return "no-store"
+    age = (datetime.now(UTC) - invocation.finished_at).total_seconds()
+    return f"private, max-age={max(0, envelope.ttl_seconds - int(age))}"
 
 
 def retry_after(invocation: Invocation) -> str:
@@ -58,10 +76,8 @@ def retry_after(invocation: Invocation) -> str:
     return "10" if invocation.state == State.HELD else "1"
 
 
-class ToolInvokeView(APIView):
+class ToolInvokeView(CallView):
     """Make a call and wait for its answer; with `Prefer: respond-async`, get its address at once."""
-
-    required_scope = "invocations:create"
 
     @extend_schema(
         request=InvokeSerializer,
@@ -72,22 +88,46 @@ class ToolInvokeView(APIView):
             OpenApiParameter(
                 "Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."
             ),
-            OpenApiParameter(
-                "Prefer", str, OpenApiParameter.HEADER, description="`respond-async` answers 202 at once."
-            ),
+            OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description=PREFER),
         ],
     )
     def post(self, request: Request, tool_id: str) -> HttpResponse:
-        call = read_call(request, tool_id)
-        try:
-            answered = services.invoke(call, by=caller(request))
-        except Refused as refused:
-            envelope = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
-            return write_answer(request, refused.invocation, envelope)
-        response = write_answer(request, answered.invocation, answer_of(answered.invocation))
-        if answered.replayed:
-            response.headers["Idempotency-Replayed"] = "true"
-        return response
+        return make_call(request, read_call(request, tool_id))
+
+
+def make_call(request: Request, call: Call) -> HttpResponse:
+    """Make it, and answer with what becomes of it."""
+    by = caller(request)
+    try:
+        begun = services.begin_call(call, by=by)
+    except Refused as refused:
+        envelope = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
+        return write_answer(request, refused.invocation, envelope)
+    if begun.waiter is not None and can_wait(request._request):
+        return answer_later(request, begun, by=by)
+    with closing(begun):
+        if begun.waiter is not None:
+            services.wait_for_end(begun.invocation.pk, begun.waiter, at_most_s=begun.at_most_s)
+        return write_answered(request, services.last_look(begun))
+
+
+def write_answered(request: Request, answered: Answered) -> HttpResponse:
+    response = write_answer(request, answered.invocation, answer_of(answered.invocation))
+    if answered.replayed and answered.invocation.is_final:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+def answer_later(request: Request, begun: Begun, *, by: Principal) -> WaitingResponse:
+    """The same answer, for which no thread waits."""
+    assert begun.waiter is not None
+
+    def look(last: bool) -> HttpResponse | None:
+        with acting_for(by.tenant_id):
+            answered = services.look(begun, last=last)
+            return None if answered is None else write_answered(request, answered)
+
+    return WaitingResponse(begun.waiter, at_most_s=begun.at_most_s, look=look, end=begun.close)
 
 
 class InvocationView(APIView):
@@ -103,6 +143,7 @@ class InvocationView(APIView):
             reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=caller(request))
         envelope = answer_of(invocation)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)
+        response.headers["Cache-Control"] = cache_control(invocation, envelope)
         if not invocation.is_final:
             response.headers["Retry-After"] = retry_after(invocation)
         return response

@@ -5,15 +5,19 @@ A :class:`Call` is the wish, :class:`Answered` the row that it became, :class:`R
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evidence import services as evidence
 from invocations.models import Invocation, Origin
+from invocations.waker import Waiter, waker
 from toolhub.kernel.canonical import encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from invocations.chains.models import ChainStep
     from invocations.preflight import Preflight
     from toolhub.kernel.envelopes import RequestEnvelope
@@ -32,7 +36,10 @@ class Call:
     arguments: Any
     envelope: RequestEnvelope
     origin: Origin = Origin.API
+    proposal: str = ""  # what the model that proposed the call named it by
+    scope: str = ""  # that the caller's credential must carry; empty where none was shown, as for a step of a chain
     respond_async: bool = False
+    wait_s: float | None = None  # how long the caller wants to wait at most; None: it did not say
     chain_step: ChainStep | None = None  # of the chain whose call this is
 
     @property
@@ -43,6 +50,27 @@ class Call:
     def body(self) -> bytes:
         """The arguments as the bytes that are counted and hashed."""
         return encoded(self.arguments)[1]
+
+
+@dataclass(slots=True)
+class Begun:
+    """A call that was made, or an earlier one that stands for it. ``waiter`` hears of its end; None: nobody waits for it.
+
+    ``replay`` is told of the earlier call once it has ended and is answered again. Whoever gets one of these closes it.
+    """
+
+    invocation: Invocation
+    waiter: Waiter | None = None
+    at_most_s: float = 0
+    replay: Callable[[Invocation], object] | None = None
+    _listening: ExitStack = field(default_factory=ExitStack)
+
+    def listen(self, *, at_most_s: float) -> None:
+        self.waiter = self._listening.enter_context(waker().listen(self.invocation.pk))
+        self.at_most_s = at_most_s
+
+    def close(self) -> None:
+        self._listening.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import F
+from django.db import InterfaceError, OperationalError
 from opentelemetry.trace import StatusCode
 
 from access.halts import check_not_halted
@@ -23,14 +22,16 @@ from access.models import ApiKey, Consent
 from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
+from invocations.claiming import next_call
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
 from invocations.live import LiveReport
 from invocations.minding import minded
-from invocations.models import Attempt, Invocation, State, box_name
+from invocations.models import Invocation, State, box_name
 from invocations.obliging import oblige
 from invocations.outcomes import ending_of
-from invocations.problems import CallCancelled
+from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled
+from invocations.retrying import key_for_tool, may_run_again, run_again
 from invocations.sandbox.base import BoxKey, Profile, SandboxCall, Status
 from invocations.sandbox.current import current_sandbox
 from invocations.shipping import image_of, package_of
@@ -44,32 +45,13 @@ from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.problems import Forbidden, Internal, Problem
-from toolhub.kernel.telemetry import PROCESS, context_of, current_trace, tracer
+from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from invocations.sandbox.base import Outcome
 
 log = logging.getLogger("toolhub.worker")
 WRITE_AGAIN_S = 0.5
-
-
-def claim(invocation_id: UUID) -> Invocation | None:
-    """Take a queued call. None when another worker has it, or it has ended: then there is nothing to do."""
-    now = datetime.now(UTC)
-    with transaction.atomic():
-        won = Invocation.objects.filter(pk=invocation_id, state=State.QUEUED).update(
-            state=State.RUNNING,
-            attempt=F("attempt") + 1,
-            lease_until=now + timedelta(seconds=settings.TOOLHUB_LEASE_S),
-            started_at=now,
-        )
-        if not won:
-            return None
-        invocation = Invocation.objects.select_related("version__tool").get(pk=invocation_id)
-        Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now)
-    return invocation
 
 
 def profile_of(invocation: Invocation) -> Profile:
@@ -115,7 +97,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         "session_id": envelope["session_id"],
         "client": envelope["client"],
         "dry_run": invocation.dry_run,
-        "idempotency_key": invocation.idempotency_key or None,
+        "idempotency_key": key_for_tool(invocation) if invocation.keyed else None,
         "started_at": invocation.created_at.isoformat(),
     }
     return SandboxCall(
@@ -291,19 +273,26 @@ def _write_down(invocation: Invocation, ending: Ending) -> bool:
         return finish(invocation, lesser, actor=actor, attempt=invocation.attempt)
 
 
-def run_invocation(*, invocation_id: UUID) -> None:
-    """Claim, run, end. Called by the task; twice for one call does no harm."""
-    if current_sandbox().closing:
-        return  # the call stays in the queue, and the sweeper of whoever goes on rings for it again
-    invocation = claim(invocation_id)
-    if invocation is None:
-        return
+def run_waiting() -> None:
+    """Run calls until none waits that may run here. Called for each message; a message too many does no harm."""
+    while not current_sandbox().closing:  # what waits then is rung for again, for whoever goes on
+        with next_call() as invocation:
+            if invocation is None:
+                return
+            run_claimed(invocation)
+
+
+def run_claimed(invocation: Invocation) -> None:
+    """Run a call that this worker has claimed, and end it."""
     try:
         ending = execute(invocation)
     except Exception as error:
         # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
         ending = Ending(state=State.FAILED, problem=Internal())
+    cut_off = isinstance(ending.problem, OutcomeUnknown | RunCancelled)
+    if cut_off and may_run_again(invocation) and run_again(invocation, because=ending.problem.reason):
+        return
     if not write_down(invocation, ending):
         log.warning(
             "%s was ended by somebody else; the result of attempt %s is discarded",

@@ -285,6 +285,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         only=Q(state=State.HELD),
         held_until=None,
         grant_id=preflight.grant.id,
+        actors=preflight.grant.actors,
         policy_version=preflight.policy_label,
         policy_hash=preflight.policy_hash,
         profile=preflight.profile.to_json(),
@@ -292,7 +293,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         obligations=preflight.obligations,
         budget=preflight.budget,
         steps=[*invocation.steps, *log.steps],
-        **queued_from(now),
+        **queued_from(now, somebody_waits=False),
     )
     if not won:
         raise Conflict("The call does not wait any more.")
@@ -305,14 +306,14 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         data={
             "consent": consent.wire_id,
             "grant": encode("grt", preflight.grant.id),
+            "actors": preflight.grant.actors,
             "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
             "profile": preflight.profile_hash,
             "decision_input": preflight.decision_input,
             "decision": preflight.decision,
         },
     )
-    queue.put_in_outbox(invocation.pk)
-    transaction.on_commit(partial(queue.relay, invocation_id=invocation.pk))
+    transaction.on_commit(partial(queue.ring, invocation))
     if consent.mode == ConsentMode.ONCE:
         spend_consent(consent_id=consent.pk, invocation_id=invocation.pk, by=agent)
     limit = preflight.version.manifest.max_concurrency

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -19,7 +20,7 @@ from django.db.models import Q
 
 from invocations.models import Invocation, State, box_name
 from invocations.sandbox.current import current_sandbox
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_now, release_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,28 +59,34 @@ def end_run(invocation_id: UUID) -> None:
     watch.poked.set()
 
 
-def _keep_lease(invocation: Invocation) -> bool:
-    """False when this run has lost it, or its caller has asked for the end."""
+def _keep_lease(invocation: Invocation) -> bool | None:
+    """False when this run has lost it, or its caller has asked for the end; None when the database does not answer."""
     mine = Q(pk=invocation.pk, state=State.RUNNING, attempt=invocation.attempt, cancel_asked_at=None)
-    lease_until = datetime.now(UTC) + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    lease_until = database_now() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
     try:
         return Invocation.objects.filter(mine).update(lease_until=lease_until) == 1
     except (DatabaseError, InterfaceError) as error:
         log.warning("A heartbeat was not written, trying again: %s", error)
-        return True
+        return None
     finally:
         release_connection()
 
 
 def _mind(invocation: Invocation, watch: _Watch) -> None:
+    kept_at = time.monotonic()
     while True:
         watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
         watch.poked.clear()
         if watch.over:
             return
-        if watch.unwanted or not _keep_lease(invocation):
+        asked_at = time.monotonic()
+        kept = not watch.unwanted and _keep_lease(invocation)
+        if kept:
+            kept_at = asked_at
+        # Who cannot renew its lease ends its run before others take the call for lost: no two runs of it overlap.
+        elif kept is False or asked_at - kept_at > settings.TOOLHUB_LEASE_S * 2 / 3:
             break
-    log.warning("%s was closed or cancelled; its run is ended", invocation.wire_id)
+    log.warning("%s was closed or cancelled, or its lease cannot be kept; its run is ended", invocation.wire_id)
     while not watch.over:
         current_sandbox().kill(box_name(invocation))
         watch.poked.wait(_AGAIN_S)

@@ -22,12 +22,6 @@ class Preferences:
     respond_async: bool = False
     wait_s: int | None = None
 
-    def patience_s(self, usual: float, *, is_async: bool = False) -> float:
-        """How long the caller is kept waiting, where others are for ``usual`` seconds."""
-        if self.wait_s is None:
-            return 0.0 if self.respond_async or is_async else usual
-        return min(float(self.wait_s), usual)
-
 
 def preferences_of(header: str) -> Preferences:
     """What the header ``Prefer`` says; of each preference the first counts."""

@@ -1,14 +1,16 @@
 """How is a call made, and what is answered?
 
-:func:`invoke` is the one way in for every caller: idempotency, preflight, acceptance, and the wait for the end. What may
-not run is written down all the same: each call of a known tool has one Begin and one End.
+:func:`begin_call` is the one way in for every caller: idempotency, preflight, acceptance. :func:`invoke` also waits for the end. What
+may not run is written down all the same: each call of a known tool has one Begin and one End.
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -21,7 +23,8 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations import queue, sweeper
 from invocations.acceptance import accept, record_denied
-from invocations.calls import Answered, Call, Refused, fingerprints_of
+from invocations.callbacks.services import endpoint_of
+from invocations.calls import Answered, Begun, Call, Refused, fingerprints_of
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.holding import cancel_call, hold, lacks_a_person, look_further, refuse_and_ask
 from invocations.models import Invocation, State
@@ -40,6 +43,7 @@ from toolhub.kernel.problems import Problem
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from invocations.waker import Waiter
     from registry.standing import Standing
     from toolhub.kernel.principal import Principal
 
@@ -47,12 +51,12 @@ CANCEL_WAIT_S = 2.0  # a run ends within 250 ms of being told to
 
 
 def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> Invocation | None:
-    """The call that has this idempotency key already, if it may be answered again; raises when it may not."""
+    """The call that has this idempotency key already; raises when it was made with other arguments."""
     if not call.envelope.idempotency_key:
         return None
     earlier = (
         Invocation.objects.visible_to(by)
-        .select_related("version__tool")
+        .for_work()
         .filter(
             tool=call.tool,
             idempotency_key=call.envelope.idempotency_key,
@@ -60,7 +64,7 @@ def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> 
         )
         .first()
     )
-    if earlier is None:
+    if earlier is None or free_key(earlier):
         return None
     if earlier.arguments_fingerprint != fingerprints["arguments_fingerprint"]:
         raise IdempotencyKeyReused(
@@ -68,14 +72,24 @@ def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> 
             remedy="Use a new key for a new call.",
             details={"first_call": earlier.wire_id},
         )
-    if not earlier.is_final:
-        waits = "waits for a person" if earlier.state == State.HELD else "is still running"
-        raise IdempotencyInProgress(
-            f"The first call with this Idempotency-Key {waits}.",
-            remedy=f"Look at /api/v1/invocations/{earlier.wire_id}.",
-            details={"first_call": earlier.wire_id},
-        )
     return earlier
+
+
+def free_key(earlier: Invocation) -> bool:
+    """Whether the key of a call that has ended was kept long enough; then the next call may have it."""
+    if not earlier.is_final or earlier.key_until is None or earlier.key_until > datetime.now(UTC):
+        return False
+    Invocation.objects.filter(pk=earlier.pk, key_until=earlier.key_until).update(idempotency_key="")
+    return True
+
+
+def in_progress(earlier: Invocation) -> IdempotencyInProgress:
+    waits = "waits for a person" if earlier.state == State.HELD else "is still running"
+    return IdempotencyInProgress(
+        f"The first call with this Idempotency-Key {waits}.",
+        remedy=f"Look at /api/v1/invocations/{earlier.wire_id}, or call again with `Prefer: wait=10` to wait for its answer.",
+        details={"first_call": earlier.wire_id},
+    )
 
 
 def standing_of(tool: str, *, by: Principal, now: datetime) -> Standing:
@@ -92,8 +106,8 @@ def preflight_call(call: Call, *, by: Principal, everything: bool = False) -> tu
     return run_preflight(call, standing, fingerprints_of(call, by), log=log, everything=everything), log
 
 
-def invoke(call: Call, *, by: Principal) -> Answered:
-    """Make a call and wait for its end, as long as the caller may be kept waiting.
+def begin_call(call: Call, *, by: Principal) -> Begun:
+    """Decide on a call, write it down and ring for a worker. The one way in for every caller.
 
     Raises :class:`Refused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
@@ -102,48 +116,88 @@ def invoke(call: Call, *, by: Principal) -> Answered:
     fingerprints = fingerprints_of(call, by)
     preflight: Preflight | None = None
     id = new_id()
-    with waker().listen(id) as wait:
+    try:
+        if call.scope:
+            by.check(call.scope)
+        earlier = find_earlier(call, fingerprints, by=by)
+        if earlier is not None:
+            return begin_replay(earlier, standing, call, by=by)
+        endpoint_of(call, by=by)
+        preflight = run_preflight(call, standing, fingerprints, log=log)
+        if lacks_a_person(call, preflight):
+            preflight, log = look_further(call, standing, fingerprints, log)
+        held = call.envelope.on_consent == "hold" and isinstance(preflight.problem, ConsentRequired)
+        if preflight.problem is not None and not held:
+            raise preflight.problem
+        if not held:
+            check_rates(preflight.lines, take=True)
         try:
-            earlier = find_earlier(call, fingerprints, by=by)
-            if earlier is not None:
-                return replay(earlier, standing, call, by=by)
-            preflight = run_preflight(call, standing, fingerprints, log=log)
-            if lacks_a_person(call, preflight):
-                preflight, log = look_further(call, standing, fingerprints, log)
-            waits = call.envelope.on_consent == "hold" and isinstance(preflight.problem, ConsentRequired)
-            if preflight.problem is not None and not waits:
-                raise preflight.problem
-            if not waits:
-                check_rates(preflight.lines, take=True)
-            try:
-                write = hold if waits else accept
-                invocation = write(call, preflight, fingerprints, by=by, log=log, id=id)
-            except IntegrityError:
-                earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
-                if earlier is None:
-                    raise
-                return replay(earlier, standing, call, by=by)
-        except Problem as problem:
-            if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
-                preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
-            try:
-                check_refused_call(by.id, because=problem)
-            except RateLimited as refusal:
-                count_rejected(by=by, reason=refusal.reason)
+            write = hold if held else accept
+            begun = Begun(write(call, preflight, fingerprints, by=by, log=log, id=id))
+        except IntegrityError:
+            earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
+            if earlier is None:
                 raise
-            if preflight is not None and problem is preflight.problem and lacks_a_person(call, preflight):
-                told, denied = refuse_and_ask(call, preflight, fingerprints, by=by, log=log)
-                raise Refused(told, denied, preflight) from problem
-            denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log)
-            raise Refused(problem, denied, preflight) from problem
-        if waits:
-            return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
-        if call.chain_step is None:  # of a chain it is sent when the chain's row has been committed with it
-            ring(invocation)
-        assert preflight.version is not None
-        if not (call.respond_async or preflight.version.manifest.is_async):
-            wait_for_end(id, wait, at_most_s=settings.TOOLHUB_SYNC_WAIT_S)
-    return Answered(Invocation.objects.select_related("version__tool").get(pk=id))
+            return begin_replay(earlier, standing, call, by=by)
+    except Problem as problem:
+        if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
+            preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
+        try:
+            check_refused_call(by.id, because=problem)
+        except RateLimited as refusal:
+            count_rejected(by=by, reason=refusal.reason)
+            raise
+        if preflight is not None and problem is preflight.problem and lacks_a_person(call, preflight):
+            told, denied = refuse_and_ask(call, preflight, fingerprints, by=by, log=log)
+            raise Refused(told, denied, preflight) from problem
+        denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log)
+        raise Refused(problem, denied, preflight) from problem
+    if held:
+        return begun
+    assert preflight.version is not None
+    later = call.respond_async or preflight.version.manifest.is_async  # the caller counts on fetching the answer
+    if at_most_s := patience(call, later=later):
+        begun.listen(at_most_s=at_most_s)
+    if call.chain_step is None:  # of a chain's call the message is sent when the chain's turn is committed
+        ring(begun.invocation, somebody_waits=not later)
+    return begun
+
+
+def patience(call: Call, *, later: bool = False) -> float:
+    """How long this caller is kept waiting, in seconds."""
+    if call.wait_s is None:
+        return 0.0 if later else settings.TOOLHUB_SYNC_WAIT_S
+    return min(call.wait_s, settings.TOOLHUB_SYNC_WAIT_S)
+
+
+def invoke(call: Call, *, by: Principal) -> Answered:
+    """Make a call and wait for its end in this thread, as long as the caller may be kept waiting."""
+    with closing(begin_call(call, by=by)) as begun:
+        if begun.waiter is not None:
+            wait_for_end(begun.invocation.pk, begun.waiter, at_most_s=begun.at_most_s)
+        return last_look(begun)
+
+
+def look(begun: Begun, *, last: bool) -> Answered | None:
+    """What has become of the call; None while it goes on and its caller may be kept waiting: ``last`` says that it may not.
+
+    That an earlier answer was read again is a fact of its own.
+    """
+    found = Invocation.objects.for_work().get(pk=begun.invocation.pk)
+    if not found.is_final and sweeper.is_overdue(found, datetime.now(UTC)) and sweeper.close_one(found.pk):
+        found.refresh_from_db()
+    if not found.is_final and not last:
+        return None
+    if begun.replay is not None and found.is_final:
+        begun.replay(found)
+    return Answered(found, replayed=begun.replay is not None)
+
+
+def last_look(begun: Begun) -> Answered:
+    """What has become of the call by now."""
+    found = look(begun, last=True)
+    assert found is not None
+    return found
 
 
 def check_may_be_answered_again(earlier: Invocation, standing: Standing, call: Call) -> None:
@@ -160,10 +214,20 @@ def check_may_be_answered_again(earlier: Invocation, standing: Standing, call: C
         )
 
 
-@transaction.atomic
-def replay(earlier: Invocation, standing: Standing, call: Call, *, by: Principal) -> Answered:
-    """Answer a finished call again. That it was read again is a fact of its own."""
+def begin_replay(earlier: Invocation, standing: Standing, call: Call, *, by: Principal) -> Begun:
+    """Let an earlier call with the same key stand for this one. One that has not ended is waited for when the caller says so."""
     check_may_be_answered_again(earlier, standing, call)
+    begun = Begun(earlier, replay=partial(record_replay, by=by))
+    if not earlier.is_final:
+        if call.wait_s is None or earlier.state == State.HELD:
+            raise in_progress(earlier)
+        begun.listen(at_most_s=patience(call))
+    return begun
+
+
+@transaction.atomic
+def record_replay(earlier: Invocation, *, by: Principal) -> None:
+    """That a finished call was answered again is a fact of its own."""
     evidence.record(
         kind=Kind.INVOCATION_REPLAYED,
         subject=earlier.wire_id,
@@ -171,15 +235,15 @@ def replay(earlier: Invocation, standing: Standing, call: Call, *, by: Principal
         tool=earlier.tool,
         data={"state": earlier.state},
     )
-    return Answered(earlier, replayed=True)
 
 
-def ring(invocation: Invocation) -> None:
-    """Send the message of an accepted call; when the broker does not answer, cancel the call rather than run it later unasked.
+def ring(invocation: Invocation, *, somebody_waits: bool) -> None:
+    """Send the message of an accepted call. When the broker does not answer and somebody waits, cancel the call rather than run it
+    later unasked; a caller who fetches the answer later was promised one, and the call is rung for again.
 
     A broker may take a message and fail to say so: a call that a worker has claimed meanwhile is left to it.
     """
-    if queue.relay(invocation_id=invocation.pk):
+    if queue.ring(invocation) or not somebody_waits:
         return
     problem = QueueUnavailable(remedy="Try again in a few seconds. Nothing has run.")
     ending = Ending(state=State.CANCELLED, problem=problem, ran=False)
@@ -188,15 +252,15 @@ def ring(invocation: Invocation) -> None:
 
 def cancel_and_wait(*, invocation_id: UUID, by: Principal) -> Invocation:
     """Cancel a call and give a run the moment that its end takes."""
-    with waker().listen(invocation_id) as wait:
+    with waker().listen(invocation_id) as waiter:
         invocation = cancel_call(invocation_id=invocation_id, by=by)
         if not invocation.is_final:
-            wait_for_end(invocation_id, wait, at_most_s=CANCEL_WAIT_S)
+            wait_for_end(invocation_id, waiter, at_most_s=CANCEL_WAIT_S)
             invocation.refresh_from_db()
     return invocation
 
 
-def wait_for_end(invocation_id: UUID, wait: Any, *, at_most_s: float) -> None:
+def wait_for_end(invocation_id: UUID, waiter: Waiter, *, at_most_s: float) -> None:
     """Block until the call has ended or the time is over. No connection is held in between.
 
     When the call's time to be picked up or its lease has run out, the caller closes it itself, so that an answer does not
@@ -205,10 +269,7 @@ def wait_for_end(invocation_id: UUID, wait: Any, *, at_most_s: float) -> None:
     until = time.monotonic() + at_most_s
     while (left := until - time.monotonic()) > 0:
         row = Invocation.objects.only("state", "lease_until", "queue_deadline_at", "attempt").get(pk=invocation_id)
-        if row.is_final:
+        if row.is_final or (sweeper.is_overdue(row, datetime.now(UTC)) and sweeper.close_one(invocation_id)):
             return
-        if sweeper.is_overdue(row, datetime.now(UTC)):
-            sweeper.close_one(invocation_id)
-            continue
         release_connection()
-        wait(left)
+        waiter.wait(left)

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
+from django.db.models import Q
 
 from access.budgets import ledger
 from access.consents import expire_consents
@@ -20,10 +20,11 @@ from invocations import queue
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.endings import Ending, finish
 from invocations.holding import expired
-from invocations.models import FINAL, Invocation, Outbox, State
+from invocations.models import FINAL, Invocation, State
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.rejecting import witness_counted
-from toolhub.kernel.db import release_connection
+from invocations.retrying import may_run_again, run_again
+from toolhub.kernel.db import database_now, release_connection
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
 
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 log = logging.getLogger("toolhub.sweeper")
-LOST_MESSAGE_AFTER = timedelta(seconds=5)
 SETTLED_BY = timedelta(minutes=5)
 BATCH = 100
 
 
 def is_overdue(row: Invocation, now: datetime) -> bool:
+    """By the clock of this host: worth asking the database, which decides."""
     if row.state == State.QUEUED:
         return row.queue_deadline_at is not None and row.queue_deadline_at <= now
     if row.state == State.HELD:
@@ -45,13 +46,26 @@ def is_overdue(row: Invocation, now: datetime) -> bool:
     return row.state == State.RUNNING and row.lease_until is not None and row.lease_until <= now
 
 
+def overdue() -> Q:
+    now = database_now()
+    return (
+        Q(state=State.QUEUED, queue_deadline_at__lte=now)
+        | Q(state=State.HELD, held_until__lte=now)
+        | Q(state=State.RUNNING, lease_until__lte=now)
+    )
+
+
 def close_one(invocation_id: UUID) -> bool:
-    """End one overdue call: one that nobody decided on has expired, one that nobody picked up has timed out, and of one that
-    was started the outcome is unknown.
+    """Close one overdue call: one that nobody decided on has expired, one that nobody picked up has timed out. Of one that was
+    started the outcome is unknown, and where its tool honours its key, it runs again.
     """
-    invocation = Invocation.objects.select_related("version__tool").get(pk=invocation_id)
-    if not is_overdue(invocation, datetime.now(UTC)):
+    invocation = Invocation.objects.for_work().filter(overdue(), pk=invocation_id).first()
+    if invocation is None:
         return False
+    # A heartbeat that comes now wins: the call is only closed with the lease that was seen to have run out.
+    seen = Q(state=invocation.state, lease_until=invocation.lease_until)
+    if invocation.state == State.RUNNING and may_run_again(invocation):
+        return run_again(invocation, because=OutcomeUnknown.reason, only=seen)
     if invocation.state == State.HELD:
         ending = Ending(state=State.EXPIRED, problem=expired({}), ran=False)
     elif invocation.state == State.QUEUED:
@@ -66,8 +80,6 @@ def close_one(invocation_id: UUID) -> bool:
             problem=OutcomeUnknown(remedy="Check whether the effect took place before you call again."),
         )
     actor = Principal.system("sweeper", tenant_id=invocation.tenant_id)
-    # A heartbeat that comes now wins: the call is only closed with the lease that was seen to have run out.
-    seen = Q(state=invocation.state, lease_until=invocation.lease_until)
     won = finish(invocation, ending, actor=actor, attempt=invocation.attempt, only=seen)
     if won:  # a worker that is alive sees it with its next heartbeat and ends the box; one that is not took it along
         log.warning("%s was closed as %s", invocation.wire_id, ending.state)
@@ -75,13 +87,8 @@ def close_one(invocation_id: UUID) -> bool:
 
 
 def close_overdue() -> int:
-    now = datetime.now(UTC)
-    overdue = Invocation.objects.filter(
-        Q(state=State.QUEUED, queue_deadline_at__lte=now)
-        | Q(state=State.HELD, held_until__lte=now)
-        | Q(state=State.RUNNING, lease_until__lte=now)
-    ).values_list("pk", flat=True)[:BATCH]
-    return sum(_close_if_possible(pk) for pk in list(overdue))
+    found = Invocation.objects.filter(overdue()).values_list("pk", flat=True)[:BATCH]
+    return sum(_close_if_possible(pk) for pk in list(found))
 
 
 def _close_if_possible(invocation_id: UUID) -> bool:
@@ -93,22 +100,6 @@ def _close_if_possible(invocation_id: UUID) -> bool:
     except Exception:
         log.exception("%s cannot be closed and is tried again", invocation_id)
         return False
-
-
-def resend_lost() -> int:
-    """A call that still waits some time after its message was sent gets another: the broker may have forgotten the first."""
-    now = datetime.now(UTC)
-    with transaction.atomic():
-        waiting = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            ~Exists(Outbox.objects.filter(invocation=OuterRef("pk"))),
-            state=State.QUEUED,
-            rung_at__lte=now - LOST_MESSAGE_AFTER,
-        )[:BATCH]
-        lost = [row.pk for row in waiting]
-        Invocation.objects.filter(pk__in=lost).update(rung_at=now)
-        for pk in lost:
-            queue.put_in_outbox(pk)
-    return len(lost)
 
 
 def settle_lost() -> int:
@@ -128,10 +119,13 @@ def settle_lost() -> int:
 
 def sweep() -> dict[str, int]:
     """One pass; what was done, by name."""
-    done = {"closed": close_overdue(), "resent": resend_lost(), "consents_expired": expire_consents(limit=BATCH)}
+    done = {
+        "closed": close_overdue(),
+        "resent": queue.ring_again(limit=BATCH),
+        "consents_expired": expire_consents(limit=BATCH),
+    }
     done["settled"] = settle_lost()
     done["counted_witnessed"] = witness_counted(now=datetime.now(UTC), limit=BATCH)
-    queue.relay(limit=BATCH)
     return done
 
 

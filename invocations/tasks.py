@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from celery import shared_task
 from django.db import close_old_connections
 
@@ -12,7 +10,8 @@ from toolhub.kernel.names import RUN_INVOCATION
 
 
 @shared_task(name=RUN_INVOCATION, acks_late=True, ignore_result=True)
-def run_invocation(*, invocation_id: str) -> None:
-    """Run one queued invocation. Safe to deliver twice: only one claim wins."""
+def run_invocation(*, invocation_id: str = "") -> None:
+    """Run what waits. ``invocation_id`` is the call that this was rung for; it need not be the one whose turn it is."""
+    del invocation_id
     close_old_connections()
-    execution.run_invocation(invocation_id=UUID(invocation_id))
+    execution.run_waiting()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
+
 from evidence.models import Fact
 from invocations import execution
 from invocations.models import Invocation
@@ -41,16 +43,24 @@ class Bell:
         self.rung: list[UUID] = []
         self.answers = True  # False: messages are taken, and nobody works on them
 
-    def ring(self, invocation_id: UUID) -> None:
+    def ring(self, invocation_id: UUID, work_class: str = "quick") -> None:
         self.rung.append(invocation_id)
 
     def deliver(self) -> None:
         while self.rung:
-            execution.run_invocation(invocation_id=self.rung.pop(0))
+            self.rung.pop(0)
+            execution.run_waiting()
 
     @contextmanager
-    def listen(self, invocation_id: UUID) -> Iterator[Callable[[float], None]]:
-        yield lambda seconds: self.deliver() if self.answers else None
+    def listen(self, invocation_id: UUID) -> Iterator[Bell]:
+        yield self
+
+    def wait(self, seconds: float) -> None:
+        if self.answers:
+            self.deliver()
+
+    async def wait_async(self, seconds: float) -> None:
+        await sync_to_async(self.wait)(seconds)
 
     def wake(self, invocation_id: UUID) -> None:
         """Nobody sleeps."""

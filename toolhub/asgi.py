@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from django.core.asgi import get_asgi_application
+import django
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from toolhub.kernel.bodies import Application
 
 telemetry.setup("web")
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
 from invocations.file_bodies import WIDER  # noqa: E402  models load only after Django is set up
+from toolhub.kernel.waiting import Handler  # noqa: E402
 from toolhub.startup import refuse_without_keys  # noqa: E402
 
 refuse_without_keys()
-application: Application = limited(_django, WIDER)
+application: Application = limited(Handler(settings.TOOLHUB_WEB_THREADS), WIDER)

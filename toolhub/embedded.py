@@ -34,7 +34,7 @@ def worker_thread() -> Iterator[None]:
     """A Celery worker that runs while the block does; leaves it only when its tasks have ended."""
     controller = app.WorkController(
         pool="threads",
-        concurrency=settings.TOOLHUB_WORKER_CONCURRENCY,
+        concurrency=settings.TOOLHUB_WORKER_CONCURRENCY + settings.TOOLHUB_WORKER_SPARE,
         without_heartbeat=True,
         without_gossip=True,
         without_mingle=True,

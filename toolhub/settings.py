@@ -14,10 +14,11 @@ from urllib.parse import unquote, urlsplit
 import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Queue
 
 from sandbox.image import read_images
 from toolhub.kernel.dotenv import take_settings_of_file
-from toolhub.kernel.names import QUEUE_INVOCATIONS
+from toolhub.kernel.names import QUEUE_INVOCATIONS, QUEUES
 from toolhub.kernel.secrets import read_or_make_secret
 from toolhub.kernel.written import networks_of, runtimes_of
 
@@ -98,11 +99,20 @@ TOOLHUB_LEASE_S = env_int("TOOLHUB_LEASE_S", 15)  # a worker that has not renewe
 TOOLHUB_QUEUE_WAIT_S = env_int("TOOLHUB_QUEUE_WAIT_S", 20)  # a call that nobody started after so long is timed out
 TOOLHUB_ASYNC_QUEUE_WAIT_S = env_int("TOOLHUB_ASYNC_QUEUE_WAIT_S", 3600)  # the same for a call that nobody waits for
 TOOLHUB_SEGMENT_S = env_int("TOOLHUB_SEGMENT_S", 10)  # what a long run says becomes evidence so often
-TOOLHUB_STREAMS_PER_AGENT = env_int("TOOLHUB_STREAMS_PER_AGENT", 20)  # event streams that a web process holds open for one
+TOOLHUB_STREAMS_PER_AGENT = env_int("TOOLHUB_STREAMS_PER_AGENT", 20)  # event streams, in each web process
 TOOLHUB_HOLD_S = env_int("TOOLHUB_HOLD_S", 24 * 60 * 60)  # a call that waits so long for a person has expired
 TOOLHUB_SYNC_WAIT_S = env_int("TOOLHUB_SYNC_WAIT_S", 50)  # longest wait of a caller; common clients give up at 60 s
 TOOLHUB_SWEEP_INTERVAL_S = env_int("TOOLHUB_SWEEP_INTERVAL_S", 1)
-TOOLHUB_WORKER_CONCURRENCY = env_int("TOOLHUB_WORKER_CONCURRENCY", 4)
+TOOLHUB_WORKER_CONCURRENCY = env_int(
+    "TOOLHUB_WORKER_CONCURRENCY", 4
+)  # calls of one tenant that a worker runs at a time
+TOOLHUB_WORKER_SPARE = env_int("TOOLHUB_WORKER_SPARE", 1)  # places beside them that only other tenants get
+TOOLHUB_WORK_CLASSES = [name for name in env("TOOLHUB_WORK_CLASSES", "quick,long").replace(" ", "").split(",") if name]
+if not TOOLHUB_WORK_CLASSES or not set(TOOLHUB_WORK_CLASSES) <= set(QUEUES):
+    raise ImproperlyConfigured(f"TOOLHUB_WORK_CLASSES is one or more of {', '.join(QUEUES)}.")
+TOOLHUB_WEB_THREADS = env_int(
+    "TOOLHUB_WEB_THREADS", 16
+)  # requests that a web process works on at a time; any number waits
 # How often failures may come in a minute before they are answered 429; 0: as often as they like.
 TOOLHUB_RATE_FAILED_KEYS = env_int("TOOLHUB_RATE_FAILED_KEYS", 120)  # requests of one address without a valid key
 TOOLHUB_RATE_REFUSED_CALLS = env_int("TOOLHUB_RATE_REFUSED_CALLS", 120)  # refused calls of one agent
@@ -364,13 +374,15 @@ CELERY: dict[str, Any] = {
     "task_ignore_result": True,
     "task_acks_late": True,  # a worker asks for another message when it can run one
     "worker_prefetch_multiplier": 1,
-    "worker_concurrency": TOOLHUB_WORKER_CONCURRENCY,
+    "worker_concurrency": TOOLHUB_WORKER_CONCURRENCY + TOOLHUB_WORKER_SPARE,
     "worker_pool": "threads",
     "worker_hijack_root_logger": False,
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
     "task_default_queue": QUEUE_INVOCATIONS,
+    "task_queues": [Queue(QUEUES[name]) for name in TOOLHUB_WORK_CLASSES],
+    "task_create_missing_queues": True,  # who only sends names queues of other workers
     "task_publish_retry": False,
     "broker_transport_options": (
         {

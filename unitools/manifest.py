@@ -118,15 +118,20 @@ class Manifest:
         return str(self._get("idempotency"))
 
     @property
+    def idempotency_keep_s(self) -> int:
+        """How long a key is kept."""
+        return int(self._get("idempotency_keep_seconds"))
+
+    @property
     def is_serial(self) -> bool:
         """Whether one call runs at a time."""
         return str(self._get("concurrency")) == "serial"
 
     @property
     def max_concurrency(self) -> int | None:
-        """How many calls may run at a time; None: the manifest names no limit."""
+        """How many calls may be under way at a time; None: the manifest names no limit. Calls of a serial tool wait for each other."""
         limit = self._get("limits").get("concurrency")
-        return 1 if self.is_serial else None if limit is None else int(limit)
+        return None if limit is None else int(limit)
 
     @property
     def honours_dry_run(self) -> bool:

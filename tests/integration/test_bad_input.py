@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from access.models import ApiKey
 from evidence.models import Fact, Snapshot
-from invocations.models import Attempt, Invocation, Outbox
+from invocations.models import Attempt, Invocation
 from registry import services as registry
 from registry.models import Tool
 from tests.calls import PAIR, assert_problem, kinds_of, row_of
@@ -292,7 +292,6 @@ def test_a_tool_that_is_not_in_use_is_refused_with_a_pair(
     assert body["call"]["status"] == "denied"
     assert kinds_of(row_of(answer)) == PAIR
     assert not Attempt.objects.exists()
-    assert not Outbox.objects.exists()
     assert bell.rung == []
 
 

@@ -63,7 +63,7 @@ def test_what_a_tool_says_reaches_its_caller_while_it_runs_and_is_gone_afterward
 
     sandbox.during = speak
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     assert seen[0]["progress"]["fraction"] == 0.5
     assert seen[0]["progress"]["message"] == "Half of it"
@@ -157,7 +157,7 @@ def test_a_caller_ends_a_running_call_and_both_are_witnessed(
 
     sandbox.during = cancelled_meanwhile
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     assert answers[0].status_code == 202, answers[0].json()
     queued.refresh_from_db()
@@ -179,7 +179,7 @@ def test_a_call_that_is_cancelled_before_its_box_is_there_has_not_run(
 
     sandbox.during = cancelled_meanwhile
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     queued.refresh_from_db()
     assert (queued.state, queued.reason) == (State.CANCELLED, "REQUEST.CANCELLED")
@@ -191,7 +191,7 @@ def test_a_hub_that_stops_says_that_nothing_ran(queued: Invocation, sandbox: Scr
     Invocation.objects.update(idempotency_key="again")
     sandbox.outcome = replace(sandbox.outcome, status=Status.CANCELLED, value=None, box="")
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     queued.refresh_from_db()
     assert (queued.state, queued.reason) == (State.CANCELLED, "SANDBOX.STOPPING")
@@ -203,7 +203,7 @@ def test_a_worker_that_stops_leaves_in_the_queue_what_it_has_not_begun(
 ) -> None:
     sandbox.closing = True
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     queued.refresh_from_db()
     assert queued.state == State.QUEUED
@@ -224,7 +224,7 @@ def test_a_database_that_does_not_answer_for_a_moment_costs_no_result(
 
     monkeypatch.setattr(execution, "finish", fails_once)
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     queued.refresh_from_db()
     assert queued.state == State.SUCCEEDED
@@ -259,6 +259,6 @@ def test_a_wish_that_comes_before_the_run_is_known_is_not_forgotten(
     sandbox.during = lambda: seen.append(killed.wait(PATIENCE_S))
     seen: list[bool] = []
 
-    execution.run_invocation(invocation_id=queued.pk)
+    execution.run_waiting()
 
     assert seen == [True]

@@ -12,9 +12,11 @@ from access import consents
 from access.models import Consent
 from evidence.models import Fact
 from invocations import execution, sweeper
+from invocations.claiming import claim_next
 from invocations.endings import Ending, finish, principal_of_agent
-from invocations.models import FINAL, TRANSITIONS, Attempt, Invocation, Outbox, State
+from invocations.models import FINAL, TRANSITIONS, Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
+from invocations.queue import LOST_MESSAGE_AFTER
 from tests.calls import PAIR, kinds_of, row_of
 from tests.threads import at_once
 
@@ -45,7 +47,7 @@ def past(seconds: float = 1) -> datetime:
 
 def running(invocation: Invocation) -> Invocation:
     """As a worker leaves it that was killed in the middle."""
-    claimed = execution.claim(invocation.pk)
+    claimed = claim_next()
     assert claimed is not None
     Invocation.objects.filter(pk=invocation.pk).update(lease_until=past())
     return claimed
@@ -60,7 +62,6 @@ def test_a_call_that_nobody_started_in_time_is_timed_out(queued: Invocation, cal
     queued.refresh_from_db()
     assert (queued.state, queued.reason) == (State.TIMED_OUT, "QUEUE.TIMEOUT")
     assert kinds_of(queued) == PAIR
-    assert not Outbox.objects.exists()
     answer = caller.get(f"/invocations/{queued.wire_id}").json()
     assert answer["error"]["code"] == "TIMEOUT"
     assert answer["error"]["retryable"] == "yes"
@@ -103,7 +104,7 @@ def test_one_call_that_cannot_be_closed_keeps_no_other_open(
 
 def test_a_call_within_its_time_is_left_alone(queued: Invocation) -> None:
     assert not any(sweeper.sweep().values())
-    execution.claim(queued.pk)
+    claim_next()
     assert not any(sweeper.sweep().values())
     assert kinds_of(queued) == PAIR[:1]
 
@@ -149,7 +150,7 @@ def test_a_lost_message_is_sent_again_but_not_at_once(queued: Invocation, bell: 
     bell.rung.clear()  # the broker forgot it
     sweeper.sweep()
     assert bell.rung == []
-    Invocation.objects.update(rung_at=past(sweeper.LOST_MESSAGE_AFTER.total_seconds() + 1))
+    Invocation.objects.update(rung_at=past(LOST_MESSAGE_AFTER.total_seconds() + 1))
 
     assert sweeper.sweep()["resent"] == 1
     assert sweeper.sweep()["resent"] == 0  # its time counts anew
@@ -162,12 +163,11 @@ def test_a_lost_message_is_sent_again_but_not_at_once(queued: Invocation, bell: 
 
 def test_a_message_that_was_never_sent_is_relayed(queued: Invocation, bell: Bell) -> None:
     bell.rung.clear()
-    Outbox.objects.create(invocation=queued)  # the process died between commit and sending
+    Invocation.objects.update(rung_at=past(60))  # the process died between commit and sending
 
     sweeper.sweep()
 
     assert bell.rung == [queued.pk]
-    assert not Outbox.objects.exists()
 
 
 def test_what_runs_out_is_written_down(
@@ -243,7 +243,7 @@ def test_a_worker_and_the_sweeper_write_one_end_between_them(queued: Invocation)
 
 @pytest.mark.django_db(transaction=True)
 def test_many_workers_with_one_message_run_the_call_once(queued: Invocation, sandbox: ScriptedSandbox) -> None:
-    at_once(6, lambda number: execution.run_invocation(invocation_id=queued.pk))
+    at_once(6, lambda number: execution.run_waiting())
 
     assert len(sandbox.calls) == 1
     assert kinds_of(queued) == PAIR

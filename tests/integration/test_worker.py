@@ -92,7 +92,7 @@ def test_a_heartbeat_keeps_the_lease_and_ends_the_box_of_a_call_that_was_closed(
     bell.answers = False
     row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
 
-    execution.run_invocation(invocation_id=row.pk)
+    execution.run_waiting()
 
     assert sandbox.killed == [f"{row.wire_id}-1"]
     assert kinds_of(row) == PAIR[:1]
@@ -144,12 +144,12 @@ def test_a_wake_up_reaches_everybody_who_listens_for_this_call() -> None:
 
     with waker.listen(mine) as first, waker.listen(mine) as second, waker.listen(other):
         waker.wake(mine)
-        first(30)
-        second(30)
+        first.wait(30)
+        second.wait(30)
         waker.wake(other)
     waker.wake(mine)  # nobody listens any more
 
-    assert waker._events == {}
+    assert waker._waiters == {}
 
 
 def test_services_listen_before_they_send(
@@ -165,7 +165,7 @@ def test_services_listen_before_they_send(
     order: list[str] = []
     listen, ring = bell.listen, services.ring
     monkeypatch.setattr(bell, "listen", lambda row: order.append("listen") or listen(row))  # type: ignore[func-returns-value]
-    monkeypatch.setattr(services, "ring", lambda row: order.append("send") or ring(row))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(services, "ring", lambda row, **more: order.append("send") or ring(row, **more))  # type: ignore[func-returns-value]
 
     caller.invoke(ECHO, {"text": "x"})
 

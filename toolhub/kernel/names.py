@@ -5,6 +5,7 @@ Queues, tasks, the fields of spans, metrics. GenAI semantic conventions are not 
 
 RUN_INVOCATION = "invocations.run"
 QUEUE_INVOCATIONS = "invocations"
+QUEUES = {"quick": QUEUE_INVOCATIONS, "long": "invocations.long"}  # by class of work
 
 SPAN_TOOL_EXECUTION = "tool_execution:{tool_id}"
 ATTR_OPERATION = "gen_ai.operation.name"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
 CONSENT_SCOPES = ("once", "period", "standing")
-RUN_LIMITS = ("max_bytes_out", "files", "depth", "concurrency", "memory_bytes", "idle_ms")
+RUN_LIMITS = ("max_bytes_out", "files", "artifacts", "artifact_bytes", "depth", "concurrency", "memory_bytes", "idle_ms")
 ISOLATION_LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
 UNLIMITED = float("inf")
 
@@ -345,6 +345,7 @@ FIELDS: dict[str, Field] = {
     "limits": Field(limits, _is_object),
     "concurrency": Field(replaced("concurrency.changed", "/concurrency"), _is_one_of("serial", "parallel")),
     "idempotency": Field(idempotency, _is_one_of("keyed", "none")),
+    "idempotency_keep_seconds": Field(measured("idempotency_keep", "/idempotency_keep_seconds"), _is_number),
     "dry_run": Field(switched("dry_run", "/dry_run", "added", "removed"), _is_flag),
     "provider_compat": Field(provider_compat, _is_object),
     "deprecations": Field(deprecations, _is_objects("pointer")),

@@ -58,6 +58,8 @@ KINDS: dict[str, Kind] = {
     "concurrency.changed": Kind("minor", "medium", "Calls run {after} instead of {before}."),
     "idempotency.strengthened": Kind("minor", "low", "The tool honours an Idempotency-Key now."),
     "idempotency.weakened": Kind("major", "high", "The tool no longer honours an Idempotency-Key; a repeated call may act twice."),
+    "idempotency_keep.raised": Kind("minor", "low", "A repeated key is answered for {after} s instead of {before} s."),
+    "idempotency_keep.lowered": Kind("major", "medium", "A repeated key makes a new call after {after} s instead of {before} s."),
     "dry_run.added": Kind("minor", "low", "The tool honours dry runs now."),
     "dry_run.removed": Kind("major", "medium", "The tool no longer honours dry runs."),
     "provider_compat.widened": Kind("minor", "low", "More models may use the tool."),

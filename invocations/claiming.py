@@ -1,0 +1,151 @@
+"""Which of the calls that wait does a worker take next?
+
+A message only says that there is something to do; who hears it takes the call whose turn it is. Tenants with fewer running calls
+come first, then older calls; a tool that takes one call at a time is passed over while it runs. Of the places of one worker a tenant
+has at most all but those that are kept for others, and calls that may take long have at most half.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+
+from invocations.models import Attempt, Invocation, WorkClass
+from toolhub.kernel.prepared import prepared
+from toolhub.kernel.telemetry import PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
+STATEMENT = """
+WITH chosen AS (
+  SELECT i.id FROM invocations_invocation i
+    LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation WHERE state = 'running' GROUP BY tenant_id) busy
+      ON busy.tenant_id = i.tenant_id
+   WHERE i.state = 'queued' AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
+     AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
+     AND NOT (i.serial AND EXISTS (
+         SELECT 1 FROM invocations_invocation r
+          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id AND r.tool = i.tool))
+   ORDER BY COALESCE(busy.at_work, 0), i.id LIMIT 1 {lock}
+)
+UPDATE invocations_invocation
+   SET state = 'running', attempt = attempt + 1, started_at = {started}, lease_until = {lease_until}
+ WHERE id = (SELECT id FROM chosen) AND state = 'queued'
+RETURNING id
+"""
+POSTGRESQL = STATEMENT.format(
+    now="clock_timestamp()",
+    classes="SELECT unnest(%(classes)s::text[])",
+    full="SELECT unnest(%(full)s::uuid[])",
+    lock="FOR UPDATE OF i SKIP LOCKED",
+    started="%(started)s",
+    lease_until="clock_timestamp() + %(lease_s)s * interval '1 second'",
+).encode()
+SQLITE = STATEMENT.format(
+    now="%(started)s",
+    classes="SELECT value FROM json_each(%(classes)s)",
+    full="SELECT value FROM json_each(%(full)s)",
+    lock="",
+    started="%(started)s",
+    lease_until="%(lease_until)s",
+)
+
+
+class Places:
+    """What this process is working on. One thread claims at a time, so that the counts are true."""
+
+    def __init__(self) -> None:
+        self.claiming = threading.Lock()
+        self._lock = threading.Lock()
+        self._of_tenant: Counter[UUID] = Counter()
+        self._long = 0
+
+    def full(self) -> list[UUID]:
+        """Tenants that have all the places that they may have here."""
+        with self._lock:
+            return [tenant for tenant, count in self._of_tenant.items() if count >= settings.TOOLHUB_WORKER_CONCURRENCY]
+
+    def classes(self) -> list[str]:
+        """The classes of work that may be begun here now."""
+        with self._lock:
+            some_left = self._long < max(1, settings.TOOLHUB_WORKER_CONCURRENCY // 2)
+        return [each for each in settings.TOOLHUB_WORK_CLASSES if some_left or each != WorkClass.LONG]
+
+    def take(self, invocation: Invocation) -> None:
+        with self._lock:
+            self._of_tenant[invocation.tenant_id] += 1
+            self._long += invocation.work_class == WorkClass.LONG
+
+    def leave(self, invocation: Invocation) -> None:
+        with self._lock:
+            self._of_tenant[invocation.tenant_id] -= 1
+            self._long -= invocation.work_class == WorkClass.LONG
+            self._of_tenant += Counter()  # forgets who has none
+
+
+places = Places()
+
+
+@contextmanager
+def next_call() -> Iterator[Invocation | None]:
+    """Claim the next call and hold a place for it; None when there is nothing to do here."""
+    with places.claiming:
+        invocation = claim_next()
+        if invocation is not None:
+            places.take(invocation)
+    try:
+        yield invocation
+    finally:
+        if invocation is not None:
+            places.leave(invocation)
+
+
+def claim_next() -> Invocation | None:
+    """The call whose turn it is, now running under a lease; None when no call waits that may run here."""
+    classes, full = places.classes(), places.full()
+    if not classes:
+        return None
+    try:
+        with transaction.atomic():
+            return _claim(classes, full)
+    except IntegrityError:
+        return None  # another worker has begun a call of the same serial tool; who ends it looks for the next
+
+
+def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
+    now = datetime.now(UTC)
+    lease_s = settings.TOOLHUB_LEASE_S
+    if connection.vendor == "postgresql":
+        asked: dict[str, Any] = {"classes": classes, "full": full, "started": now, "lease_s": lease_s}
+        rows = prepared(POSTGRESQL, asked)
+    else:
+        rows = _claim_sqlite(classes, full, now, now + timedelta(seconds=lease_s))
+    if not rows:
+        return None
+    invocation = Invocation.objects.for_work().get(pk=UUID(str(rows[0][0])))
+    Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now)
+    return invocation
+
+
+def _claim_sqlite(classes: list[str], full: list[UUID], now: datetime, lease_until: datetime) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            SQLITE,
+            {
+                "classes": json.dumps(classes),
+                "full": json.dumps([each.hex for each in full]),
+                "started": connection.ops.adapt_datetimefield_value(now),
+                "lease_until": connection.ops.adapt_datetimefield_value(lease_until),
+            },
+        )
+        return list(cursor.fetchall())

@@ -1,0 +1,76 @@
+"""Which calls run again after a crash, and how?
+
+Only those of tools that honour their key: each run of a call gives the tool the same key, so its effect takes place once. Of any
+other tool nobody can know what a run that was cut off has done, and nothing runs it again.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Snapshot, SnapshotKind
+from invocations import queue
+from invocations.acceptance import queued_from
+from invocations.models import Attempt, Invocation, State
+from toolhub.kernel.principal import Principal
+from toolhub.kernel.telemetry import trace_id_of
+
+if TYPE_CHECKING:
+    from django.db.models import Q
+
+MAX_ATTEMPTS = 3
+LOST = "lost"  # what became of an attempt
+
+
+def key_for_tool(invocation: Invocation) -> str:
+    """What the tool is to know the call by: the same for every attempt, and for every call that its caller repeats with one key.
+    Callers' own keys are theirs: two of them may use the same.
+    """
+    asked = invocation.idempotency_key
+    whose = [str(invocation.agent_id), invocation.user_fingerprint, invocation.tool, asked or invocation.wire_id]
+    mark = evidence.fingerprint("\0".join(whose).encode(), tenant_id=invocation.tenant_id)
+    return "idk_" + mark.rpartition(":")[2][:40]
+
+
+def may_run_again(invocation: Invocation) -> bool:
+    return invocation.keyed and invocation.attempt < MAX_ATTEMPTS and invocation.cancel_asked_at is None
+
+
+@transaction.atomic
+def run_again(invocation: Invocation, *, because: str, only: Q | None = None) -> bool:
+    """Queue a call again whose run was cut off. False when somebody else has ended it, or has the call by now."""
+    now = datetime.now(UTC)
+    won = Invocation.objects.move(
+        invocation.pk,
+        to=State.QUEUED,
+        attempt=invocation.attempt,
+        only=only,
+        lease_until=None,
+        started_at=None,
+        progress=None,
+        **queued_from(now),
+    )
+    if not won:
+        return False
+    Attempt.objects.filter(invocation_id=invocation.pk, number=invocation.attempt, finished_at=None).update(
+        finished_at=now, status=LOST
+    )
+    Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
+    evidence.record(
+        kind=Kind.INVOCATION_RETRIED,
+        subject=invocation.wire_id,
+        actor=Principal.system("sweeper", tenant_id=invocation.tenant_id),
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        reason=because,
+        trace_id=trace_id_of(invocation.trace),
+        data={"attempt": invocation.attempt},
+    )
+    transaction.on_commit(partial(queue.ring, invocation))
+    return True
