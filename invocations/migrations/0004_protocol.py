@@ -38,14 +38,6 @@ class Migration(migrations.Migration):
                 ('last_at', models.DateTimeField()),
             ],
         ),
-        migrations.RemoveField(
-            model_name='outbox',
-            name='invocation',
-        ),
-        migrations.RemoveField(
-            model_name='rejected',
-            name='tenant',
-        ),
         migrations.AddField(
             model_name='invocation',
             name='actors',
