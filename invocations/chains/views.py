@@ -1,0 +1,103 @@
+"""How do people look at chains of calls in the console, and end one?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from evidence.models import Fact
+from invocations.chains import driving, services
+from invocations.chains.answers import calls_of
+from invocations.chains.models import Chain, ChainState
+from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.problems import Problem, SchemaInvalid, by_reason
+from toolhub.kernel.waterfall import Step, lay_out
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpResponse
+
+    from invocations.chains.models import ChainStep
+    from invocations.models import Invocation
+
+
+@require_GET
+@needs("invocations.view")
+def chains(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of Chain with .agent and .steps), state, states."""
+    state = request.GET.get("state", "")
+    rows = Chain.objects.visible_to(request.principal).select_related("agent").prefetch_related("steps")
+    if state:
+        if state not in ChainState.values:
+            raise SchemaInvalid(gettext("There is no such state to filter by."))
+        rows = rows.filter(state=state)
+    context = {
+        "section": "invocations",
+        "page": page_of(rows, prefix="chn", after=request.GET.get("after", "")),
+        "state": state,
+        "states": ChainState.values,
+    }
+    return render_page(request, "invocations/chain_list.html", context, partial="rows")
+
+
+def _bars(chain: Chain, steps: list[ChainStep], calls: dict[Any, list[Invocation]]) -> list[Step]:
+    """Each call of the chain on its axis of time, from where it was made to its end."""
+    found = []
+    for step in steps:
+        for number, call in enumerate(calls.get(step.pk, []), 1):
+            begin = (call.created_at - chain.created_at).total_seconds() * 1000
+            end = begin if call.finished_at is None else begin + (call.duration_ms or 0)
+            name = f"{step.name} ({number})" if step.retries else step.name
+            found.append(
+                Step(
+                    name=f"↩ {name}" if step.is_compensation else name,
+                    start_ms=max(0.0, begin),
+                    end_ms=max(0.0, end),
+                    kind="control" if step.is_compensation else "tool",
+                    status="" if call.state == "succeeded" else call.state,
+                )
+            )
+    return sorted(found, key=lambda each: each.start_ms)
+
+
+@require_GET
+@needs("invocations.view")
+def chain(request: ConsoleRequest, chain_id: UUID) -> HttpResponse:
+    """Context: chain (with .agent), rows (list of {step, calls}), chart (Waterfall or None), facts, problem (class or None),
+    may_cancel.
+    """
+    found = Chain.objects.visible_to(request.principal).select_related("agent").get(pk=chain_id)
+    steps, calls = list(found.steps.order_by("position", "-role")), calls_of(found)
+    bars, why_not = _bars(found, steps, calls), ""
+    try:
+        services.check_can_cancel(found)
+    except Problem as problem:
+        why_not = problem.detail
+    context = {
+        "section": "invocations",
+        "chain": found,
+        "rows": [{"step": step, "calls": calls.get(step.pk, [])} for step in steps],
+        "chart": lay_out(bars) if bars else None,
+        "facts": Fact.objects.visible_to(request.principal).filter(subject=found.wire_id).order_by("id"),
+        "problem": by_reason(found.reason) if found.reason else None,
+        "may_cancel": request.principal.may("invocations.cancel") and not why_not,
+    }
+    return render_page(request, "invocations/chain_detail.html", context)
+
+
+@require_POST
+@needs("invocations.cancel")
+def chain_cancel(request: ConsoleRequest, chain_id: UUID) -> HttpResponse:
+    """Make no more of its calls; what was done is undone where the plan says how."""
+    services.cancel_chain(chain_id=chain_id, by=request.principal)
+    driving.go_on(chain_id)
+    messages.info(
+        request, gettext("This chain makes no further step. What it has done is undone where its plan says how.")
+    )
+    return redirect("chain", chain_id)
