@@ -114,6 +114,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "configuration": {"do": "plan", "text": json.dumps(configuration(things))},
         # Evidence.
         "invocation_cancel": {},
+        "chain_cancel": {},
         "invocation_values": REASON,
     }  # fmt: skip
 
