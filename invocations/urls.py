@@ -3,6 +3,7 @@
 from django.urls import path
 
 from invocations import approval_views, explain_views, file_views, sandbox_views, views
+from invocations.chains import views as chain_views
 
 urlpatterns = [
     path("explain", explain_views.explain, name="explain"),
