@@ -15,4 +15,4 @@ RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin toolhub \
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOOLHUB_DATA_DIR=/data
 USER toolhub
 EXPOSE 8000
-CMD ["uvicorn", "toolhub.asgi:application", "--host", "0.0.0.0", "--port", "8000"]
+CMD ["uvicorn", "toolhub.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--timeout-graceful-shutdown", "10"]
