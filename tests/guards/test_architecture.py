@@ -20,6 +20,7 @@ from access.sessions import PersonAuthentication
 from evidence.kinds import Kind
 from invocations import models as invocations
 from invocations import services as calls
+from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
 from registry import models as registry
 from registry import services as tools
 from tests.routes import api_routes, console_routes, routes
@@ -283,6 +284,7 @@ def test_transitions_cover_every_state_and_lead_to_known_ones(
     ("transitions", "first"),
     [
         (invocations.TRANSITIONS, invocations.State.RECEIVED),
+        (CHAIN_TRANSITIONS, ChainState.RUNNING),
         (registry.TRANSITIONS, registry.ToolState.REGISTERED),
         (registry.INSTALLATION_TRANSITIONS, registry.InstallationState.ENABLED),
         (registry.DEPENDENCY_TRANSITIONS, registry.DependencyState.RESOLVING),

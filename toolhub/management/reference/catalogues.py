@@ -12,6 +12,7 @@ from django.core.management import get_commands, load_command_class
 from access.models import CONSENT_TRANSITIONS, POLICY_TRANSITIONS, ConsentState, PolicyState
 from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
 from evidence.kinds import PAIR, Kind
+from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
 from registry.models import (
@@ -131,6 +132,8 @@ def states() -> str:
         "`received` is passed through in one transaction and never stored. No run goes back from `running` to `queued` yet: that "
         "belongs to retries.",
         _diagram(INVOCATION_TRANSITIONS, State.RECEIVED),
+        "## Chain",
+        _diagram(CHAIN_TRANSITIONS, ChainState.RUNNING),
     )
 
 
