@@ -1,0 +1,126 @@
+"""How does a test run a hub in the production shape: web, worker, PostgreSQL and Redis, each of which it may stop?"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from scripts.provision.processes import free_port
+from tests.e2e.conftest import OPEN_BEGINS, RUNNING, TOOLS_PATH, UNPAIRED, Credentials
+from tests.e2e.processes import Process, clean_environment, python, run, until
+from tests.e2e.services import Line, OwnRedis, own_database
+from tests.e2e.wire import Agent, answers, boxes
+from toolhub.kernel.ids import decode
+from toolhub.kernel.names import QUEUE_INVOCATIONS, RUN_INVOCATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(slots=True)
+class Production:
+    """A hub in the production shape, reached through lines that a test may cut."""
+
+    folder: Path
+    env: dict[str, str]
+    database_url: str
+    database: Line
+    redis: OwnRedis
+    credentials: Credentials = field(default_factory=lambda: Credentials(""))
+    web: Process | None = None
+    worker: Process | None = None
+    worker_settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.env['TOOLHUB_BIND']}"
+
+    @property
+    def agent(self) -> Agent:
+        return Agent(self.url, self.credentials.key)
+
+    def count(self, query: str, *values: object) -> int:
+        """Asked of the server itself, whatever happens to the line."""
+        with psycopg.connect(self.database_url) as connection:
+            row = connection.execute(query, values).fetchone()
+        assert row
+        return int(row[0])
+
+    def boxes(self) -> list[str]:
+        return boxes(self.env["TOOLHUB_INSTANCE"])
+
+    def until_it_runs(self) -> None:
+        """Wait until a worker has taken the one call that there is."""
+        until(lambda: self.count(RUNNING) == 1, "the call runs")
+
+    def start_web(self) -> None:
+        host, port = self.env["TOOLHUB_BIND"].split(":")
+        command = python("-m", "uvicorn", "toolhub.asgi:application", "--host", host, "--port", port)
+        self.web = Process([*command, "--lifespan", "off"], self.env, self.folder / "web.log")
+        self.web.wait_for(lambda: answers(f"{self.url}/readyz"), "the web process is ready")
+
+    def use_worker(self, **settings: str) -> Process:
+        """See that a worker with these settings beside the usual ones runs, and no other."""
+        if self.worker is not None and self.worker.runs:
+            if settings == self.worker_settings:
+                return self.worker
+            self.worker.stop()
+        command = python("-m", "celery", "-A", "toolhub", "worker", "--loglevel", "INFO")
+        worker = Process(command, self.env | settings, self.folder / "worker.log")
+        self.worker, self.worker_settings = worker, settings
+        worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready")
+        return worker
+
+    def ring_again(self, call_id: str) -> None:
+        """Deliver the message of a call once more, as a broker may, and see that a worker has dealt with it."""
+        message = json.dumps({"invocation_id": str(decode("inv", call_id))})
+        options = ("--kwargs", message, "--queue", QUEUE_INVOCATIONS)
+        task = run(python("-m", "celery", "-A", "toolhub", "call", RUN_INVOCATION, *options), self.env).strip()
+        worker = self.use_worker()
+        worker.wait_for(lambda: f"{RUN_INVOCATION}[{task}] succeeded" in worker.said(), "the message was dealt with")
+
+
+@contextmanager
+def production_at(folder: Path, **settings: str) -> Iterator[Production]:
+    """A hub with the sample tools, serving inside the block; afterwards each of its calls has its pair and no box is left."""
+    with own_database() as database_url:
+        server = urlsplit(database_url)
+        line = Line(server.hostname or "", server.port or 5432)
+        near = server._replace(netloc=f"{server.username}:{server.password}@127.0.0.1:{line.port}")
+        redis = OwnRedis(folder)
+        env = clean_environment(
+            TOOLHUB_DATABASE_URL=urlunsplit(near),
+            TOOLHUB_REDIS_URL=redis.url,
+            TOOLHUB_DATA_DIR=str(folder),
+            TOOLHUB_INSTANCE=str(folder),
+            TOOLHUB_TOOLS_PATH=TOOLS_PATH,
+            TOOLHUB_BIND=f"127.0.0.1:{free_port()}",
+            TOOLHUB_LEASE_S="3",
+            **settings,
+        )
+        hub = Production(folder, env, database_url, line, redis)
+        try:
+            line.mend()
+            redis.start()
+            hub.credentials = Credentials(run(python("-m", "tests.e2e.arrange"), env))
+            hub.start_web()
+            hub.use_worker()
+            yield hub
+            assert hub.count(UNPAIRED) == 0
+            assert hub.count(OPEN_BEGINS) == 0
+            for process in (hub.web, hub.worker):
+                if process is not None and process.runs:
+                    process.stop()
+            assert hub.boxes() == []
+        finally:
+            for process in (hub.web, hub.worker):
+                if process is not None:
+                    process.kill()
+            redis.stop()
+            line.cut()
