@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -21,7 +20,7 @@ RETRIES = {
     Retryable.NO: gettext_noop("No. The same call would be refused again."),
     Retryable.YES: gettext_noop("Yes. The same call may succeed later."),
     Retryable.SAME_KEY: gettext_noop("Only with the same Idempotency-Key: the first call may have had its effect."),
-    Retryable.AFTER_ACTION: gettext_noop("Once somebody has done what `remedy` says."),
+    Retryable.AFTER_ACTION: gettext_noop("Once somebody has done what the remedy says."),
 }
 
 
@@ -45,11 +44,6 @@ def entry(cls: type[Problem]) -> dict[str, Any]:
     }
 
 
-def by_area() -> list[tuple[str, list[type[Problem]]]]:
-    """The catalogue by the first word of the reason."""
-    return [(area, list(each)) for area, each in groupby(catalogue(), lambda cls: cls.reason.partition(".")[0])]
-
-
 def known(reason: str) -> type[Problem]:
     found = next((cls for cls in catalogue() if cls.reason == reason), None)
     if found is None:
@@ -60,8 +54,8 @@ def known(reason: str) -> type[Problem]:
 @require_GET
 @public
 def problems(request: HttpRequest) -> HttpResponse:
-    """The list of all. Context: areas (list of (word, list of problem classes))."""
-    return render_page(request, "errors/catalogue.html", {"section": "api", "areas": by_area()})
+    """The list of all. Context: problems (list of classes)."""
+    return render_page(request, "errors/catalogue.html", {"section": "api", "problems": catalogue()})
 
 
 @require_GET
