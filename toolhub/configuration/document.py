@@ -56,8 +56,15 @@ SECTIONS: dict[str, Section] = {
         Section(
             "grants",
             ("agent", "tools"),
-            ("capabilities", "scopes", "conditions", "limits", "expires_at", "reason"),
-            {"capabilities": None, "scopes": None, "conditions": [], "limits": [], "expires_at": None},
+            ("capabilities", "scopes", "conditions", "limits", "expires_at", "may_delegate", "reason"),
+            {
+                "capabilities": None,
+                "scopes": None,
+                "conditions": [],
+                "limits": [],
+                "expires_at": None,
+                "may_delegate": 0,
+            },
             whole=True,
             many=True,
             silent=frozenset({"reason"}),

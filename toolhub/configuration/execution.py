@@ -170,6 +170,7 @@ def _give(run: Run, entry: Entry) -> None:
         scopes=entry.fields["scopes"],
         conditions=entry.fields["conditions"],
         expires_at=moment_of(until) if until else None,
+        may_delegate=entry.fields["may_delegate"],
         reason=entry.fields["reason"],
         source=SOURCE,
         by=run.by,

@@ -110,7 +110,9 @@ def _installations(tenant_id: UUID) -> Iterator[Entry]:
 
 
 def _grants(tenant_id: UUID) -> Iterator[Entry]:
-    rows = Grant.objects.filter(tenant_id=tenant_id).in_force(timezone.now()).exclude(agent__name=EVERY_AGENT)
+    """Those that people gave; what agents handed on from them is not a matter of files, and ends with them."""
+    rows = Grant.objects.filter(tenant_id=tenant_id, delegated_from=None).in_force(timezone.now())
+    rows = rows.exclude(agent__name=EVERY_AGENT)
     limits: dict[UUID | None, list[dict[str, Any]]] = defaultdict(list)
     for each in Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.GRANT, ended_at=None):
         limits[each.grant_id].append(
@@ -123,6 +125,7 @@ def _grants(tenant_id: UUID) -> Iterator[Entry]:
             "conditions": settled_conditions(row.conditions),
             "limits": settled_limits(limits[row.pk]),
             "expires_at": moment_text(row.expires_at) if row.expires_at else None,
+            "may_delegate": row.may_delegate,
             "reason": row.reason,
         }
         agent = row.agent.name if row.agent else EVERY_AGENT
