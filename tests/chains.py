@@ -25,7 +25,7 @@ def step(id: str, tool: str = "echo", *, text: Any = "x", **more: Any) -> dict[s
     return {"id": id, "tool": f"sample.tools.{tool}", "arguments": {"text": text}, **more}
 
 
-def of(name: str, pointer: str = "/text", **more: Any) -> dict[str, Any]:
+def of(name: str, pointer: Any = "/text", **more: Any) -> dict[str, Any]:
     """A reference to what a step has delivered."""
     return {"$from": name, "pointer": pointer, **more}
 

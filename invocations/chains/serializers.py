@@ -72,7 +72,7 @@ class StepSerializer(PlannedSerializer):
 
 
 class PlanSerializer(StrictSerializer):
-    steps = StepSerializer(many=True, allow_empty=False, max_length=MAX_STEPS)
+    steps = StepSerializer(many=True, allow_empty=False, max_length=MAX_STEPS)  # type: ignore[call-arg]
 
 
 class ChainSerializer(InvokeSerializer):

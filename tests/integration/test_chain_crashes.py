@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import OperationalError
 
+from access.budgets import ledger
 from access.budgets.services import set_budget
 from evidence.models import Fact
-from invocations import acceptance, execution, sweeper
+from invocations import acceptance, execution, queue, sweeper
 from invocations.chains import driving, services
 from invocations.chains.models import Chain
 from invocations.chains.plan import read_plan
@@ -72,7 +73,7 @@ POINTS: list[tuple[Any, str, int]] = [
     *((acceptance, "reserve_for", turn) for turn in (1, 2, 3)),
     *((driving, "principal_of", turn) for turn in (1, 2, 3, 4)),
     (services, "_outcomes", 1),
-    (services.ledger, "release", 1),
+    (ledger, "release", 1),
 ]
 
 
@@ -118,7 +119,7 @@ def test_a_chain_that_nobody_took_on_is_found_by_the_loop(
     """Each process dies right after it has committed: the message is not sent, and the turn that should follow is not taken."""
     going_on = driving.go_on
     monkeypatch.setattr(driving, "go_on", lambda chain_id: None)
-    monkeypatch.setattr(driving.queue, "ring", lambda invocation: True)
+    monkeypatch.setattr(queue, "ring", lambda invocation: True)
     chain = chain_of(submit(caller, *plan()))
     assert calls(chain) == []
 
@@ -154,7 +155,7 @@ def test_of_many_who_take_a_chain_on_at_once_one_makes_its_call(
 def test_a_plan_that_is_sent_many_times_at_once_is_one_chain(
     caller: Caller, chainable: None, bell: Bell, scripted: dict[str, Any], budget: Budget
 ) -> None:
-    answers = at_once(6, lambda _: submit(caller, *plan(), headers={"Idempotency-Key": "once"}))
+    answers: list[Any] = at_once(6, lambda _: submit(caller, *plan(), headers={"Idempotency-Key": "once"}))
 
     assert {answer.status_code for answer in answers} == {202}
     assert Chain.objects.count() == 1

@@ -68,12 +68,9 @@ class Fit:
                 continue
             if self.prover.apart(inner, outer):
                 a, b = self._types(inner), self._types(outer)
-                why = (
-                    "No value of the output is one that the input takes."
-                    if a == b
-                    else f"The output is {a}, the input takes {b}."
-                )
-                return Misfit(why, certain=True)
+                if a == b:
+                    return Misfit("No value of the output is one that the input takes.", certain=True)
+                return Misfit(f"The output is {a}, the input takes {b}.", certain=True)
             unproved = sorted(
                 {claim[0] for claim in self.prover.claims(outer) if not self.prover.follows(inner, outer, claim)}
             )
