@@ -1,7 +1,8 @@
 """How does a connection know for whom it works?
 
 Before a statement, the connection takes the role and the tenant of :mod:`toolhub.kernel.tenancy`: within a transaction for
-that transaction only, outside of one for the connection, which is told anew whenever it leaves the pool.
+that transaction only, outside of one for the connection. What a connection was told last stays written on it, also in the pool, so
+that it is told only what is new.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from toolhub.kernel.tenancy import HUB, current_scope
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
 SETTING = "app.tenant"
 _HAS_ROLE = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s AND pg_has_role(session_user, oid, 'MEMBER'))"
+_TOLD = "toolhub_scope"
+_UNKNOWN = "?"
 _TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)"
 
 
@@ -26,11 +29,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """``connection.walls``: whether the role exists. Without it there is one wall only, and `doctor` says so."""
 
     walls = False
-    _of_connection: str | None = None
-    _of_transaction: str | None = None
+    _of_transaction: str | None = None  # None: nothing was said to it, so it is as the connection is
 
     def init_connection_state(self) -> None:
-        self._of_connection = self._of_transaction = None
+        self._of_transaction = None
         super().init_connection_state()
         self.look_for_walls()
 
@@ -53,7 +55,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.walls or self.connection is None:
             return
         scope, local = current_scope(), self.in_atomic_block
-        if scope == (self._of_transaction if local else self._of_connection):
+        told = getattr(self.connection, _TOLD, None)  # of the connection beneath, which several wrappers use in turn
+        if local and self._of_transaction is not None:
+            told = self._of_transaction
+        if scope == told:
             return
         if self.connection.info.transaction_status == TransactionStatus.INERROR:
             return  # nothing but a rollback can follow
@@ -63,7 +68,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if local:
             self._of_transaction = scope
         else:
-            self._of_connection = scope
+            setattr(self.connection, _TOLD, scope)
 
     # What was set for a transaction, or within a savepoint, ends with it.
     def _commit(self) -> Any:
@@ -76,4 +81,4 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _savepoint_rollback(self, sid: str) -> None:
         super()._savepoint_rollback(sid)  # type: ignore[misc]
-        self._of_transaction = None
+        self._of_transaction = _UNKNOWN
