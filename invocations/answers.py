@@ -12,6 +12,7 @@ from django.conf import settings
 
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
+from invocations.artifacts.links import link_to
 from invocations.endings import problem_of_row
 from invocations.live import live_of
 from invocations.models import Invocation, State
@@ -36,6 +37,7 @@ def call_of(
     preflight: Preflight | None = None,
     plan: Any = None,
     obligations: Sequence[dict[str, Any]] = (),
+    artifacts: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The ``call`` object of requirements §8. ``obligations``: what was done to the output."""
     call: dict[str, Any] = {
@@ -50,6 +52,7 @@ def call_of(
         "policy_version": invocation.policy_version or None,
         "budget": invocation.budget or None,
         "obligations": list(obligations),
+        "artifacts": [each | {"url": link_to(each["id"], invocation)} for each in artifacts],
         "post_execution_plan": plan,
         "trace_id": trace_id_of(invocation.trace) or None,
         "created_at": invocation.created_at.isoformat(),
@@ -119,5 +122,6 @@ def answer_of(
             preflight=preflight,
             plan=value.get("post_execution_plan"),
             obligations=value.get("obligations", []),
+            artifacts=value.get("artifacts", []),
         ),
     )

@@ -18,6 +18,7 @@ from access.budgets import ledger
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
+from invocations.artifacts.storing import artifacts_said, artifacts_sealed, keep_artifacts
 from invocations.metrics import count_call
 from invocations.models import Attempt, Invocation, State
 from invocations.reaching import connections_data, connections_sealed
@@ -35,6 +36,8 @@ from toolhub.kernel.telemetry import trace_id_of
 if TYPE_CHECKING:
     from django.db.models import Q
 
+    from invocations.artifacts.describing import Described
+    from invocations.artifacts.models import Artifact
     from invocations.repairing import Repair
     from invocations.sandbox.base import Outcome, TenantFile
 
@@ -58,6 +61,7 @@ class Ending:
     sources: list[dict[str, str]] = field(default_factory=list)
     outcome: Outcome | None = None
     obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
+    artifacts: list[Described] = field(default_factory=list)  # what the call leaves for its caller, if it ends well
     inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
     repairs: list[Repair] = field(default_factory=list)  # what was done before that, so that it matches its schema
     raw: Any = NOTHING  # the output before any of it; only a keyed hash of it is kept
@@ -162,7 +166,7 @@ def _has_said(outcome: Outcome) -> bool:
     )
 
 
-def seal_ending(invocation: Invocation, ending: Ending, kept: Kept) -> dict[str, Any]:
+def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: list[Artifact]) -> dict[str, Any]:
     """Store the values of an ending; returns their commitments for the End fact."""
     place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
     said: dict[str, Any] = {}
@@ -172,6 +176,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: Kept) -> dict[str,
             "post_execution_plan": ending.post_execution_plan,
             "warnings": ending.warnings,
             "obligations": ending.obligations,
+            "artifacts": artifacts_sealed(artifacts, ending.artifacts) if artifacts else [],
         }
         snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
         said["output"] = {
@@ -226,7 +231,8 @@ def _files_kept(invocation: Invocation, ending: Ending) -> Kept:
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
     """The files, the sealed values and the End fact, in the transaction of the caller."""
     kept = _files_kept(invocation, ending)
-    said = seal_ending(invocation, ending, kept)
+    artifacts = keep_artifacts(invocation, ending.artifacts) if ending.state == State.SUCCEEDED else []
+    said = seal_ending(invocation, ending, kept, artifacts) | artifacts_said(artifacts)
     if files := kept.said():
         said["files"] = files
     evidence.record(

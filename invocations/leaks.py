@@ -79,6 +79,7 @@ def _places(outcome: Outcome) -> dict[str, Any]:
             [[each.path, each.content.decode("utf-8", "replace")] for each in outcome.files],
             *(outcome.gone, [path for path, _ in outcome.skipped]),
         ],
+        "artifacts": [[each.name, each.claim, each.content.decode("utf-8", "replace")] for each in outcome.artifacts],
     }
 
 
@@ -139,6 +140,7 @@ def withhold_leaks(outcome: Outcome, secrets: dict[str, str]) -> tuple[Outcome, 
         stderr=redacted(outcome.stderr, secrets),
         files=(),
         gone=(),
+        artifacts=(),
         skipped=tuple((redacted(path, secrets), why) for path, why in outcome.skipped),
     )
     names = sorted({name for each in found.values() for name in each})

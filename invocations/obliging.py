@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.problems import ObligationFailed
 from access.redaction import apply_obligations, value_obliged
+from invocations.artifacts.withholding import artifacts_obliged
 from invocations.endings import NOTHING, PLAN, Ending, parted
 from invocations.models import State
 from invocations.reaching import with_hosts
@@ -53,6 +54,7 @@ def _outcome_obliged(outcome: Outcome | None, obligations: Obligations) -> Outco
         connections=with_hosts(outcome.connections, lambda host: str(value_obliged(host, obligations))),
         report={},
         value=None,
+        artifacts=(),
     )
 
 
@@ -105,11 +107,21 @@ def oblige(
 
     with steps.step(STEP) as told:
         try:
-            return _delivered(kept, apply_obligations(whole, obligations, call_id=call_id, is_valid=is_valid))
+            obliged = apply_obligations(whole, obligations, call_id=call_id, is_valid=is_valid)
+            artifacts, applied, said = artifacts_obliged(ending.artifacts, obligations, call_id=call_id)
+            delivered = _delivered(kept, obliged)
+            return replace(
+                delivered,
+                artifacts=artifacts,
+                obligations=[*delivered.obligations, *applied],
+                warnings=[*delivered.warnings, *said],
+            )
         except ObligationFailed as problem:
             told["status"] = "failed"
-            withheld = replace(kept, output=NOTHING, post_execution_plan=None, obligations=_failure(problem))
+            withheld = replace(
+                kept, output=NOTHING, post_execution_plan=None, artifacts=[], obligations=_failure(problem)
+            )
             if problem.details["on_failure"] == "degrade":
-                said = f"The output was withheld: {problem.detail}"
-                return replace(withheld, output=None, warnings=[*kept.warnings, said])
+                warning = f"The output was withheld: {problem.detail}"
+                return replace(withheld, output=None, warnings=[*kept.warnings, warning])
             return replace(withheld, state=State.FAILED, problem=problem, warnings=[], ttl_seconds=None)

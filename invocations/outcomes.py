@@ -10,6 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from invocations import problems
+from invocations.artifacts.describing import described
 from invocations.endings import NOTHING, Ending, parted
 from invocations.metrics import count_validation
 from invocations.models import State
@@ -65,7 +66,9 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
         case Status.LOG_FLOOD:
             return State.FAILED, _resource(outcome, "it wrote more output than it may")
         case Status.RESULT_TOO_LARGE if outcome.error_code == ARTIFACTS:
-            return State.FAILED, problems.ArtifactsTooLarge(outcome.error_message, details={"limit": "limits.artifacts"})
+            return State.FAILED, problems.ArtifactsTooLarge(
+                outcome.error_message, details={"limit": "limits.artifacts"}
+            )
         case Status.RESULT_TOO_LARGE:
             return State.FAILED, _resource(outcome, "its result was larger than it may be")
         case Status.BAD_RESULT:
@@ -155,12 +158,17 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
             "The tool's result does not match its output schema.", details={"pointers": pointers}
         )
         return Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=steps.steps)
+    artifacts = []
+    if outcome.artifacts:
+        with steps.step("artifacts.describe"):
+            artifacts = [described(left) for left in outcome.artifacts]
     ttl = outcome.report.get("ttl_seconds")
     return Ending(
         state=State.SUCCEEDED,
         output=value if repaired is None else repaired.value,
         raw=NOTHING if repaired is None else outcome.value,
         repairs=[] if repaired is None else repaired.repairs,
+        artifacts=artifacts,
         post_execution_plan=plan,
         warnings=[*outcome.report.get("warnings", []), *_not_taken(outcome), *_repairs_told(repaired)],
         ttl_seconds=version.view.ttl_seconds if ttl is None else ttl,

@@ -272,7 +272,7 @@ class _Steps:
             limits = reach.profile.limits
             demand = Demand(
                 bytes_in=self.size,
-                bytes_out=limits.result_bytes,
+                bytes_out=limits.result_bytes + limits.artifact_bytes,
                 cpu_ms=limits.cpu_s * 1000,
                 money=self.verdict.price_micros,
             )

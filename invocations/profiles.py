@@ -47,6 +47,8 @@ def limits_of(reach: Capabilities, idle_ms: int = 0) -> Limits:
         result_bytes=ceilings["max_bytes_out"],
         result_depth=ceilings["depth"],
         files=ceilings.get("files", 0),
+        artifacts=(most := ceilings.get("artifacts", 0)),
+        artifact_bytes=ceilings.get("artifact_bytes", 0) if most else 0,
     )
 
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from invocations import approval_views, explain_views, file_views, sandbox_views, views
+from invocations.artifacts import views as artifact_views
 from invocations.chains import views as chain_views
 
 urlpatterns = [
@@ -15,6 +16,8 @@ urlpatterns = [
     path("consents/<cns:consent_id>/decision", approval_views.consent_decide, name="consent_decide"),
     path("consents/<cns:consent_id>/try", approval_views.consent_try, name="consent_try"),
     path("sandboxes", sandbox_views.sandboxes, name="sandboxes"),
+    path("artifacts/<art:artifact_id>", artifact_views.artifact, name="artifact"),
+    path("artifacts/<art:artifact_id>/remove", artifact_views.artifact_remove, name="artifact_remove"),
     path("files", file_views.file_list, name="files"),
     path("files/take/<path:path>", file_views.file_take, name="file_take"),
     path("files/remove/<path:path>", file_views.file_remove, name="file_remove"),

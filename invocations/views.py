@@ -20,6 +20,7 @@ from evidence.kinds import BEGINS, PAIR, Kind
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal
 from invocations import services
+from invocations.artifacts.views import artifacts_of, opened_by
 from invocations.models import Invocation, State
 from invocations.reaching import why_told
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
@@ -134,7 +135,11 @@ def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _page(
-    request: ConsoleRequest, invocation: Invocation, form: ReasonForm, revealed: list[dict[str, Any]] | None = None
+    request: ConsoleRequest,
+    invocation: Invocation,
+    form: ReasonForm,
+    revealed: list[dict[str, Any]] | None = None,
+    opened: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
     rows = Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id")
     if not request.principal.may("evidence.view"):
@@ -152,6 +157,9 @@ def _page(
         "problem": by_reason(invocation.reason) if invocation.reason else None,
         "snapshots": _snapshots(invocation),
         "callback": invocation.callbacks.first() if request.principal.may("agents.view") else None,
+        "artifacts": artifacts_of(invocation, request.principal),
+        "may_remove_artifacts": request.principal.may("files.manage"),
+        "opened": opened or [],
         "may_reveal": request.principal.may("evidence.reveal"),
         "may_cancel": not invocation.is_final and request.principal.may("invocations.cancel"),
         "form": form,
@@ -180,7 +188,8 @@ def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
     None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
     None), snapshots, may_reveal, may_cancel, form (ReasonForm), callback (CallbackDelivery
-    or None), revealed (None, or a list of {snapshot, value}: shown once, after a POST).
+    or None), artifacts (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them,
+    once they are revealed), revealed (None, or a list of {snapshot, value}: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 
@@ -205,6 +214,7 @@ def values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     found = _invocation(request, invocation_id)
     form = ReasonForm(request.POST)
     revealed: list[dict[str, Any]] | None = None
+    opened: list[dict[str, Any]] = []
     if form.is_valid():
         reason = form.cleaned_data["reason"]
         try:
@@ -212,6 +222,7 @@ def values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
                 {"snapshot": snapshot, "value": reveal(snapshot=snapshot, reason=reason, by=request.principal)}
                 for snapshot in _snapshots(found)
             ]
+            opened = opened_by(artifacts_of(found, request.principal), reason=reason, by=request.principal)
         except Problem as problem:
             add_problem(form, problem)
-    return _page(request, found, form, revealed)
+    return _page(request, found, form, revealed, opened)

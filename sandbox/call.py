@@ -191,18 +191,27 @@ def _quietly(action: Callable[[], object]) -> None:
 
 
 def _report(kind: int, value: bytes, error: dict[str, Any], said: runtime.Report | None, hints: Hints) -> bytes:
+    contents = b""
     try:
-        rest = _rest(said.to_json() if said else {}, hints, error)
+        left = said.artifacts if said is not None and kind == protocol.RETURNED else []
+        artifacts = [{"name": name, "media_type": claim, "size": len(content)} for name, claim, content in left]
+        contents = b"".join([content for _, _, content in left])
+        rest = _rest(said.to_json() if said else {}, hints, error, artifacts)
     except BaseException as failed:
-        kind, value = protocol.BAD_RESULT, b""
+        kind, value, contents = protocol.BAD_RESULT, b"", b""
         rest = _rest({}, hints, {"type": _name(failed), "message": _message(failed)})
     if len(rest) > protocol.MAX_REPORT_BYTES:
-        kind, value = protocol.BAD_RESULT, b""
+        kind, value, contents = protocol.BAD_RESULT, b"", b""
         message = f"The report beside the result has {len(rest)} bytes, {protocol.MAX_REPORT_BYTES} are allowed."
         rest = _rest({}, hints, {"type": "", "message": message})
-    return protocol.REPORT.pack(kind, len(value), len(rest)) + value + rest
+    return protocol.REPORT.pack(kind, len(value), len(rest)) + value + rest + contents
 
 
-def _rest(said: dict[str, Any], hints: Hints, error: dict[str, Any]) -> bytes:
+def _rest(
+    said: dict[str, Any], hints: Hints, error: dict[str, Any], artifacts: list[dict[str, Any]] | None = None
+) -> bytes:
     # Not as ASCII: escapes could make what is allowed to a tool larger than the report may be, and lose its attempts.
-    return json.dumps({"report": said, "attempts": hints.attempts, "error": error}, ensure_ascii=False).encode()
+    about: dict[str, Any] = {"report": said, "attempts": hints.attempts, "error": error}
+    if artifacts:
+        about["artifacts"] = artifacts
+    return json.dumps(about, ensure_ascii=False).encode()

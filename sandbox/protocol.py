@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 5  # an image and a hub of different sources do not misunderstand each other, they part
+VERSION = 6  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
-MAX_FRAME_BYTES = 24 * 1024 * 1024  # a package of 16 MiB and its arguments, with room
+MAX_FRAME_BYTES = 40 * 1024 * 1024  # a package of 16 MiB and its arguments; files and artifacts of 16 MiB each; with room
 
 HELLO, READY, LOAD, LOADED, CALL, EVENT, RESULT, CANCEL = range(1, 9)
 
@@ -47,7 +47,7 @@ _MAC_BYTES = 16
 _LENGTH = struct.Struct("!I")
 
 # How a tool's process reports, on its own pipe: IMPORTED as soon as its module is imported, then one REPORT header, the
-# value's bytes and the bytes of a JSON object with everything else. All of it is the tool's word only.
+# value's bytes, the bytes of a JSON object with everything else, and those of the artifacts. All of it is the tool's word only.
 IMPORTED = b"L"
 REPORT = struct.Struct("!BII")
 RETURNED, DOMAIN_ERROR, RAISED, BAD_RESULT, BLOCKED, NO_MEMORY, EXITED, TOO_LARGE = range(1, 9)

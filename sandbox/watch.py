@@ -84,7 +84,7 @@ class Watch:
         may_tell: Callable[[], bool] = lambda: True,
         is_spent: Callable[[], bool] = lambda: False,
     ) -> None:
-        most = limits["result_bytes"] + report_extra
+        most = limits["result_bytes"] + limits["artifact_bytes"] + report_extra
         self._report = _Pipe(report, keep=most, limit=most)
         self._streams = {
             name: _Pipe(fd, keep=limits["log_bytes"], limit=limits["log_flood_bytes"])

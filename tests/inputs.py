@@ -108,6 +108,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "secrets": {"name": "shop.other", "value": "not shown anywhere"},
         "secret_remove": {},
         "files": {"path": "/data/of/other.csv", "text": "not shown anywhere"},
+        "artifact_remove": {},
         "file_take": {},
         "file_remove": {},
         # All of it at once.
@@ -134,7 +135,6 @@ def _planned(things: Things) -> Callable[[], dict[str, Any]]:
 
 ENVELOPE = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}}
 CALL = ENVELOPE | {"arguments": {"text": "x"}}
-PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
 PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
 
 
@@ -166,6 +166,7 @@ def bodies(things: Things) -> dict[str, Any]:
         "DELETE api_secret": None,
         "PUT api_file": {"any": "bytes"},
         "DELETE api_file": None,
+        "DELETE api_artifact": None,
         "DELETE api_invocation": None,
         "POST api_chains": PLAN,
         "POST api_chain_preflight": PLAN,

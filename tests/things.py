@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db import models
+from django.db import models, transaction
 from django.urls import reverse
 from joserfc.jwk import ECKey
 
@@ -25,6 +25,8 @@ from access.policies import services as policies
 from access.roles import Role
 from evidence.models import Fact
 from invocations import stored_files
+from invocations.artifacts.describing import Described
+from invocations.artifacts.storing import keep_artifacts
 from invocations.callbacks.models import CallbackDelivery
 from invocations.callbacks.services import make_endpoint
 from invocations.models import Invocation, SandboxHost
@@ -179,6 +181,9 @@ def _calls(things: Things) -> dict[str, Any]:
         things.caller.invoke(WRITE, {"text": word}, on_consent="hold", purpose=word, idempotency_key=f"key-of-{word}")
     )
     assert held.consent is not None
+    described = Described("report.txt", "text/plain", b"not shown anywhere")
+    with transaction.atomic():
+        (artifact,) = keep_artifacts(done, [described])
     steps = [{"id": "write", "tool": WRITE, "arguments": {"text": f"a chain of {word}"}}]
     plan = {"request_id": "test-request-1", "actor": {"type": "agent", "id": word}, "plan": {"steps": steps}}
     chain = things.caller.post("/chains", plan | {"on_consent": "hold", "purpose": word})
@@ -189,6 +194,7 @@ def _calls(things: Things) -> dict[str, Any]:
         "grant_id": given.pk,
         "api_delegation.grant_id": handed_on.pk,
         "invocation_id": done.pk,
+        "artifact_id": artifact.pk,
         "api_invocation.invocation_id": held.pk,
         "invocation_cancel.invocation_id": held.pk,
         "consent_id": held.consent.pk,

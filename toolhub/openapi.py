@@ -20,6 +20,7 @@ WITH_PATH = {404}
 CHANGES = {404, 409, 422}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke"}
+BY_LINK = {"read_artifact"}  # which runs out
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},
     429: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
@@ -100,6 +101,8 @@ def statuses_of(method: str, path: str, operation: dict[str, Any], all_of: set[i
         found |= WITH_PATH
     if method != "get":
         found |= CHANGES
+    if operation.get("operationId") in BY_LINK:
+        found |= {410}
     return found
 
 

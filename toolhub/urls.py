@@ -12,6 +12,7 @@ from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
 from invocations import api as invocations_api
 from invocations import explain_api, files_api, following_api, preflight_api, proposals_api
+from invocations.artifacts import api as artifacts_api
 from invocations.callbacks import api as callbacks_api
 from invocations.chains import api as chains_api
 from registry import api as registry_api
@@ -80,6 +81,7 @@ api = [
         installations_api.InstallationRemoveView.as_view(),
         name="api_installation_remove",
     ),
+    path("artifacts/<art:artifact_id>", artifacts_api.ArtifactView.as_view(), name="api_artifact"),
     path("files", files_api.FileListView.as_view(), name="api_files"),
     path("files/<path:path>", files_api.FileView.as_view(), name="api_file"),
     path("secrets", secrets_api.SecretListView.as_view(), name="api_secrets"),

@@ -59,6 +59,7 @@ __all__ = [
     "Report",
     "Source",
     "UpstreamError",
+    "artifact",
     "config",
     "current_call",
     "log",
@@ -202,11 +203,12 @@ class Source:
 
 
 class Report:
-    """What a tool said beside its return value."""
+    """What a tool said and left beside its return value. ``artifacts`` are (name, media type, content)."""
 
-    __slots__ = ("sources", "ttl_seconds", "warnings")
+    __slots__ = ("artifacts", "sources", "ttl_seconds", "warnings")
 
     def __init__(self) -> None:
+        self.artifacts: list[tuple[str, str, bytes]] = []
         self.sources: list[Source] = []
         self.warnings: list[str] = []
         self.ttl_seconds: int | None = None
@@ -270,6 +272,22 @@ def used_source(type: str, *, name: str, version: str) -> None:
 def warn(message: str) -> None:
     """Add a sentence to the answer's ``warnings``. It is shown to the caller: no personal data."""
     _state()[1].warnings.append(message)
+
+
+def artifact(name: str, data: bytes | str, *, media_type: str = "") -> dict[str, str]:
+    """Leave something that does not fit into the result: an image, a document, a long table. Put what this returns into the result.
+
+    The hub keeps it and tells the caller where it is. ``media_type`` is a claim, which the hub holds against the content.
+    The manifest's ``limits.artifacts`` and ``limits.artifact_bytes`` say how many and how large they may be together.
+    """
+    if not name or len(name) > 120 or not name.isprintable() or "/" in name or "\\" in name or name in (".", ".."):
+        raise ValueError("An artifact's name is a file name of at most 120 printable characters.")
+    report = _state()[1]
+    if any(name == each[0] for each in report.artifacts):
+        raise ValueError(f"There is an artifact {name} already.")
+    content = data.encode() if isinstance(data, str) else bytes(data)
+    report.artifacts.append((name, media_type, content))
+    return {"artifact": name}
 
 
 def set_ttl(seconds: int) -> None:

@@ -74,7 +74,9 @@ class Capabilities:
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> Capabilities:
         """What a version asks for: its capabilities, the secrets it names, and its limits as ceilings."""
-        named = ("max_bytes_in", "max_bytes_out", "memory_bytes", "depth", "files")
+        named: tuple[str, ...] = ("max_bytes_in", "max_bytes_out", "memory_bytes", "depth", "files")
+        if manifest.limit("artifacts"):
+            named += ("artifacts", "artifact_bytes")
         limits = {name: manifest.limit(name) for name in named}
         limits["timeout_ms"] = manifest.timeout_ms
         secrets = [secret["name"] for secret in manifest.secrets]

@@ -35,6 +35,8 @@ CEILINGS = (
     "processes",
     "depth",
     "files",
+    "artifacts",
+    "artifact_bytes",
     TMP,
 )
 _PARTS = frozenset({*DOMAINS, "tmp", "limits"})

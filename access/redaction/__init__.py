@@ -8,6 +8,7 @@ from access.redaction.detectors import KINDS, Hit, find
 from access.redaction.obligations import (
     Obliged,
     apply_obligations,
+    cannot_be_done,
     check_obligations,
     obligations_schema,
     value_obliged,
@@ -19,6 +20,7 @@ __all__ = [
     "Hit",
     "Obliged",
     "apply_obligations",
+    "cannot_be_done",
     "check_obligations",
     "find",
     "is_sensitive_name",

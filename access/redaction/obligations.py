@@ -199,8 +199,17 @@ def apply_obligations(
     if not failures and not is_valid(result.value):
         failures = [_failed(each, "then the output is not what the tool promises") for each in obligations]
     if failures:
-        raise next((each for each in failures if each.details["on_failure"] == DENY), failures[0])
+        raise _strictest(failures)
     return result
+
+
+def _strictest(failures: list[ObligationFailed]) -> ObligationFailed:
+    return next((each for each in failures if each.details["on_failure"] == DENY), failures[0])
+
+
+def cannot_be_done(obligations: Sequence[Obligation], why: str) -> ObligationFailed:
+    """The failure of obligations of which none can be carried out, for this reason."""
+    return _strictest([_failed(each, why) for each in obligations])
 
 
 def value_obliged(value: Any, obligations: Sequence[Obligation]) -> Any:

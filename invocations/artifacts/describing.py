@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ ZIPPED = re.compile(
 TEXTUAL = re.compile(
     r"text/[a-z0-9.+\-]+|application/(?:[a-z0-9.\-]+\+)?(?:json|xml|yaml)|application/(?:x-ndjson|sql)|image/svg\+xml"
 )
+MAX_TYPE = 120
 MAX_COUNTED = 1024 * 1024  # of a text: what is beyond is not looked at
 
 
@@ -60,6 +62,8 @@ def text_of(content: bytes) -> str | None:
 
 def media_type_of(content: bytes, claim: str) -> str:
     claim = claim.partition(";")[0].strip().lower()
+    if len(claim) > MAX_TYPE:
+        return UNKNOWN
     found = next((media_type for magic, media_type in MAGIC if content.startswith(magic)), "")
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         found = "image/webp"
@@ -89,14 +93,12 @@ def summary_of(content: bytes, media_type: str) -> dict[str, Any]:
     summary: dict[str, Any] = {"lines": len(text.splitlines())}
     if media_type == JSON and (read := _json(text)) is not None:
         value = read[0]
-        summary["json"] = {dict: "object", list: "array"}.get(type(value), "value")
+        summary["json"] = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "value"
         if isinstance(value, dict | list):
             summary["entries"] = len(value)
     if media_type == CSV:
-        try:
+        with suppress(csv.Error):
             summary["columns"] = len(next(csv.reader(io.StringIO(text)), []))
-        except csv.Error:
-            pass
     return summary
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 MIB = 1024 * 1024
+WHERE = "Look at call.artifacts in the answer of the call."
 
 
 def _context(tenant_id: UUID, fingerprint: str) -> bytes:
@@ -111,7 +112,7 @@ def artifacts_said(rows: Sequence[Artifact]) -> dict[str, Any]:
         "artifacts": {
             "count": len(rows),
             "bytes": sum(row.content.size for row in rows),
-            "types": sorted({row.media_type for row in rows}),
+            "types": sorted({row.media_type.partition("/")[0] for row in rows}),  # the rest may be the tool's word
             "hash": digest([[row.wire_id, row.content.fingerprint] for row in rows]),
         }
     }
@@ -145,7 +146,7 @@ def read_artifact(
     """The artifact and its content. That it was read, and ``via`` what, is a fact before it is returned."""
     row = _rows(by).filter(pk=artifact_id).first()
     if row is None or (thumbnail and row.thumbnail is None):
-        raise NoSuchArtifact
+        raise NoSuchArtifact(remedy=WHERE)
     content = row.thumbnail if thumbnail and row.thumbnail is not None else row.content
     evidence.record(
         kind=Kind.ARTIFACT_READ,
@@ -163,7 +164,7 @@ def remove_artifact(*, artifact_id: UUID, by: Principal) -> None:
     Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)
     row = _rows(by).filter(pk=artifact_id).first()
     if row is None:
-        raise NoSuchArtifact
+        raise NoSuchArtifact(remedy=WHERE)
     evidence.record(
         kind=Kind.ARTIFACT_REMOVED,
         subject=row.wire_id,
@@ -171,6 +172,6 @@ def remove_artifact(*, artifact_id: UUID, by: Principal) -> None:
         invocation_id=row.invocation_id,
         data={"content": row.content.fingerprint},
     )
-    contents = [row.content_id, row.thumbnail_id]
+    contents = [each for each in (row.content_id, row.thumbnail_id) if each is not None]
     row.delete()
     ArtifactContent.objects.filter(pk__in=contents, artifacts=None, thumbnails=None).delete()

@@ -60,6 +60,8 @@ class Limits:
     log_flood_bytes: int = 8 * 1024 * 1024
     files: int = 0  # that a run may leave behind in the tenant's tree
     file_bytes: int = 16 * 1024 * 1024  # all of them together
+    artifacts: int = 0  # that a run may leave for its caller
+    artifact_bytes: int = 0  # all of them together
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,15 @@ class TenantFile:
     """A file of the tenant's tree, at its path in the box: below ``/data``."""
 
     path: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Something that a run leaves for its caller beside the result; ``claim``: of which media type the tool says it is."""
+
+    name: str
+    claim: str
     content: bytes = field(repr=False)
 
 
@@ -216,6 +227,7 @@ class Outcome:
     files: tuple[TenantFile, ...] = ()  # what it left below the paths that it may write to
     gone: tuple[str, ...] = ()  # files that it got and that are not there any more
     skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason
+    artifacts: tuple[Leaving, ...] = ()
     connections: tuple[Connection, ...] = ()
     connections_known: bool = True  # False when the gate has not answered: then there may have been some
     steps: tuple[tuple[str, float, float], ...] = ()

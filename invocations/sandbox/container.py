@@ -28,6 +28,7 @@ _RUNNER_BYTES = 32 * _MIB  # the runner's own memory; the profile's limit is for
 _OWN_PROCESSES = 3  # supervisor, zygote, and for a moment the one between zygote and tool
 _PACKAGE_COPIES = 3  # in the frame, in the child, in the file system
 _FILE_COPIES = 2  # what a call brings, and what it leaves
+_ARTIFACT_COPIES = 5  # the tool's own, joined, as they are read, and in the frame
 _USUALLY_LONGEST_S = 300
 _SCRATCH_FILES = 4096
 _SHARED_BYTES = 256 * _MIB  # of a browser's processes; within the memory of all
@@ -104,6 +105,7 @@ def shape_of(profile: Profile, call: SandboxCall | None, *, level: str, image: s
     limits, capabilities = profile.limits, profile.capabilities
     data = bool(capabilities.fs)
     carried = Limits(memory_bytes=limits.memory_bytes, processes=limits.processes, tmp_bytes=limits.tmp_bytes)
+    carried = replace(carried, artifact_bytes=limits.artifact_bytes)
     if data:
         carried = replace(carried, file_bytes=limits.file_bytes)
     return Shape(
@@ -130,7 +132,8 @@ def _at_least(size: int, needed: int) -> int:
 def memory_of(limits: Limits, package_bytes: int, *, data: bool = False) -> int:
     """What a container may hold: the profile's limit is for the tool, the rest for what is there for it."""
     files = _FILE_COPIES * limits.file_bytes if data else 0
-    return limits.memory_bytes + _RUNNER_BYTES + _PACKAGE_COPIES * package_bytes + files
+    artifacts = _ARTIFACT_COPIES * limits.artifact_bytes
+    return limits.memory_bytes + _RUNNER_BYTES + _PACKAGE_COPIES * package_bytes + files + artifacts
 
 
 def container_config(

@@ -13,13 +13,15 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from invocations.sandbox.base import Limits, Outcome, Status, TenantFile
+from invocations.sandbox.base import Leaving, Limits, Outcome, Status, TenantFile
 from sandbox import protocol, watch
 from toolhub.kernel.nesting import depth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ARTIFACTS = "artifacts"  # the error_code of a RESULT_TOO_LARGE for want of room for them
+MAX_ARTIFACT_NAME = 120
 _MAX_INT_CHARS = 20
 _MAX_FLOAT_CHARS = 64
 _MAX_ERROR_CHARS = 2000
@@ -210,9 +212,9 @@ def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, 
         return _silent_end(head, limits)
     try:
         kind, value_size, rest_size = protocol.REPORT.unpack_from(said, loaded)
-        value, rest = _split(said[loaded + protocol.REPORT.size :], value_size, rest_size)
+        value, rest, contents = _split(said[loaded + protocol.REPORT.size :], value_size, rest_size)
         about = parse_strict(rest, max_bytes=protocol.MAX_REPORT_BYTES, max_depth=limits.result_depth + _REPORT_DEPTH)
-        fields = _understand(kind, value, about, limits)
+        fields = _understand(kind, value, about, contents, limits)
     except NotStrictJson as error:
         return _error(Status.BAD_RESULT, f"What the tool returned cannot be used. {error}")
     except (struct.error, KeyError, TypeError, AttributeError, ValueError):
@@ -220,13 +222,41 @@ def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, 
     return fields
 
 
-def _split(data: bytes, value_size: int, rest_size: int) -> tuple[bytes, bytes]:
-    if len(data) != value_size + rest_size:
-        raise ValueError("cut short or too long")
-    return data[:value_size], data[value_size:]
+def _split(data: bytes, value_size: int, rest_size: int) -> tuple[bytes, bytes, bytes]:
+    """The value, the rest and what the artifacts hold."""
+    if len(data) < value_size + rest_size:
+        raise ValueError("cut short")
+    return data[:value_size], data[value_size : value_size + rest_size], data[value_size + rest_size :]
 
 
-def _understand(kind: int, value: bytes, about: dict[str, Any], limits: Limits) -> dict[str, Any]:
+def _artifacts(about: Any, contents: bytes) -> tuple[Leaving, ...]:
+    """What the tool leaves for its caller; names are those of files, each once."""
+    if not _is_short_list(about) or sum(each["size"] for each in about) != len(contents):
+        raise ValueError("artifacts")
+    found, place = [], 0
+    for each in about:
+        name, claim, size = each["name"], each["media_type"], each["size"]
+        if not (isinstance(name, str) and _is_short_text(claim) and type(size) is int and size >= 0):
+            raise ValueError("artifacts")
+        if not name or len(name) > MAX_ARTIFACT_NAME or not name.isprintable() or set(name) & {"/", "\\"}:
+            raise NotStrictJson("An artifact has a name that no file can have.")
+        found.append(Leaving(name, claim, contents[place : place + size]))
+        place += size
+    if len({each.name for each in found}) != len(found):
+        raise NotStrictJson("Two artifacts have one name.")
+    return tuple(found)
+
+
+def _too_much(artifacts: tuple[Leaving, ...], limits: Limits) -> str:
+    size = sum(len(each.content) for each in artifacts)
+    if len(artifacts) > limits.artifacts:
+        return f"The tool left {len(artifacts)} artifacts, {limits.artifacts} are allowed."
+    return (
+        f"The artifacts have {size} bytes, {limits.artifact_bytes} are allowed." if size > limits.artifact_bytes else ""
+    )
+
+
+def _understand(kind: int, value: bytes, about: dict[str, Any], contents: bytes, limits: Limits) -> dict[str, Any]:
     attempts = about["attempts"]
     if not _is_short_list(attempts) or not all(map(_is_short_text, attempts)):
         raise ValueError("attempts")
@@ -235,7 +265,17 @@ def _understand(kind: int, value: bytes, about: dict[str, Any], limits: Limits) 
         if len(value) > limits.result_bytes:
             return fields | _error(Status.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
         parsed = parse_strict(value, max_bytes=limits.result_bytes, max_depth=limits.result_depth)
-        return fields | {"status": Status.OK, "value": parsed, "result_bytes": len(value)}
+        artifacts = _artifacts(about.get("artifacts", []), contents)
+        if why := _too_much(artifacts, limits):
+            return fields | _error(Status.RESULT_TOO_LARGE, why) | {"error_code": ARTIFACTS}
+        return fields | {
+            "status": Status.OK,
+            "value": parsed,
+            "result_bytes": len(value) + len(contents),
+            "artifacts": artifacts,
+        }
+    if contents:
+        raise ValueError("artifacts of a call that did not return")
     error = about["error"]
     message, name = _short(error["message"]), _short(error["type"])
     if kind == protocol.DOMAIN_ERROR and _ERROR_CODE.fullmatch(error["code"]) and isinstance(error["details"], dict):

@@ -52,9 +52,9 @@ def call(
     grant()
 
     def make(outcome: Outcome, *obligations: dict[str, Any]) -> Any:
-        def send(invocation_id: UUID) -> None:
+        def send(invocation_id: UUID, work_class: str) -> None:
             Invocation.objects.filter(pk=invocation_id).update(obligations=list(obligations))
-            bell.ring(invocation_id)
+            bell.ring(invocation_id, work_class)
 
         monkeypatch.setattr(queue, "send", send)
         sandbox.outcome = outcome

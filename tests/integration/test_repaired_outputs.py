@@ -97,10 +97,10 @@ def test_a_plan_is_passed_through_beside_a_repair(call: Callable[..., Any]) -> N
 def test_obligations_are_carried_out_on_what_was_repaired(
     call: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def send(invocation_id: UUID) -> None:
+    def send(invocation_id: UUID, work_class: str) -> None:
         obligation = {"action": "redact", "detector": "email"}
         Invocation.objects.filter(pk=invocation_id).update(obligations=[obligation])
-        bell.ring(invocation_id)
+        bell.ring(invocation_id, work_class)
 
     monkeypatch.setattr(queue, "send", send)
 

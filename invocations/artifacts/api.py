@@ -1,0 +1,95 @@
+"""How are artifacts fetched and removed over REST?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from access.models import Agent
+from invocations.artifacts import storing
+from invocations.artifacts.links import check_link
+from invocations.problems import ArtifactLinkInvalid
+from toolhub.kernel.api import caller
+from toolhub.kernel.principal import ActorKind, Principal
+from toolhub.kernel.tenancy import act_for
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+READ = "invocations:read"
+# What a browser does nothing with but save it; anything else is sent as bytes without a meaning.
+HARMLESS = frozenset(
+    {"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf", "application/json", "application/zip"}
+    | {"text/csv", "text/plain"}
+)  # fmt: skip
+
+
+def download(name: str, media_type: str, content: bytes, *, inline: bool = False) -> HttpResponse:
+    """Never as a page: whatever it claims to be, it is saved, and runs nowhere."""
+    response = HttpResponse(content, content_type=media_type if media_type in HARMLESS else "application/octet-stream")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response.headers["Content-Disposition"] = content_disposition_header(as_attachment=not inline, filename=name) or ""
+    return response
+
+
+def principal_of_link(request: Request, artifact_id: UUID) -> Principal:
+    """Who has the link acts for the agent whose call it was, as long as that agent may do anything."""
+    tenant_id, agent_id = check_link(artifact_id, {name: str(text) for name, text in request.query_params.items()})
+    act_for(tenant_id)
+    agent = Agent.objects.filter(pk=agent_id, tenant_id=tenant_id, disabled_at=None).first()
+    if agent is None:
+        raise ArtifactLinkInvalid("The agent whose call this was is disabled.", remedy="Ask an operator to enable it.")
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=agent.wire_id,
+        name=agent.name,
+        tenant_id=tenant_id,
+        allowed=frozenset({READ}),
+        agent_id=agent.pk,
+    )
+
+
+class ArtifactView(APIView):
+    """What one of the agent's own calls has left. With the key of the agent, or by the link that its answer gives, for a day."""
+
+    required_scope = {"GET": READ, "DELETE": "invocations:create"}
+
+    def perform_authentication(self, request: Request) -> None:
+        if request.method == "GET" and "signature" in request.query_params:
+            request.user = principal_of_link(request, self.kwargs["artifact_id"])  # type: ignore[assignment]
+        else:
+            super().perform_authentication(request)
+
+    @extend_schema(
+        operation_id="read_artifact",
+        parameters=[
+            OpenApiParameter("thumbnail", bool, description="A small PNG of an image in its place."),
+            *(
+                OpenApiParameter(name, str, description="Part of a link, which stands for a key.")
+                for name in ("tenant", "agent", "expires", "signature")
+            ),
+        ],
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request, artifact_id: UUID) -> HttpResponse:
+        thumbnail = request.query_params.get("thumbnail", "") in ("1", "true")
+        via = "link" if "signature" in request.query_params else "key"
+        row, content = storing.read_artifact(artifact_id=artifact_id, by=caller(request), via=via, thumbnail=thumbnail)
+        if thumbnail:
+            return download(f"{row.name}.png", "image/png", content)
+        return download(row.name, row.media_type, content)
+
+    @extend_schema(operation_id="remove_artifact", responses={204: None})
+    def delete(self, request: Request, artifact_id: UUID) -> Response:
+        storing.remove_artifact(artifact_id=artifact_id, by=caller(request))
+        return Response(status=204)

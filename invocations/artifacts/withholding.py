@@ -1,0 +1,69 @@
+"""What do the obligations of a policy mean for what a call leaves?
+
+Detectors go over names and texts as they do over the output. What they cannot look into, an image or a document or a text that is too
+long, is withheld: as with the output, the call has failed, or goes without it where the policy says ``degrade``. A pointer and a
+watermark speak of the output alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from access.problems import ObligationFailed
+from access.redaction import apply_obligations, cannot_be_done, value_obliged
+from invocations.artifacts.describing import JSON, TEXTUAL, text_of, with_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from invocations.artifacts.describing import Described
+
+MAX_LOOKED_THROUGH = 1024 * 1024  # takes about two seconds
+DEGRADE = "degrade"
+
+
+def artifacts_obliged(
+    artifacts: Sequence[Described], obligations: Sequence[dict[str, Any]], *, call_id: str
+) -> tuple[list[Described], list[dict[str, Any]], list[str]]:
+    """The artifacts that may be kept, what was done to them, and sentences about those that were withheld.
+
+    Raises :class:`ObligationFailed` where the policy wants the call to fail.
+    """
+    detectors = [each for each in obligations if "detector" in each]
+    if not detectors:
+        return list(artifacts), [], []
+    kept: list[Described] = []
+    applied: list[dict[str, Any]] = []
+    said: list[str] = []
+    for artifact in artifacts:
+        try:
+            changed, done = _obliged(artifact, detectors, call_id)
+        except ObligationFailed as problem:
+            if problem.details["on_failure"] != DEGRADE:
+                raise
+            named = problem.details["obligation"]
+            applied.append({"action": named["action"], "detector": named["detector"], "in": "artifact", "failed": True})
+            said.append(f"An artifact was withheld: {problem.detail}")
+        else:
+            kept.append(replace(changed, name=str(value_obliged(changed.name, detectors))))
+            applied += [each | {"in": "artifact"} for each in done if each["count"]]
+    return kept, applied, said
+
+
+def _obliged(
+    artifact: Described, detectors: list[dict[str, Any]], call_id: str
+) -> tuple[Described, list[dict[str, Any]]]:
+    text = text_of(artifact.content) if TEXTUAL.fullmatch(artifact.media_type) else None
+    if text is None or len(artifact.content) > MAX_LOOKED_THROUGH:
+        raise cannot_be_done(
+            detectors,
+            "an artifact cannot be looked into" if text is None else "an artifact is too long to be looked into",
+        )
+    value = json.loads(text) if artifact.media_type == JSON else text
+    obliged = apply_obligations(value, detectors, call_id=call_id)
+    if obliged.value == value:
+        return artifact, obliged.applied
+    changed = obliged.value if artifact.media_type != JSON else json.dumps(obliged.value, ensure_ascii=False, indent=1)
+    return with_text(artifact, changed), obliged.applied
