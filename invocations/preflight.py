@@ -17,13 +17,14 @@ from access.coverage import Wanted, check_granted
 from access.fitting import matching, misfits
 from access.models import ConsentMode
 from access.policies.clauses import MODES
-from access.policies.verdict import NO_RULE, Verdict, decide, policy_hash, policy_label
-from access.problems import ConsentRequired, PolicyDenied, QuotaExceeded
+from access.policies.verdict import Verdict, decide, policy_hash, policy_label
+from access.problems import ConsentRequired, QuotaExceeded
 from invocations.decision_input import attributes_of, recorded
 from invocations.metrics import count_validation
 from invocations.problems import CapabilityBlocked
 from invocations.profiles import Reach, reach_of
 from invocations.reaching import remedy_of_missing
+from invocations.refused_by_policy import policy_problem
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
 from registry.callability import check_callable
@@ -351,30 +352,6 @@ class _Steps:
                 remedy=remedy_of_missing(missing),
             )
         check_ready(self.version.id, self.version.manifest)
-
-
-def policy_problem(verdict: Verdict, standing: Standing) -> PolicyDenied:
-    """Which rules said no, or that none said yes, and the smallest change of policy that would let the call through."""
-    changes: list[dict[str, Any]] = []
-    who = {"tool": {"equals": standing.tool}, "agent": {"equals": encode("agt", standing.agent_id)}}
-    for layer, rule in verdict.denied_by:
-        if rule != NO_RULE:
-            changes.append({"layer": layer, "rule": rule, "change": "except this tool and agent", "when": who})
-        elif not any(each.startswith(layer) for each in verdict.broken):
-            permit = {"id": "allow-" + standing.tool.replace(".", "-"), "effect": "permit", "when": who}
-            changes.append({"layer": layer, "add": permit})
-    sentences = verdict.explain()
-    return PolicyDenied(
-        sentences[0],
-        remedy="Ask somebody who drafts policies for the change in `details.smallest_change`.",
-        details={
-            "policy": policy_label(standing.layers),
-            "rules": verdict.forbids,
-            "unknown": [{"rule": rule, "attribute": attribute} for rule, attribute in verdict.unknown],
-            "explanation": sentences,
-            "smallest_change": changes,
-        },
-    )
 
 
 # What a step needs of those before it; where that is missing, it is skipped also when everything was asked for.

@@ -47,12 +47,12 @@ class Asked(NamedTuple):
         said: dict[str, Any] = {"allow": error is None, "problem": error, "tool": self.call.tool}
         preflight = self.preflight
         if preflight is None:
-            first, *rest = STEPS
+            first, *later = STEPS
             steps = [{"name": first, "status": FAILED, "ms": 0.0, "note": "", "problem": error}]
-            steps += [{"name": name, "status": SKIPPED, "ms": 0.0, "note": "", "problem": None} for name in rest]
+            steps += [{"name": name, "status": SKIPPED, "ms": 0.0, "note": "", "problem": None} for name in later]
             return said | {"refused_at": first, "steps": steps} | dict.fromkeys(REST) | {"profile_explanation": []}
         installed = preflight.standing.installed
-        rest = {
+        rest: dict[str, Any] = {
             "version": installed.version or None if installed else None,
             "profile": preflight.profile.to_json() if preflight.profile else None,
             "profile_hash": preflight.profile_hash or None,

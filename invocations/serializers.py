@@ -187,7 +187,7 @@ class CandidateSerializer(StrictSerializer):
 class PlanSerializer(EnvelopeFields):
     """The SPEC-1 envelope around calls that are only asked about."""
 
-    calls = CandidateSerializer(many=True, min_length=1, max_length=MAX_CANDIDATES)
+    calls = serializers.ListField(child=CandidateSerializer(), min_length=1, max_length=MAX_CANDIDATES)
 
 
 class ProposalSerializer(EnvelopeFields):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import DatabaseError
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
@@ -205,7 +206,7 @@ def test_a_request_that_cannot_be_counted_is_answered_all_the_same(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
-        raise rejecting.DatabaseError("gone")
+        raise DatabaseError("gone")
 
     monkeypatch.setattr(rejecting, "count", broken)
 
