@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import models, transaction
+from django.http import HttpResponse
 from django.urls import reverse
 from joserfc.jwk import ECKey
 
@@ -334,6 +335,7 @@ def send(client: Client, method: str, url: str, data: Any = None, headers: dict[
     if headers is None:
         return getattr(client, method.lower())(url, data or {})
     data = data() if callable(data) else data
-    return client.generic(
-        method, url, "" if method == "GET" else json.dumps(data or {}), content_type="application/json", headers=headers
-    )
+    body = "" if method == "GET" else json.dumps(data or {})
+    answer = client.generic(method, url, body, content_type="application/json", headers=headers)
+    # What a stream tells is read where streams are tested: its looks are in threads, which do not see a test's transaction.
+    return HttpResponse(status=answer.status_code, headers=dict(answer.items())) if answer.streaming else answer
