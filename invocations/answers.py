@@ -58,6 +58,8 @@ def call_of(
         "created_at": invocation.created_at.isoformat(),
         "finished_at": invocation.finished_at.isoformat() if invocation.finished_at else None,
     }
+    if invocation.resolution:
+        call["resolution"] = invocation.resolution
     if live := live_of(invocation):
         call["live"] = live
     if preflight is not None and preflight.refused_at:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from invocations import approval_views, explain_views, file_views, sandbox_views, views
+from invocations import approval_views, explain_views, file_views, resolving_views, sandbox_views, views
 from invocations.artifacts import views as artifact_views
 from invocations.chains import views as chain_views
 
@@ -27,5 +27,6 @@ urlpatterns = [
     path("invocations", views.invocations, name="invocations"),
     path("invocations/<inv:invocation_id>", views.invocation, name="invocation"),
     path("invocations/<inv:invocation_id>/cancel", views.cancel, name="invocation_cancel"),
+    path("invocations/<inv:invocation_id>/resolve", resolving_views.resolve, name="invocation_resolve"),
     path("invocations/<inv:invocation_id>/values", views.values, name="invocation_values"),
 ]

@@ -162,6 +162,9 @@ def _page(
         "opened": opened or [],
         "may_reveal": request.principal.may("evidence.reveal"),
         "may_cancel": not invocation.is_final and request.principal.may("invocations.cancel"),
+        "may_resolve": invocation.state == State.OUTCOME_UNKNOWN
+        and not invocation.resolution
+        and request.principal.may("invocations.resolve"),
         "form": form,
         "revealed": revealed,
     }
@@ -187,7 +190,7 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 def invocation(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
     None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
-    None), snapshots, may_reveal, may_cancel, form (ReasonForm), callback (CallbackDelivery
+    None), snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery
     or None), artifacts (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them,
     once they are revealed), revealed (None, or a list of {snapshot, value}: shown once, after a POST).
     """

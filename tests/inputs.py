@@ -115,6 +115,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "configuration": {"do": "plan", "text": json.dumps(configuration(things))},
         # Evidence.
         "invocation_cancel": {},
+        "invocation_resolve": {"resolution": "took_effect", **REASON},
         "chain_cancel": {},
         "invocation_values": REASON,
     }  # fmt: skip

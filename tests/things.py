@@ -178,6 +178,8 @@ def _calls(things: Things) -> dict[str, Any]:
         by=things.caller.by,
     )
     done = row_of(things.caller.invoke(ECHO, {"text": word}))
+    lost = row_of(things.caller.invoke(ECHO, {"text": word}))
+    Invocation.objects.filter(pk=lost.pk).update(state="outcome_unknown")
     held = row_of(
         things.caller.invoke(WRITE, {"text": word}, on_consent="hold", purpose=word, idempotency_key=f"key-of-{word}")
     )
@@ -198,6 +200,7 @@ def _calls(things: Things) -> dict[str, Any]:
         "artifact_id": artifact.pk,
         "api_invocation.invocation_id": held.pk,
         "invocation_cancel.invocation_id": held.pk,
+        "invocation_resolve.invocation_id": lost.pk,
         "consent_id": held.consent.pk,
         "chain_id": decode("chn", chain.json()["data"]["chain_id"]),
         "fact_id": fact.pk,
