@@ -59,7 +59,7 @@ def profile_of(invocation: Invocation) -> Profile:
     try:
         return Profile.from_json(invocation.profile or {})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        log.exception("The profile of %s cannot be read", invocation.wire_id)
+        log.warning("The profile of %s cannot be read: %r", invocation.wire_id, error)
         raise CallCancelled(
             "This call was accepted by another version of the hub, which wrote down differently what it may reach. Nothing ran.",
             remedy="Call again, with another Idempotency-Key if this call had one.",

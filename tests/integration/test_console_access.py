@@ -147,6 +147,7 @@ def test_public_pages_need_nobody() -> None:
         "theme": 302,
         "set_language": 302,
         "api_reference": 200,
+        "problems": 200,
         "oauth_protected_resource": 200,
         "oauth_authorization_server": 200,
     }

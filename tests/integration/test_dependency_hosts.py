@@ -90,6 +90,7 @@ def test_a_process_that_is_told_to_stop_gives_it_back(submit: Callable[..., Tool
     assert state_of(version) == "locked"
 
 
+@pytest.mark.unmapped
 def test_a_mistake_of_ours_is_written_down_and_the_loop_goes_on(
     submit: Callable[..., ToolVersion], wheels: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
