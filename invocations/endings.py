@@ -28,6 +28,7 @@ from invocations.steps import found_by
 from invocations.stored_files import Kept, keep_files, keep_nothing
 from invocations.waker import waker
 from toolhub.kernel.canonical import canonical, digest
+from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Problem, by_reason
@@ -138,6 +139,7 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
             "status": str(outcome.status),
             "image": outcome.image,
             "box": outcome.box,
+            "level": outcome.level,
             "clean": outcome.clean,
             "duration_ms": round(outcome.duration_ms),
             "cpu_ms": None if outcome.cpu_ms is None else round(outcome.cpu_ms),
@@ -304,6 +306,8 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
         write_end(invocation, ending, actor=actor, at=now)
         call_ended.send(sender=Invocation, invocation=invocation, ending=ending)
         settle_budgets(invocation, ending)
+        fault("finish.before_commit")
+        transaction.on_commit(partial(fault, "finish.committed"))
         transaction.on_commit(partial(waker().wake, invocation.pk))
     return True
 

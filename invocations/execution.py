@@ -23,6 +23,7 @@ from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.claiming import next_call
+from invocations.direct.choosing import is_vouched_for
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
 from invocations.live import LiveReport
@@ -44,6 +45,7 @@ from registry.installations import settings_for_run
 from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.faults import fault
 from toolhub.kernel.problems import Forbidden, Internal, Problem
 from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
@@ -115,6 +117,7 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         secrets={name: value for name, value in secrets.items() if name in within},
         program=invocation.version.view.program,
         image=image_of(invocation.version),
+        trusted=is_vouched_for(invocation.version),
     )
 
 
@@ -193,7 +196,9 @@ def execute(invocation: Invocation) -> Ending:
         call = replace(call, context=call.context | {"traceparent": current_trace().get("traceparent", "")})
         begin = steps.now_ms()
         with minded(invocation), LiveReport(invocation, call.secrets) as live:
+            fault("run.before")
             outcome = current_sandbox().run(profile, call, live)
+            fault("run.after")
         steps.add(
             "sandbox.execute",
             "tool",
@@ -284,6 +289,7 @@ def run_waiting() -> None:
 
 def run_claimed(invocation: Invocation) -> None:
     """Run a call that this worker has claimed, and end it."""
+    fault("claim.committed")
     try:
         ending = execute(invocation)
     except Exception as error:

@@ -130,6 +130,8 @@ except ValueError as error:
 TOOLHUB_SANDBOX_LEVEL = env("TOOLHUB_SANDBOX_LEVEL", "fresh")
 if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
     raise ImproperlyConfigured("TOOLHUB_SANDBOX_LEVEL is one of shared, fresh, single, cold.")
+# Tools that an operator has marked as trusted, without side effect, run as plain processes; 0: in the sandbox, like all others.
+TOOLHUB_DIRECT = env("TOOLHUB_DIRECT", "1") == "1"
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
 TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # {}: the engine's own choice
 # Tools that may reach a host reach it at public addresses, and in these networks.

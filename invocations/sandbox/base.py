@@ -178,7 +178,7 @@ class SandboxCall:
     ``name`` identifies the run (invocation id and attempt) and is unique; ``config`` and ``secrets`` are what the tenant
     set for the tool, and are given to the tool's process only. Without a ``key`` no box is used twice. ``dependencies`` is
     the folder of built wheels that belongs to ``key.dependencies``. ``program`` is the command line of a tool that is no
-    Python function, in ``image`` (empty: the usual one).
+    Python function, in ``image`` (empty: the usual one). ``trusted``: an operator vouches for this code, which has no effect.
     """
 
     name: str
@@ -195,6 +195,7 @@ class SandboxCall:
     files: tuple[TenantFile, ...] = ()
     program: tuple[str, ...] = ()
     image: str = ""
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ class Outcome:
     image: str = ""  # content digest of the image
     box: str = ""  # id of the container
     clean: bool = True  # nothing of the run was left behind when it ended by itself
-    level: str = ""  # the isolation that it had, one of LEVELS
+    level: str = ""  # the isolation that it had, one of LEVELS, or "direct"
     files: tuple[TenantFile, ...] = ()  # what it left below the paths that it may write to
     gone: tuple[str, ...] = ()  # files that it got and that are not there any more
     skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason

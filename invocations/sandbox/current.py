@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from invocations.direct.choosing import DirectOrBox
+from invocations.direct.pool import DirectPool
 from invocations.sandbox.base import Profile
 from invocations.sandbox.docker import DockerSandbox
 from invocations.sandbox.egress import Gate
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
 def start_sandbox() -> None:
     """In a process that runs tools, before the first of them comes: have boxes ready."""
     sandbox = current_sandbox()
-    if isinstance(sandbox, DockerSandbox):
-        sandbox.start()
+    boxes = sandbox.boxes if isinstance(sandbox, DirectOrBox) else sandbox
+    if isinstance(boxes, DockerSandbox):
+        boxes.start()
 
 
 def caps() -> Caps:
@@ -43,6 +46,13 @@ def caps() -> Caps:
 
 @Once
 def current_sandbox() -> Sandbox:
+    """By ``TOOLHUB_DIRECT``: whether tools that an operator trusts run beside it, as plain processes."""
+    if not settings.TOOLHUB_DIRECT:
+        return _boxes()
+    return DirectOrBox(_boxes(), DirectPool(), usual=settings.TOOLHUB_SANDBOX_LEVEL)
+
+
+def _boxes() -> Sandbox:
     """By ``TOOLHUB_SANDBOX``: ``docker``, or ``fake`` for tests that need no walls."""
     ca_file = settings.TOOLHUB_SANDBOX_CA_FILE
     match settings.TOOLHUB_SANDBOX:

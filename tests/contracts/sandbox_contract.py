@@ -209,7 +209,7 @@ def run(sku, quantity):
         assert "zip" in outcome.error_message
 
     def test_a_package_that_fits_into_no_frame_does_not_start(self, sandbox: Sandbox, tmp_path: Path) -> None:
-        call = call_of(package_of(tmp_path, main="def run(): return 1"), text="x" * (25 * MIB))
+        call = call_of(package_of(tmp_path, main="def run(): return 1"), text="x" * (41 * MIB))
 
         outcome = sandbox.run(Profile(), call)
 

@@ -1,0 +1,105 @@
+"""How does a trusted call find a process that is ready?
+
+Each process makes one call and ends, so none finds anything of another; the next one is started when a call has ended, and waits
+with the harness loaded. The first call of all starts its own, and a hub without trusted tools has none.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from invocations.direct.child import SECONDS
+from invocations.direct.processes import Process, Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall
+
+READY = 2  # processes that wait, some 9 MiB each
+GRACE_S = 5  # a run that nobody watches any more ends so long after its time
+_ROOT = Path(__file__).resolve().parents[2]
+_HARNESS = ("sandbox", "unitools")
+
+
+class DirectPool(Processes):
+    """Implements :class:`invocations.sandbox.base.Sandbox` for tools that an operator trusts."""
+
+    image = level = "direct"
+
+    def __init__(self, ready: int = READY) -> None:
+        super().__init__()
+        self._most, self._ready = ready, deque[Process]()
+        self._harness: Path | None = None
+
+    def take(self) -> Process:
+        while True:
+            with self._lock:
+                process = self._ready.popleft() if self._ready else None
+            if process is None:
+                return self._start()
+            if process.process.poll() is None:
+                return process
+            process.discard()
+
+    def pack(self, work: bytes, profile: Profile) -> bytes:
+        seconds = profile.limits.wall_ms // 1000 + GRACE_S
+        return seconds.to_bytes(SECONDS, "big") + work
+
+    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+        try:
+            return super().run(profile, call, on_event)
+        finally:
+            self._refill()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._ready)
+
+    def check(self) -> str:
+        return "Trusted tools run directly, without walls"
+
+    def close(self) -> None:
+        super().close()
+        with self._lock:
+            left, harness = [*self._ready], self._harness
+            self._ready.clear()
+            self._harness = None
+        for process in left:
+            process.discard()
+        if harness is not None:
+            shutil.rmtree(harness, ignore_errors=True)
+
+    def _start(self) -> Process:
+        with self._lock:
+            self._harness = harness = self._harness or _copied()
+        place = Path(tempfile.mkdtemp(prefix="toolhub-direct-"))
+        return Process([sys.executable, "-I", "-S", "-B", str(harness / "child.py"), str(place)], place)
+
+    def _refill(self) -> None:
+        """Not of interest to who has called: without a process that is ready the next call starts its own."""
+        try:
+            while len(self._ready) < self._most and not self._closed:
+                process = self._start()
+                with self._lock:
+                    closed = self._closed
+                    if not closed:
+                        self._ready.append(process)
+                if closed:
+                    process.discard()
+        except OSError:
+            return
+
+
+def _copied() -> Path:
+    """What a call needs and nothing else, so that a tool finds nothing of the hub beside it."""
+    harness = Path(tempfile.mkdtemp(prefix="toolhub-harness-"))
+    for name in _HARNESS:
+        shutil.copytree(_ROOT / name, harness / name, ignore=shutil.ignore_patterns("__pycache__", "image"))
+    shutil.copy(Path(__file__).with_name("child.py"), harness)
+    return harness
