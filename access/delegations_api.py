@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 TERMS = ("tools", "capabilities", "scopes", "conditions")
 
 
-class ActorSerializer(serializers.Serializer[Any]):
+class ChainActorSerializer(serializers.Serializer[Any]):
     agent = serializers.CharField()
     grant = serializers.CharField()
 
 
 class DelegationSerializer(GrantSerializer):
-    actors = ActorSerializer(many=True, help_text="Through whose hands it came, the first of them first.")
+    actors = ChainActorSerializer(many=True, help_text="Through whose hands it came, the first of them first.")
 
 
 DELEGATION = enveloped("DelegationEnvelope", DelegationSerializer())

@@ -22,7 +22,7 @@ class ExplainRequestSerializer(StrictSerializer):
     arguments = serializers.DictField(required=False, help_text="Without them, what depends on them is left open.")
 
 
-class StepSerializer(serializers.Serializer[Any]):
+class DecisionStepSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     status = serializers.ChoiceField(["ok", "failed", "skipped"])
     ms = serializers.FloatField()
@@ -30,7 +30,7 @@ class StepSerializer(serializers.Serializer[Any]):
     problem = serializers.JSONField(allow_null=True)
 
 
-class ChangeSerializer(serializers.Serializer[Any]):
+class SmallestChangeSerializer(serializers.Serializer[Any]):
     step = serializers.CharField()
     kind = serializers.CharField(help_text="What would have to change: grant, policy, consent, installation or a step.")
     remedy = serializers.CharField()
@@ -43,12 +43,12 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     tool = serializers.CharField()
     allow = serializers.BooleanField()
     refused_at = serializers.CharField(allow_null=True)
-    steps = StepSerializer(many=True)
+    steps = DecisionStepSerializer(many=True)
     because = serializers.ListField(child=serializers.CharField())
     rules = serializers.ListField(child=serializers.CharField())
     conditions = serializers.ListField(child=serializers.JSONField())
     dropped = serializers.ListField(child=serializers.JSONField())
-    changes = ChangeSerializer(many=True)
+    changes = SmallestChangeSerializer(many=True)
 
 
 class AvailableSerializer(serializers.Serializer[Any]):

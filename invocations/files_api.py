@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-class FileSerializer(serializers.Serializer[Any]):
+class StoredFileSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     path = serializers.CharField()
     size = serializers.IntegerField()
@@ -30,7 +30,7 @@ class FileSerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField()
 
 
-ONE, MANY = enveloped("FileEnvelope", FileSerializer()), paged("FilePage", "files", FileSerializer)
+ONE, MANY = enveloped("FileEnvelope", StoredFileSerializer()), paged("FilePage", "files", StoredFileSerializer)
 
 
 def file_json(row: StoredFile) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 
 from invocations.call_view import AskingView
-from invocations.explain_api import StepSerializer
+from invocations.explain_api import DecisionStepSerializer
 from invocations.preflighting import ask_preflight, ask_preflights, together
-from invocations.serializers import EXAMPLE, InvokeSerializer, PlanSerializer, read_call, read_plan
+from invocations.serializers import EXAMPLE, CandidatesSerializer, InvokeSerializer, read_call, read_candidates
 from registry.deprecation import deprecation_headers, deprecation_warnings
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
@@ -40,7 +40,7 @@ class PreflightSerializer(serializers.Serializer[Any]):
     tool = serializers.CharField()
     version = serializers.CharField(allow_null=True)
     refused_at = serializers.CharField(allow_null=True)
-    steps = StepSerializer(many=True)
+    steps = DecisionStepSerializer(many=True)
     profile = serializers.JSONField(allow_null=True)
     profile_hash = serializers.CharField(allow_null=True)
     profile_explanation = serializers.ListField(child=serializers.JSONField())
@@ -83,12 +83,12 @@ class PreflightsView(AskingView):
     """The same for up to 100 calls of a plan, each judged alone, and all together against the budgets."""
 
     @extend_schema(
-        request=PlanSerializer,
+        request=CandidatesSerializer,
         responses={200: enveloped("PreflightsEnvelope", PreflightsSerializer())},
         examples=[PLAN],
         operation_id="preflights",
     )
     def post(self, request: Request) -> HttpResponse:
-        asked = ask_preflights(read_plan(request), by=caller(request))
+        asked = ask_preflights(read_candidates(request), by=caller(request))
         data = {"calls": [each.to_json() for each in asked], "together": together(asked)}
         return JsonResponse(ResponseEnvelope(data=data).to_json())

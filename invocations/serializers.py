@@ -184,7 +184,7 @@ class CandidateSerializer(StrictSerializer):
     arguments = serializers.JSONField(help_text="The tool's arguments, by its input schema.")
 
 
-class PlanSerializer(EnvelopeFields):
+class CandidatesSerializer(EnvelopeFields):
     """The SPEC-1 envelope around calls that are only asked about."""
 
     calls = serializers.ListField(child=CandidateSerializer(), min_length=1, max_length=MAX_CANDIDATES)
@@ -229,9 +229,9 @@ def read_call(request: Request, tool_id: str) -> Call:
     )
 
 
-def read_plan(request: Request) -> list[Call]:
+def read_candidates(request: Request) -> list[Call]:
     """The calls that are asked about; all in one envelope."""
-    payload = PlanSerializer(data=request.data)
+    payload = CandidatesSerializer(data=request.data)
     payload.is_valid(raise_exception=True)
     envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
     return [

@@ -13,13 +13,13 @@ from toolhub.kernel.handlers import PROBLEM_JSON
 from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
 
 ANYTIME = {400, 406, 500, 503}
-SIGNED_IN = {401, 403}
+SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
 WITH_BODY = {413, 415, 422, 429}
 WITH_QUERY = {422}
 WITH_PATH = {404}
 CHANGES = {404, 409, 422}
 # What runs a tool answers with whatever can become of a run.
-RUNS_TOOLS = {"invoke"}
+RUNS_TOOLS = {"invoke", "propose"}
 BY_LINK = {"read_artifact"}  # which runs out
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},

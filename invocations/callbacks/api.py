@@ -53,7 +53,7 @@ class NewEndpointSerializer(StrictSerializer):
     )
 
 
-class SecretSerializer(EndpointSerializer):
+class SigningSecretSerializer(EndpointSerializer):
     secret = serializers.CharField(help_text="What the messages are signed with (whsec_…). Answered this once.")
 
 
@@ -91,7 +91,7 @@ class TriedDeliverySerializer(CallbackDeliverySerializer):
 
 ENDPOINT = enveloped("CallbackEndpointEnvelope", EndpointSerializer())
 ENDPOINTS = paged("CallbackEndpointPage", "endpoints", EndpointSerializer)
-SECRET = enveloped("CallbackSecretEnvelope", SecretSerializer())
+SECRET = enveloped("CallbackSecretEnvelope", SigningSecretSerializer())
 DELIVERY = enveloped("CallbackDeliveryEnvelope", TriedDeliverySerializer())
 DELIVERIES = paged("CallbackDeliveryPage", "deliveries", CallbackDeliverySerializer)
 
