@@ -163,7 +163,7 @@ def evidence_kinds() -> str:
         "Kinds of facts",
         "evidence/kinds.py and the services that write them",
         "Names are never changed: they are in leaves that people may have verified. Each call has exactly one `invocation.began` "
-        "and one `invocation.ended`; a unique constraint holds that.",
+        "and one `invocation.ended`, each dry run one `dry_run.began` and one `dry_run.ended`; a unique constraint holds that.",
         table(("kind", "", "written by"), rows),
     )
 
