@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
+from django.db.models import Prefetch
 from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
@@ -12,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from evidence.models import Fact
 from invocations.chains import driving, services
 from invocations.chains.answers import calls_of
-from invocations.chains.models import Chain, ChainState
+from invocations.chains.models import Chain, ChainState, ChainStep
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem, SchemaInvalid, by_reason
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from django.http import HttpResponse
 
-    from invocations.chains.models import ChainStep
     from invocations.models import Invocation
 
 
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 def chains(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Chain with .agent and .steps), state, states."""
     state = request.GET.get("state", "")
-    rows = Chain.objects.visible_to(request.principal).select_related("agent").prefetch_related("steps")
+    rows = (
+        Chain.objects.visible_to(request.principal)
+        .select_related("agent")
+        .prefetch_related(Prefetch("steps", ChainStep.objects.order_by("position")))
+    )
     if state:
         if state not in ChainState.values:
             raise SchemaInvalid(gettext("There is no such state to filter by."))
