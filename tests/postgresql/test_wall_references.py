@@ -20,6 +20,7 @@ from access.models import (
     Tenant,
     TrustedIssuer,
 )
+from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation
 from registry.models import Installation, InstallationState, Tool, ToolVersion, VersionState
 from toolhub.kernel.tenancy import acting_for
@@ -134,6 +135,9 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     key.expires_at, key.replaces = datetime.now(UTC) + timedelta(days=1), ApiKey.objects.get(agent=their_agent)
     held = call_of(tenant, agent, None, None)
     held.consent = their_consent
+    made_for_theirs = call_of(tenant, agent, None, None)
+    their_chain = saved(Chain(tenant=theirs, agent=their_agent, created_at=NOW))
+    made_for_theirs.chain_step = saved(ChainStep(chain=their_chain, position=0, name="one", tool=ECHO))
     version = {"version": "2.0.0", "manifest": {}, "submitted_by": "usr_1"}
     return {
         ("access_agentidentity", "agent_id"): AgentIdentity(issuer=issuer, subject="x", agent=their_agent),
@@ -148,6 +152,8 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
         ("access_grantrequest", "grant_id"): GrantRequest(
             tenant=tenant, agent=agent, tools="*", requested_by="usr_1", grant=their_grant, **decided
         ),
+        ("invocations_chain", "agent_id"): Chain(tenant=tenant, agent=their_agent, created_at=NOW),
+        ("invocations_invocation", "chain_step_id"): made_for_theirs,
         ("invocations_invocation", "consent_id"): held,
         ("invocations_invocation", "installation_id"): call_of(tenant, agent, their_installation, None),
         ("invocations_invocation", "version_id"): call_of(tenant, agent, own_installation, private_version),

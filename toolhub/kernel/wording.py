@@ -107,7 +107,7 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "invocation.preflighted": ("quiet", "circle-check", gettext_lazy("Preflights")),
     "request.rejected": ("warn", "circle-x", gettext_lazy("Requests turned away")),
     "chain.began": ("info", "play", gettext_lazy("Chain began")),
-    "chain.ended": ("ok", "circle-check", gettext_lazy("Chain ended")),
+    "chain.ended": ("quiet", "circle-stop", gettext_lazy("Chain ended")),
     "chain.refused": ("bad", "ban", gettext_lazy("Chain refused")),
     "chain.cancel_asked": ("hold", "circle-stop", gettext_lazy("End of a chain asked for")),
     "invocation.held": ("warn", "hourglass", gettext_lazy("Call waits for consent")),
