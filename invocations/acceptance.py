@@ -26,6 +26,7 @@ from invocations.models import Invocation, State, WorkClass
 from invocations.steps import found_by
 from invocations.summaries import shape_of
 from toolhub.kernel.canonical import digest
+from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.telemetry import current_trace, trace_id_of
 
@@ -243,6 +244,7 @@ def accept(
     limit = manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
     reserve_for(call, invocation_id=id, lines=lines, demand=preflight.demand, now=log.created_at)
+    fault("accept.before_commit")
     return invocation
 
 

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
 from invocations.models import Attempt, Invocation, WorkClass
+from toolhub.kernel.faults import fault
 from toolhub.kernel.prepared import prepared
 from toolhub.kernel.telemetry import PROCESS
 
@@ -134,6 +135,7 @@ def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
         return None
     invocation = Invocation.objects.for_work().get(pk=UUID(str(rows[0][0])))
     Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now)
+    fault("claim.before_commit")
     return invocation
 
 

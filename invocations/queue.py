@@ -17,6 +17,7 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from invocations.models import Invocation, State
 from toolhub.kernel.db import database_now
+from toolhub.kernel.faults import fault
 from toolhub.kernel.names import QUEUES, RUN_INVOCATION
 
 if TYPE_CHECKING:
@@ -60,4 +61,8 @@ def ring_again(*, limit: int) -> int:
         )
         found = list(due.order_by("rung_at").only("id", "work_class")[:limit])
         Invocation.objects.filter(pk__in=[each.pk for each in found]).update(rung_at=database_now())
+        if found:
+            fault("relay.before_commit")
+    if found:
+        fault("relay.committed")
     return sum(1 for each in found if ring(each))

@@ -18,6 +18,7 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations import queue
 from invocations.acceptance import queued_from
 from invocations.models import Attempt, Invocation, State
+from toolhub.kernel.faults import fault
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.telemetry import trace_id_of
 
@@ -75,5 +76,7 @@ def run_again(invocation: Invocation, *, because: str, only: Q | None = None) ->
         trace_id=trace_id_of(invocation.trace),
         data={"attempt": invocation.attempt},
     )
+    fault("again.before_commit")
+    transaction.on_commit(partial(fault, "again.committed"))
     transaction.on_commit(partial(queue.ring, invocation))
     return True

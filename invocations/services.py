@@ -37,6 +37,7 @@ from registry.callability import check_known
 from registry.compiled import compiled_version
 from registry.standing import load_standing
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.problems import Problem
 
@@ -131,6 +132,7 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
             raise preflight.problem
         if not held:
             check_rates(preflight.lines, take=True)
+        fault("call.decided")
         try:
             write = hold if held else accept
             begun = Begun(write(call, preflight, fingerprints, by=by, log=log, id=id))
@@ -152,6 +154,7 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
             raise Refused(told, denied, preflight) from problem
         denied = record_denied(call, problem, fingerprints, by=by, standing=standing, preflight=preflight, log=log)
         raise Refused(problem, denied, preflight) from problem
+    fault("accept.committed")
     if held:
         return begun
     assert preflight.version is not None
@@ -160,6 +163,7 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
         begun.listen(at_most_s=at_most_s)
     if call.chain_step is None:  # of a chain's call the message is sent when the chain's turn is committed
         ring(begun.invocation, somebody_waits=not later)
+        fault("ring.sent")
     return begun
 
 
@@ -187,6 +191,7 @@ def look(begun: Begun, *, last: bool) -> Answered | None:
     if not found.is_final and sweeper.is_overdue(found, datetime.now(UTC)) and sweeper.close_one(found.pk):
         found.refresh_from_db()
     if not found.is_final and not last:
+        fault("wait.looked")
         return None
     if begun.replay is not None and found.is_final:
         begun.replay(found)

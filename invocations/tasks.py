@@ -6,6 +6,7 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from invocations import execution
+from toolhub.kernel.faults import fault
 from toolhub.kernel.names import RUN_INVOCATION
 
 
@@ -14,4 +15,5 @@ def run_invocation(*, invocation_id: str = "") -> None:
     """Run what waits. ``invocation_id`` is the call that this was rung for; it need not be the one whose turn it is."""
     del invocation_id
     close_old_connections()
+    fault("message.heard")
     execution.run_waiting()
