@@ -10,6 +10,7 @@ import pytest
 
 from access.capabilities import Capabilities
 from invocations.sandbox.base import Limits, Profile, Sandbox, Status
+from invocations.sandbox.results import ARTIFACTS
 from tests.boxes import call_of, package_of
 from tests.contracts.life_contract import LifeContract
 
@@ -267,6 +268,28 @@ def run(sku, quantity):
 
         assert outcome.status is Status.RESULT_TOO_LARGE
         assert outcome.value is None
+
+    @pytest.mark.req("TOOLS-32")
+    def test_what_a_tool_leaves_beside_its_result_comes_back_as_far_as_it_may(self, run: Any) -> None:
+        source = (
+            "from unitools import runtime\ndef run(size):\n    runtime.artifact('a.txt', 'x')\n"
+            "    return runtime.artifact('b.bin', bytes(range(256)) * size, media_type='image/png')"
+        )
+        may_leave = Limits(result_bytes=1024, artifacts=2, artifact_bytes=MIB)
+
+        left, larger, more = (
+            run(source, may_leave, size=2048),
+            run(source, may_leave, size=4096),
+            run(source, replace(may_leave, artifacts=1), size=1),
+        )
+
+        assert left.value == {"artifact": "b.bin"}
+        assert [(each.name, each.claim, len(each.content)) for each in left.artifacts] == [
+            ("a.txt", "", 1), ("b.bin", "image/png", 2048 * 256)
+        ]  # fmt: skip
+        assert left.artifacts[1].content == bytes(range(256)) * 2048
+        for outcome in (larger, more):
+            assert (outcome.status, outcome.error_code, outcome.artifacts) == (Status.RESULT_TOO_LARGE, ARTIFACTS, ())
 
     def test_of_a_log_the_beginning_is_kept(self, run: Any) -> None:
         outcome = run("def run():\n    print('ab' * 5000)\n    return 1", Limits(log_bytes=100))
