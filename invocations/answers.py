@@ -13,11 +13,10 @@ from django.conf import settings
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from invocations.artifacts.links import link_to
-from invocations.endings import problem_of_row
+from invocations.endings import notices_of, problem_of_row
 from invocations.live import live_of
 from invocations.models import Invocation, State
-from registry.compiled import compiled_version
-from registry.deprecation import deprecation_warnings, retirement_of
+from invocations.problems import AnswerErased
 from toolhub.kernel.envelopes import Evidence, ResponseEnvelope, Source
 from toolhub.kernel.ids import encode
 from toolhub.kernel.telemetry import trace_id_of
@@ -91,15 +90,6 @@ def sources_of(invocation: Invocation) -> tuple[Source, ...]:
     )
 
 
-def warnings_of(invocation: Invocation, said: list[str]) -> tuple[str, ...]:
-    """What the tool said, and what the hub adds."""
-    version = invocation.version
-    if version is None:
-        return tuple(said)
-    manifest = compiled_version(version.pk).manifest
-    return (*said, *deprecation_warnings(retirement_of(version.tool), manifest))
-
-
 def answer_of(
     invocation: Invocation, *, problem: Problem | None = None, preflight: Preflight | None = None
 ) -> ResponseEnvelope:
@@ -107,15 +97,18 @@ def answer_of(
     sealed = (
         {row.kind: row for row in Snapshot.objects.filter(invocation_id=invocation.pk)} if invocation.is_final else {}
     )
-    output = sealed.get(SnapshotKind.OUTPUT)
+    output, error = sealed.get(SnapshotKind.OUTPUT), sealed.get(SnapshotKind.ERROR)
     value: dict[str, Any] = evidence.open_values(output) if output else {}
-    if problem is None and invocation.reason:
-        problem = problem_of_row(
-            invocation, evidence.open_values(sealed[SnapshotKind.ERROR]) if SnapshotKind.ERROR in sealed else {}
-        )
+    warnings = value.get("warnings", []) if invocation.is_final else notices_of(invocation)
+    if invocation.reason:
+        failure: dict[str, Any] = evidence.open_values(error) if error else {}
+        warnings = [*warnings, *failure.get("warnings", [])]
+        problem = problem or problem_of_row(invocation, failure)
+    elif output is None and invocation.output_digest:
+        problem = AnswerErased(remedy="Make a new call, with another Idempotency-Key, if the answer is needed again.")
     return ResponseEnvelope(
         data=value.get("data"),
-        warnings=warnings_of(invocation, value.get("warnings", [])),
+        warnings=tuple(warnings),
         error=problem,
         ttl_seconds=invocation.ttl_seconds,
         evidence=Evidence(snapshot_id=output.wire_id if output else None, sources=sources_of(invocation)),

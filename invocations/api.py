@@ -20,11 +20,12 @@ from invocations.call_view import CallView
 from invocations.calls import Answered, Begun, Refused
 from invocations.models import Invocation, State
 from invocations.preferring import preferences_of
-from invocations.problems import IdempotencyInProgress
+from invocations.problems import AnswerErased, IdempotencyInProgress
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
 from registry.deprecation import deprecation_headers, retirement_of
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.faults import fault
 from toolhub.kernel.handlers import respond
 from toolhub.kernel.tenancy import acting_for
 from toolhub.kernel.waiting import WaitingResponse, can_wait
@@ -113,6 +114,7 @@ def make_call(request: Request, call: Call) -> HttpResponse:
 
 def write_answered(request: Request, answered: Answered) -> HttpResponse:
     response = write_answer(request, answered.invocation, answer_of(answered.invocation))
+    fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"
     return response
@@ -142,6 +144,8 @@ class InvocationView(APIView):
         for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
             reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=caller(request))
         envelope = answer_of(invocation)
+        if isinstance(envelope.error, AnswerErased):
+            return respond(request._request, envelope.error, envelope=envelope)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)
         response.headers["Cache-Control"] = cache_control(invocation, envelope)
         if not invocation.is_final:

@@ -27,6 +27,8 @@ from invocations.signals import call_ended
 from invocations.steps import found_by
 from invocations.stored_files import Kept, keep_files, keep_nothing
 from invocations.waker import waker
+from registry.compiled import compiled_version
+from registry.deprecation import deprecation_warnings, retirement_of
 from toolhub.kernel.canonical import canonical, digest
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode
@@ -168,15 +170,24 @@ def _has_said(outcome: Outcome) -> bool:
     )
 
 
+def notices_of(invocation: Invocation) -> list[str]:
+    """What the hub adds to a tool's own warnings. Kept with the answer, so that a repeated call is answered byte for byte."""
+    version = invocation.version
+    if version is None:
+        return []
+    return deprecation_warnings(retirement_of(version.tool), compiled_version(version.pk).manifest)
+
+
 def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: list[Artifact]) -> dict[str, Any]:
     """Store the values of an ending; returns their commitments for the End fact."""
     place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
     said: dict[str, Any] = {}
+    notices = notices_of(invocation)
     if ending.output is not NOTHING:
         value = {
             "data": ending.output,
             "post_execution_plan": ending.post_execution_plan,
-            "warnings": ending.warnings,
+            "warnings": [*ending.warnings, *notices],
             "obligations": ending.obligations,
             "artifacts": artifacts_sealed(artifacts, ending.artifacts) if artifacts else [],
         }
@@ -198,6 +209,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: l
             "details": problem.details,
             "remedy": problem.remedy,
             "retry_after": problem.retry_after,
+            "warnings": notices,
         }
         evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value)
     outcome = ending.outcome

@@ -253,6 +253,14 @@ class IdempotencyInProgress(Problem):
     )
 
 
+class AnswerErased(Problem):
+    """The values of this answer were erased."""
+
+    reason, code, status = "ANSWER.ERASED", PlatformCode.NOT_FOUND, 410
+    cause = "The call succeeded, and what was stored of its answer has been erased since. That it took place stays proven."
+    cure = "Make a new call, with another Idempotency-Key, if the answer is needed again."
+
+
 class ToolSaysInvalidArgument(Problem):
     """The tool cannot work with these arguments."""
 

@@ -20,7 +20,7 @@ WITH_PATH = {404}
 CHANGES = {404, 409, 422}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke", "propose"}
-BY_LINK = {"read_artifact"}  # which runs out
+GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},
     429: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
@@ -101,7 +101,7 @@ def statuses_of(method: str, path: str, operation: dict[str, Any], all_of: set[i
         found |= WITH_PATH
     if method != "get":
         found |= CHANGES
-    if operation.get("operationId") in BY_LINK:
+    if operation.get("operationId") in GONE:
         found |= {410}
     return found
 

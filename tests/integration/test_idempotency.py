@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
@@ -10,11 +11,12 @@ import pytest
 
 from access import consents
 from access import services as access
-from evidence.models import Fact
+from evidence.models import Fact, Snapshot
 from invocations import queue, sweeper
 from invocations.models import Attempt, Invocation
 from invocations.sandbox.base import Outcome, Status
-from tests.calls import PAIR, kinds_of, row_of
+from registry.lifecycle import deprecate_tool
+from tests.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.conftest import make_caller
 from tests.threads import at_once
 
@@ -89,7 +91,7 @@ def test_a_key_that_was_used_for_something_else_is_refused(
     assert (second.status_code, error["code"], error["reason"]) == (422, "CONFLICT", "IDEMPOTENCY.KEY_REUSED")
     assert error["details"]["first_call"] == first.json()["call"]["call_id"]
     assert len(sandbox.calls) == 1
-    assert kinds_of(row_of(second)) == PAIR
+    assert [kind.rpartition(".")[2] for kind in kinds_of(row_of(second))] == ["began", "ended"]
 
 
 @pytest.mark.req("SPEC-9")
@@ -238,3 +240,73 @@ def test_eight_calls_at_once_with_one_key_run_once(ready: None, caller: Caller, 
     assert Invocation.objects.filter(idempotency_key="order-1").count() == 1
     for invocation in Invocation.objects.all():
         assert kinds_of(invocation) == PAIR
+
+
+@pytest.mark.req("SPEC-9")
+def test_an_answer_stays_the_same_when_its_tool_is_deprecated_since(
+    ready: None, caller: Caller, operator: Person
+) -> None:
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    deprecate_tool(
+        name=ECHO, reason="There is a better one.", sunset_on=date.today() + timedelta(days=30), by=operator.by
+    )
+
+    second = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert second.content == first.content
+    assert "Deprecation" in second.headers  # the caller is told all the same
+    assert "There is a better one." in caller.invoke(ECHO, {"text": "y"}).json()["warnings"][0]
+
+
+@pytest.mark.req("SPEC-9")
+def test_an_answer_whose_values_were_erased_is_gone(ready: None, caller: Caller, sandbox: ScriptedSandbox) -> None:
+    first = row_of(caller.invoke(ECHO, {"text": "x"}, headers=KEY))
+    Snapshot.objects.filter(invocation_id=first.pk, kind="output").delete()
+
+    assert_problem(caller.invoke(ECHO, {"text": "x"}, headers=KEY), 410, "ANSWER.ERASED")
+    assert_problem(caller.get(f"/invocations/{first.wire_id}"), 410, "ANSWER.ERASED")
+    assert len(sandbox.calls) == 1
+
+
+@pytest.mark.req("SPEC-9", "TOOLS-20")
+@pytest.mark.parametrize("days", [1, 30])
+def test_a_key_is_kept_as_long_as_the_tool_says_and_then_makes_a_new_call(
+    days: int,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    caller: Caller,
+) -> None:
+    enable(idempotency="keyed", idempotency_keep_seconds=days * 86_400)
+    grant()
+    first = row_of(caller.invoke(ECHO, {"text": "x"}, headers=KEY))
+    assert first.key_until == first.created_at + timedelta(days=days)
+    assert row_of(caller.invoke(ECHO, {"text": "x"}, headers=KEY)) == first
+
+    Invocation.objects.update(key_until=first.created_at)  # the time has passed
+    second = caller.invoke(ECHO, {"text": "other"}, headers=KEY)
+
+    assert second.status_code == 200
+    assert row_of(second) != first
+    assert len(sandbox.calls) == 2
+    assert caller.get(f"/invocations/{first.wire_id}").status_code == 200
+
+
+@pytest.mark.req("SPEC-9")
+def test_who_prefers_to_wait_gets_the_answer_of_the_first_call(
+    ready: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    bell.answers = False
+    first = caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "respond-async"})
+    at_once = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    assert_problem(at_once, 409, "IDEMPOTENCY.IN_PROGRESS")
+    assert at_once.headers["Location"] == first.headers["Location"]
+    bell.answers = True
+
+    waited = caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "wait=5"})
+
+    assert (waited.status_code, waited.headers["Idempotency-Replayed"]) == (200, "true")
+    assert row_of(waited) == row_of(first)
+    assert len(sandbox.calls) == 1
+    assert Fact.objects.filter(kind="invocation.replayed").count() == 1
