@@ -180,7 +180,7 @@ def notices_of(invocation: Invocation) -> list[str]:
 
 def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: list[Artifact]) -> dict[str, Any]:
     """Store the values of an ending; returns their commitments for the End fact."""
-    place = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
+    place: dict[str, Any] = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
     said: dict[str, Any] = {}
     notices = notices_of(invocation)
     if ending.output is not NOTHING:

@@ -160,8 +160,11 @@ class Follower:
         if invocation.obligations:
             self._tell_progress({"fraction": invocation.progress}, round((invocation.progress or 0) * 1000))
             return
-        rows = Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE)
-        live = rows.exclude(pk=self._live_seen).first() if invocation.state == State.RUNNING else None
+        live = None
+        if invocation.state == State.RUNNING:
+            live = Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).first()
+        if live is not None and live.pk == self._live_seen:
+            live = None
         ended = invocation.is_final and not self._cursor.is_over
         if live is None and not ended:
             return

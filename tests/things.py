@@ -260,7 +260,7 @@ def _people(things: Things) -> dict[str, Any]:
     told = CallbackDelivery.objects.create(
         tenant=things.tenant,
         endpoint=endpoint,
-        invocation=Invocation.objects.filter(tenant=things.tenant).first(),
+        invocation=Invocation.objects.filter(tenant=things.tenant).latest("pk"),
         created_at=datetime.now(UTC),
     )
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
