@@ -6,10 +6,12 @@ with the harness loaded. The first call of all starts its own, and a hub without
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import sys
 import tempfile
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +19,7 @@ from invocations.direct.child import SECONDS
 from invocations.direct.processes import Process, Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from invocations.sandbox.base import Event, Outcome, Profile, SandboxCall
+    from invocations.sandbox.base import Profile
 
 READY = 2  # processes that wait, some 9 MiB each
 GRACE_S = 5  # a run that nobody watches any more ends so long after its time
@@ -36,6 +36,7 @@ class DirectPool(Processes):
         super().__init__()
         self._most, self._ready = ready, deque[Process]()
         self._harness: Path | None = None
+        self._tidier = ThreadPoolExecutor(1, "direct")
 
     def take(self) -> Process:
         while True:
@@ -51,14 +52,25 @@ class DirectPool(Processes):
         seconds = profile.limits.wall_ms // 1000 + GRACE_S
         return seconds.to_bytes(SECONDS, "big") + work
 
-    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+    def put_away(self, run: Process) -> None:
+        """Nobody waits for that, nor for the next process."""
         try:
-            return super().run(profile, call, on_event)
-        finally:
-            self._refill()
+            self._tidier.submit(self._renew, run)
+        except RuntimeError:  # closed meanwhile
+            run.close()
+
+    def _renew(self, run: Process) -> None:
+        run.close()
+        try:
+            while len(self._ready) < self._most and not self._closed:
+                self._ready.append(self._start())
+        except OSError:
+            return  # the next call starts its own
 
     @property
     def waiting(self) -> int:
+        """Processes that are ready, once what is being done has been done."""
+        self._tidier.submit(lambda: None).result()
         return len(self._ready)
 
     def check(self) -> str:
@@ -66,6 +78,7 @@ class DirectPool(Processes):
 
     def close(self) -> None:
         super().close()
+        self._tidier.shutdown()
         with self._lock:
             left, harness = [*self._ready], self._harness
             self._ready.clear()
@@ -81,20 +94,6 @@ class DirectPool(Processes):
         place = Path(tempfile.mkdtemp(prefix="toolhub-direct-"))
         return Process([sys.executable, "-I", "-S", "-B", str(harness / "child.py"), str(place)], place)
 
-    def _refill(self) -> None:
-        """Not of interest to who has called: without a process that is ready the next call starts its own."""
-        try:
-            while len(self._ready) < self._most and not self._closed:
-                process = self._start()
-                with self._lock:
-                    closed = self._closed
-                    if not closed:
-                        self._ready.append(process)
-                if closed:
-                    process.discard()
-        except OSError:
-            return
-
 
 def _copied() -> Path:
     """What a call needs and nothing else, so that a tool finds nothing of the hub beside it."""
@@ -102,4 +101,5 @@ def _copied() -> Path:
     for name in _HARNESS:
         shutil.copytree(_ROOT / name, harness / name, ignore=shutil.ignore_patterns("__pycache__", "image"))
     shutil.copy(Path(__file__).with_name("child.py"), harness)
+    compileall.compile_dir(harness, quiet=2)
     return harness

@@ -103,6 +103,10 @@ class Processes(ABC):
     @abstractmethod
     def check(self) -> str: ...
 
+    def put_away(self, run: Process) -> None:
+        """After a run, whoever has called waits for it."""
+        run.close()
+
     def pack(self, work: bytes, profile: Profile) -> bytes:
         return work
 
@@ -120,6 +124,8 @@ class Processes(ABC):
             return Outcome(
                 Status.START_FAILED, error_message="This sandbox has no walls: nothing untrusted is run in it."
             )
+        if self._closed:
+            return Outcome(Status.CANCELLED, error_message="This sandbox starts nothing any more.")
         moments = [time.monotonic()]
         try:
             work = protocol.pack({}, pack_load(profile, call, level="cold"), pack_call(call, stream=False))
@@ -138,7 +144,7 @@ class Processes(ABC):
         finally:
             with self._lock:
                 self._runs.pop(call.name, None)
-            run.close()
+            self.put_away(run)
 
     def _watch(
         self,

@@ -51,6 +51,7 @@ class TestDirectPool(SandboxContract):
     def test_a_process_that_ended_while_it_waited_is_passed_over(self, sandbox: DirectPool, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=ONE))
         sandbox.run(Profile(), call)
+        assert sandbox.waiting == 2
         for process in sandbox._ready:
             process.kill_all()
             process.process.wait()
@@ -79,6 +80,7 @@ class TestDirectPool(SandboxContract):
     def test_what_is_closed_leaves_nothing_behind(self, tmp_path: Path) -> None:
         pool = DirectPool()
         pool.run(Profile(), call_of(package_of(tmp_path, main=ONE)))
+        assert pool.waiting == 2
         waiting, harness = [*pool._ready], pool._harness
 
         pool.close()
