@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
@@ -248,7 +248,10 @@ def test_an_answer_stays_the_same_when_its_tool_is_deprecated_since(
 ) -> None:
     first = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
     deprecate_tool(
-        name=ECHO, reason="There is a better one.", sunset_on=date.today() + timedelta(days=30), by=operator.by
+        name=ECHO,
+        reason="There is a better one.",
+        sunset_on=datetime.now(UTC).date() + timedelta(days=30),
+        by=operator.by,
     )
 
     second = caller.invoke(ECHO, {"text": "x"}, headers=KEY)

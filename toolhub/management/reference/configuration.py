@@ -22,7 +22,10 @@ MEANINGS = {
     "TOOLHUB_TRUSTED_ORIGINS": "Origins whose forms are accepted when a proxy stands in front, separated by commas.",
     "TOOLHUB_TIME_ZONE": "Time zone in which the console shows times.",
     "TOOLHUB_DATABASE_POOL": "Connections that one process keeps to PostgreSQL, at most.",
-    "TOOLHUB_WORKER_CONCURRENCY": "Calls that one worker process runs at once.",
+    "TOOLHUB_WORKER_CONCURRENCY": "Calls of one tenant that a worker process runs at once.",
+    "TOOLHUB_WORKER_SPARE": "Places of a worker beside them, for calls of other tenants.",
+    "TOOLHUB_WORK_CLASSES": "Which calls a worker takes: quick, long (tools that may take longer than a minute), or both.",
+    "TOOLHUB_WEB_THREADS": "Requests that a web process works on at once. Any number waits for answers beside them.",
     "TOOLHUB_SWEEP_INTERVAL_S": "Pause between two passes of the sweeper.",
     "TOOLHUB_LOG_LEVEL": "Of toolhub's own loggers (INFO) and of everything else (WARNING); a value set applies to both.",
     "TOOLHUB_DOCKER_URL": "Where the Docker engine answers.",
@@ -78,4 +81,6 @@ def settings_page() -> str:
         table(("name", "default", "meaning"), rows),
         "Read by libraries and not by the hub: `OTEL_EXPORTER_OTLP_ENDPOINT` (where spans go; without it they go nowhere) and "
         "`DOCKER_HOST` (when `TOOLHUB_DOCKER_URL` is empty).",
+        "`TOOLHUB_FAULTS` is for tests only: it names points at which a process ends itself or stands still "
+        "(toolhub/kernel/faults.py). Leave it unset.",
     )
