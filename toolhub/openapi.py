@@ -15,7 +15,7 @@ from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
 ANYTIME = {400, 406, 500, 503}
 SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
 WITH_BODY = {413, 415, 422, 429}
-WITH_QUERY = {422}
+WITH_QUERY = {404, 422}  # what is asked for may belong to something that is not there
 WITH_PATH = {404}
 CHANGES = {404, 409, 422}
 # What runs a tool answers with whatever can become of a run.

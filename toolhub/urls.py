@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.urls import include, path, register_converter
-from drf_spectacular.views import SpectacularAPIView
+from drf_spectacular.views import SpectacularJSONAPIView
 
 from access import agents_api, channels_api, delegations_api, grants_api, issuers_api, members_api, oauth
 from access import api as access_api
@@ -210,7 +210,7 @@ api = [
     path("errors", catalogue.errors, name="api_errors"),
     path("errors/<str:reason>", catalogue.error, name="api_error"),
     path(
-        "openapi.json", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_openapi"
+        "openapi.json", SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_openapi"
     ),
 ]
 
