@@ -10,6 +10,7 @@ from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.views import APIView
 
+from evidence.kinds import Kind
 from invocations.call_view import AskingView
 from invocations.chains import driving, services
 from invocations.chains.answers import answer_of, examination_json
@@ -17,6 +18,7 @@ from invocations.chains.examining import examine
 from invocations.chains.models import Chain
 from invocations.chains.serializers import EXAMPLE, ChainSerializer, read_chain
 from invocations.preferring import preferences_of
+from invocations.rejecting import count
 from invocations.serializers import SCOPE, EnvelopeSerializer
 from invocations.waker import waker
 from toolhub.kernel.api import caller
@@ -103,7 +105,9 @@ class ChainPreflightView(AskingView):
     )
     def post(self, request: Request) -> HttpResponse:
         plan, envelope = read_chain(request)
-        examination = examine(plan, envelope, by=caller(request))
+        by = caller(request)
+        examination = examine(plan, envelope, by=by)
+        count(Kind.INVOCATION_PREFLIGHTED, tenant_id=by.tenant_id, agent=by.id, times=len(plan.calls))
         return JsonResponse(ResponseEnvelope(data=examination_json(examination)).to_json())
 
 

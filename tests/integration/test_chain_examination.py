@@ -10,7 +10,7 @@ from access.budgets.services import set_budget
 from evidence.models import Fact
 from invocations.chains import driving
 from invocations.chains.models import Chain
-from invocations.models import Invocation
+from invocations.models import Invocation, Tally
 from tests.budgets import DAY
 from tests.calls import assert_problem
 from tests.chains import ENVELOPE, TEXT, ask, calls, chain_of, of, states, step, submit, undo
@@ -136,6 +136,7 @@ def test_every_step_is_looked_at_also_after_the_first_that_is_in_the_way(
     reasons = [each["problems"][0]["reason"] for each in said["steps"] if each["problems"]]
     assert reasons == ["TOOL.UNKNOWN", "CHAIN.RETRY_NEEDS_KEY", "TOOL.UNKNOWN"]
     assert (Chain.objects.count(), Fact.objects.filter(kind__startswith="chain.").count()) == (0, 0)
+    assert Tally.objects.get(kind="invocation.preflighted").count == 5
 
 
 def test_a_step_without_a_grant_refuses_the_whole(
