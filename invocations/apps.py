@@ -10,6 +10,4 @@ class InvocationsConfig(AppConfig):
         import invocations.chains.driving  # noqa: PLC0415  hears of ends
         import invocations.callbacks.services  # noqa: F401, PLC0415  hears of ends
         import invocations.holding  # noqa: PLC0415  hears of decisions; models load only after the apps
-        import invocations.unmapped  # noqa: PLC0415  as above
-
-        invocations.unmapped.listen()
+        import invocations.unmapped  # noqa: F401, PLC0415  hears of what nobody had thought of

@@ -1,7 +1,6 @@
 """What has gone wrong that nobody had thought of, and how often?
 
-Whatever code of ours logs with its stack is such a thing: known failures are problems and have none. Each is counted by the
-hour, its place and its class, for people on the overview; the stack itself is in the log.
+Each is counted by the hour, its place and its class, for people on the overview; the stack itself is in the log.
 """
 
 from __future__ import annotations
@@ -12,12 +11,15 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Max, Sum
+from django.dispatch import receiver
 
 from invocations.metrics import count_unmapped
 from invocations.models import Unmapped
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.tenancy import hub_wide
+from toolhub.kernel.unmapped import unmapped
 
+log = logging.getLogger("toolhub.unmapped")
 ANSWERS = "problems"  # the place where an answer was made of it: toolhub/kernel/handlers.py
 FORGOTTEN_AFTER = timedelta(days=30)
 
@@ -53,26 +55,18 @@ def unmapped_since(since: datetime) -> list[Found]:
     return [Found(*row) for row in rows.annotate(times=Sum("count"), latest=Max("last_at")).order_by("-latest")]
 
 
-class CountUnmapped(logging.Handler):
-    """Counts what is logged with its stack. Of a database that does not answer only the metric knows."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not record.exc_info or record.exc_info[0] is None:
-            return
-        place, error = record.name.rpartition(".")[2], record.exc_info[0].__name__
-        was_open = connection.connection is not None
-        count_unmapped(place, error)
-        try:
-            note_unmapped(place=place, error=error, now=datetime.now(UTC))
-        except Exception:  # noqa: BLE001  who writes to a log must never fail for it
-            self.handleError(record)
-        finally:
-            if not was_open:
-                release_connection()  # of a thread that has none, nobody else would close it
-
-
-def listen() -> None:
-    """From now on, in this process; once is enough."""
-    log = logging.getLogger("toolhub")
-    if not any(isinstance(each, CountUnmapped) for each in log.handlers):
-        log.addHandler(CountUnmapped(logging.ERROR))
+@receiver(unmapped)
+def count_in_log(record: logging.LogRecord, **_: object) -> None:
+    """Of a database that does not answer only the metric knows."""
+    assert record.exc_info is not None
+    assert record.exc_info[0] is not None
+    place, error = record.name.rpartition(".")[2], record.exc_info[0].__name__
+    was_open = connection.connection is not None
+    count_unmapped(place, error)
+    try:
+        note_unmapped(place=place, error=error, now=datetime.now(UTC))
+    except Exception as failure:  # noqa: BLE001  who writes to a log must never fail for it
+        log.warning("An error in %s was not counted: %s", place, failure)
+    finally:
+        if not was_open:
+            release_connection()  # of a thread that has none, nobody else would close it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,27 +16,23 @@ from drf_spectacular.generators import SchemaGenerator
 
 from toolhub.kernel.handlers import PROBLEM_JSON
 from toolhub.kernel.problems import Internal
+from toolhub.kernel.unmapped import unmapped
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Iterator
 
 
 @dataclass
-class Answered(logging.Handler):
+class Answered:
     """Every problem that a client of Django's got as JSON: (method, route, status, body); and whatever was logged with its stack."""
 
     problems: list[tuple[str, str, int, dict[str, Any]]] = field(default_factory=list)
     stacks: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        super().__init__(logging.ERROR)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and record.exc_info[0] is not None:
-            self.stacks.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
+    def logged(self, record: logging.LogRecord, **_: object) -> None:
+        assert record.exc_info is not None
+        self.stacks.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
 
     def note(self, response: Any) -> None:
         if response.headers.get("Content-Type") == PROBLEM_JSON and response.content:  # a HEAD has none
@@ -84,7 +79,6 @@ def documented() -> dict[tuple[str, str], set[int]]:
 @contextmanager
 def answered() -> Iterator[Answered]:
     found = Answered()
-    log = logging.getLogger("toolhub")
     original = ClientHandler.__call__
 
     def watched(self: ClientHandler, environ: Any) -> Any:
@@ -92,8 +86,8 @@ def answered() -> Iterator[Answered]:
         found.note(response)
         return response
 
-    log.addHandler(found)
+    unmapped.connect(found.logged)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ClientHandler, "__call__", watched)
         yield found
-    log.removeHandler(found)
+    unmapped.disconnect(found.logged)

@@ -21,6 +21,7 @@ from toolhub.kernel.dotenv import take_settings_of_file
 from toolhub.kernel.names import QUEUE_INVOCATIONS, QUEUES
 from toolhub.kernel.secrets import read_or_make_secret
 from toolhub.kernel.written import networks_of, runtimes_of
+from toolhub.logs import logging_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 try:
@@ -360,11 +361,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
-    "ENUM_NAME_OVERRIDES": {},
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "toolhub.openapi.document_problems",
-    ],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "toolhub.openapi.document_problems"],
 }
 
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
@@ -390,8 +387,7 @@ CELERY: dict[str, Any] = {
         {
             "socket_connect_timeout": 2,
             "socket_timeout": 5,
-            # kombu's default tries for 6 s, with the sender's transaction open: a caller is told at once instead.
-            "max_retries": 1,
+            "max_retries": 1,  # kombu's default tries for 6 s, with the sender's transaction open
             "interval_start": 0,
             "interval_step": 0.2,
             "interval_max": 0.2,
@@ -401,11 +397,4 @@ CELERY: dict[str, Any] = {
     ),
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env("TOOLHUB_LOG_LEVEL", "WARNING")},
-    "loggers": {"toolhub": {"level": env("TOOLHUB_LOG_LEVEL", "INFO")}, "django.request": {"level": "ERROR"}},
-}
+LOGGING = logging_of(ours=env("TOOLHUB_LOG_LEVEL", "INFO"), rest=env("TOOLHUB_LOG_LEVEL", "WARNING"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
+from django.utils.log import configure_logging
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -102,6 +105,17 @@ def test_a_call_that_broke_in_the_worker_raises_the_alarm_and_is_counted_once(
     page = operator.client().get("/").content.decode()
     assert "Too many unknown errors" in page
     assert "canary-5f3a" not in page
+
+
+@pytest.mark.unmapped
+def test_a_process_that_sets_its_logs_up_once_more_goes_on_counting() -> None:
+    """As Celery's worker does."""
+    configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
+
+    logging.getLogger("toolhub.worker").error("for a test", exc_info=ZeroDivisionError("canary-5f3a"))
+
+    row = Unmapped.objects.get()
+    assert (row.place, row.error, row.count) == ("worker", "ZeroDivisionError", 1)
 
 
 def test_what_went_wrong_is_counted_by_the_hour_and_forgotten_after_a_month() -> None:

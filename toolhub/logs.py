@@ -1,0 +1,20 @@
+"""What is written to the log, and who else hears of it?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def logging_of(*, ours: str, rest: str) -> dict[str, Any]:
+    """Django's LOGGING, with the least level of the hub's own loggers and of everything else."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+            "unmapped": {"class": "toolhub.kernel.unmapped.TellUnmapped", "level": "ERROR"},
+        },
+        "root": {"handlers": ["stderr"], "level": rest},
+        "loggers": {"toolhub": {"level": ours, "handlers": ["unmapped"]}, "django.request": {"level": "ERROR"}},
+    }
