@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given
 from hypothesis import settings as fuzzing
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def try_all(caller: Caller, *, examples: int) -> int:
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())
     sent = 0
     for result in schema.get_all_operations():
+        assert isinstance(result, Ok), result
         operation = result.ok()
         places = {each.name: KNOWN_PLACES[each.name] for each in operation.path_parameters if each.name in KNOWN_PLACES}
         for mode in GenerationMode.POSITIVE, GenerationMode.NEGATIVE:
