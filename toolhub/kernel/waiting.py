@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +18,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpResponse
 
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.handlers import problem_of, respond
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -47,12 +49,17 @@ class WaitingResponse(HttpResponse):
     true. ``end()`` is called when nobody waits any more.
     """
 
+    request: HttpRequest  # that is to be answered; whoever understands this response sets it
+
     def __init__(
         self, waiter: Waits, *, at_most_s: float, look: Callable[[bool], HttpResponse | None], end: Callable[[], object]
     ) -> None:
         super().__init__(status=202)
         self._waiter, self._until = waiter, time.monotonic() + at_most_s
         self._look, self._end = look, end
+
+    def give_up(self) -> None:
+        self._end()
 
     async def filled(self, places: asyncio.Semaphore) -> HttpResponse:
         """The answer, with the headers that the middleware gave to this one."""
@@ -75,8 +82,16 @@ class WaitingResponse(HttpResponse):
     def _looked(self, last: bool) -> HttpResponse | None:
         try:
             return self._look(last)
+        except Exception as error:  # noqa: BLE001  mapped and logged like what a view raises
+            return respond(self.request, problem_of(error, self.request))
         finally:
             release_connection()
+
+
+def _given_up(working: asyncio.Future[HttpResponseBase]) -> None:
+    """Nobody is there any more who would have the answer."""
+    if not working.cancelled() and working.exception() is None and isinstance(working.result(), WaitingResponse):
+        working.result().give_up()
 
 
 class Handler(ASGIHandler):
@@ -93,16 +108,29 @@ class Handler(ASGIHandler):
         send: Callable[[Mapping[str, Any]], Awaitable[None]],
     ) -> None:
         scope[WAITS] = True
-        await super().__call__(scope, receive, send)
-        if (waiting := scope.pop(LEFT, None)) is not None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            waiting: WaitingResponse | None = scope.pop(LEFT, None)
+            if waiting is not None and sys.exc_info()[0] is not None:
+                waiting.give_up()
+        if waiting is not None:
             await self._answer_later(waiting, receive, send)
 
     async def run_get_response(self, request: ASGIRequest) -> HttpResponseBase:
-        async with self._places:
-            response: HttpResponseBase = await super().run_get_response(request)
+        working = asyncio.ensure_future(self._work_on(request))
+        try:
+            response = await asyncio.shield(working)
+        except asyncio.CancelledError:  # the caller has gone, and the view goes on until it returns
+            working.add_done_callback(_given_up)
+            raise
         if isinstance(response, WaitingResponse):
-            request.scope[LEFT] = response
+            response.request, request.scope[LEFT] = request, response
         return response
+
+    async def _work_on(self, request: ASGIRequest) -> HttpResponseBase:
+        async with self._places:
+            return await super().run_get_response(request)
 
     async def send_response(self, response: HttpResponseBase, send: Any) -> None:
         if not isinstance(response, WaitingResponse):
