@@ -20,6 +20,7 @@ from access.models import (
     Tenant,
     TrustedIssuer,
 )
+from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation
 from registry.models import Installation, InstallationState, Tool, ToolVersion, VersionState
@@ -119,6 +120,34 @@ def call_of(tenant: Tenant, agent: Agent, row: Installation | None, version: Too
     )
 
 
+def callback_cases(
+    tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent
+) -> dict[tuple[str, str], models.Model]:
+    said = {"url": "https://a.example.org", "created_by": "usr_1"}
+    own = saved(CallbackEndpoint(tenant=tenant, agent=agent, name="own", **said))
+    their = saved(CallbackEndpoint(tenant=theirs, agent=their_agent, name="theirs", **said))
+    call, told = saved(call_of(tenant, agent, None, None)), call_of(tenant, agent, None, None)
+    told.callback = their
+    their_call, another = (saved(call_of(theirs, their_agent, None, None)) for _ in range(2))
+    message = saved(CallbackDelivery(tenant=theirs, endpoint=their, invocation=another, created_at=NOW))
+    return {
+        ("invocations_callbackattempt", "delivery_id"): CallbackAttempt(tenant=tenant, delivery=message, at=NOW, ms=1),
+        ("invocations_callbackdelivery", "endpoint_id"): CallbackDelivery(
+            tenant=tenant, endpoint=their, invocation=call, created_at=NOW
+        ),
+        ("invocations_callbackdelivery", "invocation_id"): CallbackDelivery(
+            tenant=tenant, endpoint=own, invocation=their_call, created_at=NOW
+        ),
+        ("invocations_callbackendpoint", "agent_id"): CallbackEndpoint(
+            tenant=tenant, agent=their_agent, name="more", **said
+        ),
+        ("invocations_callbacksecret", "endpoint_id"): CallbackSecret(
+            tenant=tenant, endpoint=their, key_id="k", wrapped_key=b"x"
+        ),
+        ("invocations_invocation", "callback_id"): told,
+    }
+
+
 def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> dict[tuple[str, str], models.Model]:
     """By table and column: a row of the tenant which there refers to what is another tenant's."""
     tool, _ = some_tool(tenant, "mine.tools.a")
@@ -139,7 +168,7 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     their_chain = saved(Chain(tenant=theirs, agent=their_agent, created_at=NOW))
     made_for_theirs.chain_step = saved(ChainStep(chain=their_chain, position=0, name="one", tool=ECHO))
     version = {"version": "2.0.0", "manifest": {}, "submitted_by": "usr_1"}
-    return {
+    return callback_cases(tenant, agent, theirs, their_agent) | {
         ("access_agentidentity", "agent_id"): AgentIdentity(issuer=issuer, subject="x", agent=their_agent),
         ("access_apikey", "replaces_id"): key,
         ("access_budget", "agent_id"): Budget(tenant=tenant, scope="agent", agent=their_agent, **budget),
