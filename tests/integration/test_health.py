@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,14 +51,13 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], dict[tupl
     def read() -> dict[tuple[Any, ...], Any]:
         data = reader.get_metrics_data()
         assert data is not None
-        return {
-            (
-                metric.name,
-                *(str(point.attributes[key]) for key in sorted(point.attributes) if key != "toolhub.tenant"),
-            ): point
-            for metric in data.resource_metrics[0].scope_metrics[0].metrics
-            for point in metric.data.data_points
-        }
+        found = {}
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+            for point in metric.data.data_points:
+                words = dict(point.attributes or {})
+                words.pop("toolhub.tenant", None)
+                found[metric.name, *(str(words[key]) for key in sorted(words))] = point
+        return found
 
     yield read
     metrics.instruments.cache_clear()
@@ -120,15 +120,15 @@ def test_a_process_that_sets_its_logs_up_once_more_goes_on_counting() -> None:
 
 def test_what_went_wrong_is_counted_by_the_hour_and_forgotten_after_a_month() -> None:
     now = timezone.now().replace(minute=30)
-    long_ago = now - timezone.timedelta(days=31)
+    long_ago = now - timedelta(days=31)
 
     note_unmapped(place="worker", error="KeyError", now=long_ago)
     for minutes in (0, 5, 60):
-        note_unmapped(place="worker", error="KeyError", now=now + timezone.timedelta(minutes=minutes))
+        note_unmapped(place="worker", error="KeyError", now=now + timedelta(minutes=minutes))
 
     assert sorted(Unmapped.objects.values_list("count", flat=True)) == [1, 2]
     (found,) = unmapped_since(now)
-    assert (found.times, found.latest) == (3, now + timezone.timedelta(hours=1))
+    assert (found.times, found.latest) == (3, now + timedelta(hours=1))
 
 
 @pytest.mark.req("TOOLS-24")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
 from django.test import Client
 
@@ -53,6 +54,45 @@ def test_the_page_of_all_problems_leads_to_each() -> None:
     page = Client().get("/errors").content.decode()
 
     assert [cls.reason for cls in catalogue() if f'href="/errors/{cls.reason}"' not in page] == []
+
+
+@pytest.mark.req("TOOLS-24", "SPEC-6")
+def test_the_openapi_document_has_an_example_of_every_problem_where_it_can_come() -> None:
+    document = Client().get("/api/v1/openapi.json").json()
+    answers = document["components"]["responses"]
+    schema = {"components": document["components"], "$ref": "#/components/schemas/Problem"}
+
+    shown = {
+        reason
+        for item in document["paths"].values()
+        for operation in item.values()
+        for answer in operation["responses"].values()
+        if "$ref" in answer
+        for reason in answers[answer["$ref"].rpartition("/")[2]]["content"]["application/problem+json"]["examples"]
+    }
+
+    never = {"REQUEST.METHOD_NOT_ALLOWED"}  # no operation answers it: it is about methods that are none
+    assert shown == {cls.reason for cls in catalogue()} - never
+    for cls in catalogue():
+        value = document["components"]["examples"][cls.reason]["value"]
+        known = {
+            name: value[name] for name in value if value[name] is not None
+        }  # `nullable` is OpenAPI's, not JSON Schema's
+        jsonschema.validate(known | {"data": {}, "ttl_seconds": 0}, schema)
+
+
+@pytest.mark.req("TOOLS-24")
+def test_each_operation_says_which_problems_it_may_answer_with() -> None:
+    document = Client().get("/api/v1/openapi.json").json()
+
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            statuses = set(operation["responses"])
+            assert statuses >= {"400", "401", "403", "406", "500", "503"}, (method, path)
+            assert ("requestBody" not in operation) or statuses >= {"413", "415", "422"}, (method, path)
+            assert ("{" not in path) or "404" in statuses, (method, path)
+    run = set(document["paths"]["/api/v1/tools/{tool_id}/invoke"]["post"]["responses"])
+    assert run >= {"200", "202", "410", "429", "502", "504"}
 
 
 def test_pages_of_problems_are_in_the_readers_language() -> None:
