@@ -131,7 +131,7 @@ class GrantForm(_LimitsForm, TermsForm):
             (3, gettext_lazy("Through three agents")),
         ],
         coerce=int,
-        empty_value=0,
+        empty_value="0",
         required=False,
         label=gettext_lazy("May be handed on"),
         help_text=gettext_lazy("As it is or narrower, never wider. It ends for all of them when this grant does."),

@@ -79,7 +79,7 @@ def grant_new(request: ConsoleRequest) -> HttpResponse:
                 reason=data["reason"],
                 calls_limit=data["calls_limit"],
                 expires_at=data["expires_at"],
-                may_delegate=data["may_delegate"],
+                may_delegate=int(data["may_delegate"]),
                 by=request.principal,
                 **form.terms(),
             )
@@ -131,8 +131,8 @@ def _grant_page(request: ConsoleRequest, found: Grant, *, wrong: str = "", form:
 @require_GET
 @needs("grants.view")
 def grant(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
-    """Context: grant, conditions (sentences), tree ([(depth, Grant with .agent)], itself included), asked (GrantRequest or None), revoke_form, extend_form, wrong (which of them has
-    errors), facts, may_give.
+    """Context: grant, conditions (sentences), tree ([(depth, Grant with .agent)], itself included), asked (GrantRequest or None),
+    revoke_form, extend_form, wrong (which of them has errors), facts, may_give.
     """
     return _grant_page(request, _grant(request, grant_id))
 

@@ -13,7 +13,7 @@ from access import grants, halts
 from access.agents import disable_agent, enable_agent
 from access.budgets.services import set_budget
 from access.delegations import hand_on_grant, take_back_delegation
-from access.models import BudgetWindow, Grant
+from access.models import BudgetWindow, Grant, Reach
 from access.narrowing import Asked
 from access.problems import DelegationRefused, DelegationTooWide
 from evidence.models import Fact
@@ -46,7 +46,7 @@ def third(caller: Caller, operator: Person) -> Caller:
 
 
 def hand_on(given: Grant, giver: Caller, to: Caller, asked: Asked | None = None, **more: Any) -> Grant:
-    said = {"expires_at": SOON, "purpose": "to help"} | more
+    said: dict[str, Any] = {"expires_at": SOON, "purpose": "to help"} | more
     return hand_on_grant(grant_id=given.pk, to_agent_id=to.agent.pk, by=giver.by, asked=asked, **said)
 
 
@@ -131,8 +131,13 @@ def test_whatever_ends_above_ends_everything_below_with_the_next_call(
     given = grant(may_delegate=2, expires_at=SOON)
     first = hand_on(given, caller, helper, depth=1)
     second = hand_on(first, helper, third)
-    call = lambda: third.invoke(ECHO, {"text": "hi"})  # noqa: E731
-    seen = lambda: len(third.get("/tools?view=llm").json()["data"]["tools"])  # noqa: E731
+
+    def call() -> Any:
+        return third.invoke(ECHO, {"text": "hi"})
+
+    def seen() -> int:
+        return len(third.get("/tools?view=llm").json()["data"]["tools"])
+
     assert call().status_code == 200
     assert seen() == 1
 
@@ -144,7 +149,7 @@ def test_whatever_ends_above_ends_everything_below_with_the_next_call(
         case "expire":
             Grant.objects.filter(pk=given.pk).update(expires_at=timezone.now())
         case "halt":
-            halts.throw_halt(reach=halts.Reach.AGENT, target=helper.agent.wire_id, reason="wait", by=operator.by)
+            halts.throw_halt(reach=Reach.AGENT, target=helper.agent.wire_id, reason="wait", by=operator.by)
         case _:
             gone = caller if what.endswith("first") else helper
             disable_agent(agent_id=gone.agent.pk, reason="gone", by=operator.by)
@@ -356,7 +361,7 @@ def test_who_decides_sees_for_whom_the_agent_calls(
     enable("write", side_effect="Write", idempotency="keyed", dry_run=True)
     given = grant(may_delegate=1)
     hand_on(given, caller, helper)
-    body = {"on_consent": "hold", "purpose": "to write", "idempotency_key": "k"}
+    body: dict[str, Any] = {"on_consent": "hold", "purpose": "to write", "idempotency_key": "k"}
 
     held = row_of(helper.invoke("sample.tools.write", {"text": "hi"}, **body))
 
