@@ -14,7 +14,7 @@ from sandbox import watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LIMITS = {"result_bytes": 100, "log_bytes": 50, "log_flood_bytes": 1000, "idle_ms": 0}
+LIMITS = {"result_bytes": 100, "artifact_bytes": 0, "log_bytes": 50, "log_flood_bytes": 1000, "idle_ms": 0}
 REPORT, STDOUT, STDERR, PROGRESS = range(4)
 
 
