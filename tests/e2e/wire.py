@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BEGAN, ENDED = "invocation.began", "invocation.ended"
+PAIRS = (["invocation.began", "invocation.ended"], ["dry_run.began", "dry_run.ended"])
 ANSWER_S = 120.0
 
 
@@ -108,7 +108,7 @@ class Agent:
     def check_pair(self, call_id: str) -> dict[str, Any]:
         """See that the call has exactly one Begin and one End; returns the End."""
         facts = self.facts(call_id)
-        assert [fact["kind"] for fact in facts if fact["kind"] in (BEGAN, ENDED)] == [BEGAN, ENDED], facts
+        assert [fact["kind"] for fact in facts if fact["kind"] in {*PAIRS[0], *PAIRS[1]}] in PAIRS, facts
         return facts[-1]
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from access.models import Tenant
     from registry.models import Tool
     from tests.calls import Bell
-    from tests.conftest import Caller
+    from tests.conftest import Caller, Person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
@@ -48,8 +48,9 @@ def witnessed() -> list[dict[str, Any]]:
     return [json.loads(bytes(fact.leaf)) for fact in Fact.objects.exclude(pk__in=before).order_by("reason")]
 
 
+@pytest.mark.req("SPEC-2")
 def test_a_dry_run_has_a_pair_of_its_own_kinds(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+    caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
 ) -> None:
     writer(enable)
     grant()
@@ -64,6 +65,9 @@ def test_a_dry_run_has_a_pair_of_its_own_kinds(
     assert kinds_of(row_of(real)) == PAIR
     shown = caller.get(f"/evidence/invocations/{row_of(tried).wire_id}").json()["data"]["facts"]
     assert [fact["kind"] for fact in shown] == DRY_PAIR
+    page = operator.client().get(f"/invocations/{row_of(tried).wire_id}").content.decode()
+    assert "Dry run began" in page
+    assert shown[0]["leaf_hash"] in page
 
 
 def test_a_call_with_a_key_that_may_not_call_has_its_pair(
