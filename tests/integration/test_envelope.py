@@ -38,7 +38,12 @@ def ready(
 def test_what_the_caller_says_of_itself_and_of_its_place_reaches_the_tool(
     ready: ScriptedSandbox, caller: Caller
 ) -> None:
-    place: dict[str, Any] = {"locale": "de-DE", "currency": "EUR", "timezone": "Europe/Berlin", "session_id": "session-1"}
+    place: dict[str, Any] = {
+        "locale": "de-DE",
+        "currency": "EUR",
+        "timezone": "Europe/Berlin",
+        "session_id": "session-1",
+    }
     client = {"app": "shop", "version": "3", "model": "provider:model"}
 
     answer = caller.invoke(ECHO, {}, client=client, user_id="ann@example.org", **place)
