@@ -143,9 +143,14 @@ def _says_much(value: str) -> bool:
     return any(char.isdigit() for char in value) or not (value.isalpha() or value.isidentifier())
 
 
+_SECRET_WORDS = tuple(word for words, _ in patterns.SECRETS for word in words)
+
+
 def _secrets(text: str) -> Iterator[Span]:
     yield from _private_keys(text)
     lower = text.lower()
+    if not any(map(lower.__contains__, _SECRET_WORDS)):
+        return
     for words, pattern in patterns.SECRETS:
         if not any(word in lower for word in words):
             continue
