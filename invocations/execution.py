@@ -296,8 +296,8 @@ def run_claimed(invocation: Invocation) -> None:
         # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
         ending = Ending(state=State.FAILED, problem=Internal())
-    cut_off = isinstance(ending.problem, OutcomeUnknown | RunCancelled)
-    if cut_off and may_run_again(invocation) and run_again(invocation, because=ending.problem.reason):
+    cut_off = ending.problem if isinstance(ending.problem, OutcomeUnknown | RunCancelled) else None
+    if cut_off and may_run_again(invocation) and run_again(invocation, because=cut_off.reason):
         return
     if not write_down(invocation, ending):
         log.warning(

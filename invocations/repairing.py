@@ -80,10 +80,10 @@ def _repair_of(
     name = error.kind.name
     if name in ("additionalProperties", "unevaluatedProperties") and isinstance(instance, dict):
         if DROP_UNKNOWN in allowed:
-            unexpected = set(error.kind.unexpected)
+            unexpected = set(error.kind.unexpected)  # type: ignore[attr-defined]  # of this kind
             return {each: below for each, below in instance.items() if each not in unexpected}, DROP_UNKNOWN
     elif name == "type":
-        types = set(error.kind.types)
+        types = set(error.kind.types)  # type: ignore[attr-defined]  # of this kind
         if COERCE in allowed:
             coerced = _coerced(instance, types)
             if coerced is not _NOT_REPAIRED:

@@ -34,7 +34,7 @@ def check_can_resolve(invocation: Invocation) -> None:
         )
     if invocation.resolution:
         raise Conflict(
-            f"Somebody has said already that this call {SAID[invocation.resolution]}.",
+            f"Somebody has said already that this call {SAID[Resolution(invocation.resolution)]}.",
             remedy="What was said stays; say in your own notes what you found since.",
             details={"resolution": invocation.resolution, "by": invocation.resolved_by},
         )

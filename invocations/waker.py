@@ -136,7 +136,7 @@ class RedisWaker(InProcessWaker):
     def _hear(self) -> None:
         while True:
             try:
-                with self._client.pubsub(ignore_subscribe_messages=False) as pubsub:
+                with self._client.pubsub(ignore_subscribe_messages=False) as pubsub:  # type: ignore[no-untyped-call]
                     pubsub.subscribe(CHANNEL)
                     self._listen(pubsub)
             except redis.RedisError as error:

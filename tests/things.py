@@ -30,7 +30,7 @@ from invocations.artifacts.describing import Described
 from invocations.artifacts.storing import keep_artifacts
 from invocations.callbacks.models import CallbackDelivery
 from invocations.callbacks.services import make_endpoint
-from invocations.models import Invocation, SandboxHost
+from invocations.models import Invocation, SandboxHost, Unmapped
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
 from registry.dependencies import states
@@ -312,7 +312,7 @@ def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
     """Every row of a tenant, or of all; without when a key was last used."""
     found = {}
     for name, model in sorted(tables().items()):
-        if tenant is not None and model is SandboxHost:
+        if tenant is not None and model in (SandboxHost, Unmapped):
             continue  # of no tenant
         rows: Any = model._default_manager.order_by("pk")
         if tenant is not None:

@@ -56,7 +56,7 @@ def in_production(*, redis: bool = True) -> subprocess.CompletedProcess[str]:
         "TOOLHUB_SECRET_KEY": "x" * 50,
     }
     env |= {"TOOLHUB_REDIS_URL": "redis://localhost/0"} if redis else {}
-    program = "import json; from toolhub import settings as s; print(json.dumps(s.CELERY))"
+    program = "import json; from toolhub import settings as s; print(json.dumps(s.CELERY, default=str))"
     return subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=False
     )

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
@@ -90,8 +90,10 @@ class WaitingResponse(HttpResponse):
 
 def _given_up(working: asyncio.Future[HttpResponseBase]) -> None:
     """Nobody is there any more who would have the answer."""
-    if not working.cancelled() and working.exception() is None and isinstance(working.result(), WaitingResponse):
-        working.result().give_up()
+    if not working.cancelled() and working.exception() is None:
+        response = working.result()
+        if isinstance(response, WaitingResponse):
+            response.give_up()
 
 
 class Handler(ASGIHandler):
@@ -117,7 +119,7 @@ class Handler(ASGIHandler):
         if waiting is not None:
             await self._answer_later(waiting, receive, send)
 
-    async def run_get_response(self, request: ASGIRequest) -> HttpResponseBase:
+    async def run_get_response(self, request: HttpRequest) -> HttpResponseBase:
         working = asyncio.ensure_future(self._work_on(request))
         try:
             response = await asyncio.shield(working)
@@ -125,10 +127,11 @@ class Handler(ASGIHandler):
             working.add_done_callback(_given_up)
             raise
         if isinstance(response, WaitingResponse):
-            response.request, request.scope[LEFT] = request, response
+            response.request = request
+            cast("dict[str, Any]", cast("ASGIRequest", request).scope)[LEFT] = response
         return response
 
-    async def _work_on(self, request: ASGIRequest) -> HttpResponseBase:
+    async def _work_on(self, request: HttpRequest) -> HttpResponseBase:
         async with self._places:
             return await super().run_get_response(request)
 
