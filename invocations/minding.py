@@ -1,7 +1,8 @@
 """Who keeps watch over a run, so that its lease holds and it ends when nobody wants it any more?
 
 One thread for each run: it renews the lease, and ends the box when the call was closed by somebody else or its caller has
-asked for the end.
+asked for the end. One thread for all: it ends the runs whose lease could not be renewed before that lease is over, also while the
+others still wait for the database.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -30,12 +31,14 @@ log = logging.getLogger("toolhub.worker")
 
 _AGAIN_S = 0.05  # a run that has just begun may not be known to the sandbox yet
 _REMEMBERED = 1000
+_GIVEN_UP_AT = 0.8  # of a lease that was not renewed: its run has to be over before others take the call for lost
 
 
 class _Watch:
-    """One run: poked when it is to end or has ended."""
+    """One run: poked when it is to end or has ended. ``kept_at``: when its lease was last asked for and given."""
 
-    def __init__(self) -> None:
+    def __init__(self, box: str, kept_at: float) -> None:
+        self.box, self.kept_at = box, kept_at
         self.poked = threading.Event()
         self.unwanted = False
         self.over = False
@@ -43,6 +46,7 @@ class _Watch:
 
 _lock = threading.Lock()
 _watches: dict[UUID, _Watch] = {}
+_guard: threading.Thread | None = None
 _unwanted: OrderedDict[UUID, None] = OrderedDict()  # asked to end before their run was known here
 
 
@@ -73,7 +77,6 @@ def _keep_lease(invocation: Invocation) -> bool | None:
 
 
 def _mind(invocation: Invocation, watch: _Watch) -> None:
-    kept_at = time.monotonic()
     while True:
         watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
         watch.poked.clear()
@@ -82,21 +85,37 @@ def _mind(invocation: Invocation, watch: _Watch) -> None:
         asked_at = time.monotonic()
         kept = not watch.unwanted and _keep_lease(invocation)
         if kept:
-            kept_at = asked_at
-        # Who cannot renew its lease ends its run before others take the call for lost: no two runs of it overlap.
-        elif kept is False or asked_at - kept_at > settings.TOOLHUB_LEASE_S * 2 / 3:
+            watch.kept_at = asked_at
+        elif kept is False:
             break
-    log.warning("%s was closed or cancelled, or its lease cannot be kept; its run is ended", invocation.wire_id)
+    log.warning("%s was closed or cancelled; its run is ended", invocation.wire_id)
     while not watch.over:
-        current_sandbox().kill(box_name(invocation))
+        current_sandbox().kill(watch.box)
         watch.poked.wait(_AGAIN_S)
+
+
+def _end_unkept() -> None:
+    """Who cannot renew its lease ends its run before others take the call for lost, so that no two runs of it overlap."""
+    while True:
+        time.sleep(min(1.0, settings.TOOLHUB_LEASE_S / 20))
+        given_up = time.monotonic() - settings.TOOLHUB_LEASE_S * _GIVEN_UP_AT
+        with _lock:
+            late = [watch for watch in _watches.values() if watch.kept_at < given_up]
+        for watch in late:
+            log.warning("The lease of %s cannot be kept; its run is ended", watch.box)
+            current_sandbox().kill(watch.box)
 
 
 @contextmanager
 def minded(invocation: Invocation) -> Iterator[None]:
     """Watch over the run while the block runs."""
-    watch = _Watch()
+    global _guard
+    claimed_ago = (datetime.now(UTC) - invocation.started_at).total_seconds() if invocation.started_at else 0.0
+    watch = _Watch(box_name(invocation), time.monotonic() - claimed_ago)
     with _lock:
+        if _guard is None:
+            _guard = threading.Thread(target=_end_unkept, name="leases", daemon=True)
+            _guard.start()
         _watches[invocation.pk] = watch
         if invocation.pk in _unwanted:
             del _unwanted[invocation.pk]

@@ -50,6 +50,7 @@ def check() -> int:
             [python, "manage.py", "build_docs", "--check"],
             ".venv/bin/python manage.py build_docs",
         ),
+        Check("crash matrix", [python, "-m", "tests.crash.page", "--check"], ".venv/bin/python -m tests.crash.page"),
         Check("translations", [python, "scripts/messages.py", "--check"], ".venv/bin/python scripts/messages.py"),
         Check("built assets", ["node", str(FRONTEND / "build.mjs"), "--check"], "node frontend/build.mjs"),
     )

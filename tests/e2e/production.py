@@ -19,7 +19,7 @@ from toolhub.kernel.ids import decode
 from toolhub.kernel.names import QUEUE_INVOCATIONS, RUN_INVOCATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -86,9 +86,14 @@ class Production:
         worker.wait_for(lambda: f"{RUN_INVOCATION}[{task}] succeeded" in worker.said(), "the message was dealt with")
 
 
+ARRANGED = ("-m", "tests.e2e.arrange")
+
+
 @contextmanager
-def production_at(folder: Path, **settings: str) -> Iterator[Production]:
-    """A hub with the sample tools, serving inside the block; afterwards each of its calls has its pair and no box is left."""
+def production_at(folder: Path, arrange: Sequence[str] = ARRANGED, **settings: str) -> Iterator[Production]:
+    """A hub with the sample tools, or with what else ``arrange`` makes, serving inside the block; afterwards each of its calls has
+    its pair, and no box is left.
+    """
     with own_database() as database_url:
         server = urlsplit(database_url)
         line = Line(server.hostname or "", server.port or 5432)
@@ -108,7 +113,7 @@ def production_at(folder: Path, **settings: str) -> Iterator[Production]:
         try:
             line.mend()
             redis.start()
-            hub.credentials = Credentials(run(python("-m", "tests.e2e.arrange"), env))
+            hub.credentials = Credentials(run(python(*arrange), env))
             hub.start_web()
             hub.use_worker()
             yield hub

@@ -62,6 +62,10 @@ class OwnRedis:
         if self._process is not None:
             self._process.stop()
 
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+
     def _answers(self) -> bool:
         with closing(redis.Redis.from_url(self.url, socket_connect_timeout=2)) as client:
             try:

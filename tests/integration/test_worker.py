@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from invocations import endings, execution, services
+from invocations import endings, execution, minding, services
 from invocations.models import Invocation
 from invocations.waker import InProcessWaker
 from tests.calls import PAIR, kinds_of, row_of
@@ -94,8 +94,42 @@ def test_a_heartbeat_keeps_the_lease_and_ends_the_box_of_a_call_that_was_closed(
 
     execution.run_waiting()
 
-    assert sandbox.killed == [f"{row.wire_id}-1"]
+    assert set(sandbox.killed) == {f"{row.wire_id}-1"}
     assert kinds_of(row) == PAIR[:1]
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
+def test_a_run_whose_lease_cannot_be_renewed_ends_while_the_database_still_keeps_its_worker_waiting(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.TOOLHUB_LEASE_S = 0.3
+    enable()
+    grant()
+    asked, killed, over = threading.Event(), threading.Event(), threading.Event()
+
+    def waits_for_the_database(invocation: Invocation) -> None:
+        asked.set()
+        over.wait(30)
+
+    monkeypatch.setattr(minding, "_keep_lease", waits_for_the_database)
+    monkeypatch.setattr(sandbox, "kill", lambda name: killed.set())
+
+    def until_the_run_is_ended() -> None:
+        assert asked.wait(30)
+        assert killed.wait(30)
+        over.set()
+
+    sandbox.during = until_the_run_is_ended
+
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert killed.is_set()
 
 
 @pytest.mark.req("CARD-5")

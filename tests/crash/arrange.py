@@ -1,0 +1,65 @@
+"""The tools and budgets of a hub that is to be crashed. Run with the hub's environment; the first argument is the store's port."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.e2e import arrange  # sets Django up  # isort: skip
+
+from django.contrib.auth import get_user_model
+
+from access import consents
+from access.budgets.services import set_budget
+from access.middleware import principal_of_user
+from access.models import Agent, Tenant
+from registry import services as registry
+from registry.models import Decision
+from tests.in_force import permit, put_in_force
+from tests.manifests import manifest
+from toolhub.kernel.principal import ActorKind, Principal
+
+KINDS = {
+    "honours_its_key": {"side_effect": "Write", "idempotency": "keyed"},
+    "has_no_key": {"side_effect": "Write", "idempotency": "none"},
+    "reads": {"side_effect": "Network", "idempotency": "none"},
+}
+PLENTY = 10**12
+
+
+def main() -> None:
+    arrange.main()
+    tenant = Tenant.objects.get(slug="demo")
+    people = get_user_model().objects
+    dana, olivia = (principal_of_user(people.get(username=name), tenant) for name in ("dana", "olivia"))
+    agent = Agent.objects.get(tenant=tenant)
+    asks = Principal(kind=ActorKind.AGENT, id=agent.wire_id, name="", tenant_id=tenant.pk, agent_id=agent.pk)
+    put_in_force(permit())
+    port = int(sys.argv[1])
+    for name, changes in KINDS.items():
+        document = manifest(
+            name,
+            implementation={"module": "sample.counting", "entry": name},
+            capabilities={"net": [{"host": "localhost", "port": port, "scheme": "http"}]},
+            input_schema={
+                "type": "object",
+                "properties": {"store": {"type": "string"}, "seconds": {"type": "number"}},
+                "additionalProperties": False,
+            },
+            timeout_ms=30_000,
+            **changes,
+        )
+        version = registry.submit_version(document=document, by=dana)
+        registry.review_version(version_id=version.pk, decision=Decision.APPROVE, note="", by=olivia)
+        registry.enable_tool(name=version.tool.name, version_id=version.pk, reason="For a test.", by=olivia)
+        if changes["side_effect"] == "Write":
+            asked = consents.request_consent(
+                tool=version.tool.name, versions="^1", purpose="a test", validity_s=3600, by=asks
+            )
+            consents.approve_consent(consent_id=asked.pk, reason="For a test.", by=olivia)
+    for dimension in ("calls", "bytes_in", "bytes_out", "cpu_ms"):
+        set_budget(scope="agent", dimension=dimension, amount=PLENTY, agent_id=agent.pk, by=olivia)
+    set_budget(scope="agent", dimension="concurrency", amount=1000, window_s=0, agent_id=agent.pk, by=olivia)
+
+
+if __name__ == "__main__":
+    main()

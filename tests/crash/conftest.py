@@ -1,0 +1,18 @@
+"""One hub for all crashes: what one of them leaves behind, the next would find."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crash.world import World, world_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world_at(tmp_path_factory.mktemp("crash")) as found:
+        yield found

@@ -1,0 +1,78 @@
+"""Does docs/reference/crash-matrix.md say what the tests assert? Writes it; with ``--check`` only compares, and exits with 2."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.crash.plan import KINDS, LOSSES, MOMENTS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "crash-matrix.md"
+HEAD = """\
+<!-- Generated from tests/crash/plan.py by `python -m tests.crash.page`. Do not edit. -->
+
+# Crash matrix
+
+What becomes of a call when something dies under it. Each cell is a test on PostgreSQL and Redis with a web process and a worker of
+their own: the process is ended with SIGKILL at that very point, another takes its place, and then the call, its facts, its effects
+and its budgets are looked at. `make test-all` runs all of them, `make test` those in bold.
+
+Whatever the row, each test also sees that
+
+- the call has exactly one Begin and exactly one End, and no attempt is left open;
+- an effect with a key took place once, however often its tool was run; of a tool without a key nothing was run again;
+- no two runs of the call overlapped, and no box of a dead worker is left;
+- nothing is reserved in any budget, and what is used is what the calls took;
+- who repeats the call with its key gets the same answer byte for byte, and who was promised an answer (202) can fetch it.
+
+`outcome_unknown` is an honest answer: the hub does not know whether the tool had its effect, and an operator resolves it.
+"""
+WHERE = """
+## A process is killed
+
+| killed | when | point | {kinds} |
+| --- | --- | --- | {rules} |
+"""
+LOST = """
+## Something else goes away
+
+| what is lost | {kinds} |
+| --- | {rules} |
+"""
+REST = """
+## Not there yet
+
+| killed | when | |
+| --- | --- | --- |
+| sealer | between sealing and publishing a checkpoint | there is no sealer yet; its rows come with it |
+"""
+
+
+def text() -> str:
+    kinds = {"kinds": " | ".join(KINDS.values()), "rules": " | ".join("---" for _ in KINDS)}
+    lines = [HEAD, WHERE.format(**kinds)]
+    for moment in MOMENTS:
+        cells = [moment.fates[kind].says() if kind in moment.fates else "" for kind in KINDS]
+        bold = [f"**{cell}**" if kind in moment.core else cell for kind, cell in zip(KINDS, cells, strict=True)]
+        lines.append(f"| {moment.by} | {moment.says} | `{moment.point}` | {' | '.join(bold)} |\n")
+    lines.append(LOST.format(**kinds))
+    for loss in LOSSES:
+        cells = [loss.fates[kind].says() if kind in loss.fates else "" for kind in KINDS]
+        bold = [f"**{cell}**" if kind in loss.core else cell for kind, cell in zip(KINDS, cells, strict=True)]
+        lines.append(f"| {loss.what} | {' | '.join(bold)} |\n")
+    lines.append(REST)
+    return "".join(lines)
+
+
+def main() -> int:
+    if "--check" not in sys.argv:
+        PAGE.write_text(text())
+        return 0
+    if PAGE.exists() and PAGE.read_text() == text():
+        return 0
+    print(f"{PAGE} differs from tests/crash/plan.py. Type `python -m tests.crash.page` and commit the result.")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

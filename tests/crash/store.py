@@ -1,0 +1,87 @@
+"""What have the tools of a tested hub done in the world? A store outside, which remembers every run that reached it."""
+
+from __future__ import annotations
+
+import json
+import select
+import threading
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(slots=True)
+class Store:
+    """``effects``: of each call, how many took place. A key has its effect once; without one, each run has one."""
+
+    port: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    effects: Counter[str] = field(default_factory=Counter)
+    at_work: Counter[str] = field(default_factory=Counter)  # runs of a call that are alive
+    most_at_once: Counter[str] = field(default_factory=Counter)
+    _keys: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def url(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    def have_effect(self, call: str, key: str | None) -> dict[str, Any]:
+        with self._lock:
+            self.runs[call] += 1
+            if key is None or (key and key not in self._keys):
+                self.effects[call] += 1
+            if key:
+                self._keys.add(key)
+            return {"effects": self.effects[call]}
+
+    @contextmanager
+    def alive(self, call: str) -> Iterator[None]:
+        with self._lock:
+            self.at_work[call] += 1
+            self.most_at_once[call] = max(self.most_at_once[call], self.at_work[call])
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.at_work[call] -= 1
+
+
+@contextmanager
+def open_store() -> Iterator[Store]:
+    store = Store()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = {}
+            if self.path == "/stay":
+                with store.alive(said["call"]):
+                    select.select([self.connection], [], [], said["seconds"])  # until then, or until the run has gone
+            else:
+                answer = store.have_effect(said["call"], said["key"])
+            text = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            with suppress(OSError):
+                self.end_headers()
+                self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    store.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield store
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
