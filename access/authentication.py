@@ -23,6 +23,7 @@ from access.models import ApiKey
 from access.tokens import looks_like_token, read_token
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Unauthenticated
+from toolhub.kernel.rows import Reading
 from toolhub.kernel.tenancy import act_for, hub_wide
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.authentication")
 SCHEME = "Bearer"
 USED_EVERY = timedelta(minutes=1)  # a key's last use is written down no more often
+KEY = Reading(lambda lookup: ApiKey.objects.select_related("agent").filter(lookup=lookup), lookup=str)
 NOT_VALID = "This API key is not valid. It may be mistyped, revoked or expired, or not for use from here."
 REMEDY = "Ask an operator of your tenant for a new key."
 
@@ -41,7 +43,7 @@ def key_of(text: str, *, address: str = "") -> ApiKey:
     """The key with its agent; the same sentence for every way of being wrong, so that nothing can be probed."""
     lookup = keys.lookup_of(text)
     with hub_wide():  # whose key it is, is what is asked
-        key = ApiKey.objects.select_related("agent").filter(lookup=lookup).first() if lookup else None
+        key = KEY.first(lookup=lookup) if lookup else None
     if key is None or not keys.matches(text, bytes(key.digest)):
         raise Unauthenticated(NOT_VALID, remedy=REMEDY)
     check_works(key, address=address)

@@ -22,6 +22,7 @@ from evidence.models import Fact, Pending, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from toolhub.kernel.canonical import canonical, encoded
 from toolhub.kernel.ids import encode, new_id
+from toolhub.kernel.rows import insert
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -97,8 +98,8 @@ def record(
         leaf=raw,
         leaf_hash=hashlib.sha256(b"\x00" + raw).digest(),  # RFC 9162 leaf hash
     )
-    fact.save()
-    Pending.objects.create(fact=fact, tenant_id=actor.tenant_id)
+    insert(fact)
+    insert(Pending(fact=fact, tenant_id=actor.tenant_id))
     return fact
 
 
@@ -112,7 +113,7 @@ def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, val
     salt, data_key, nonce = os.urandom(SALT_BYTES), AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
     key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
     context = _context(tenant_id, invocation_id, str(kind))
-    return Snapshot.objects.create(
+    snapshot = Snapshot(
         tenant_id=tenant_id,
         invocation_id=invocation_id,
         kind=kind,
@@ -126,6 +127,7 @@ def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, val
         ciphertext=AESGCM(data_key).encrypt(nonce, salt + document, context),
         created_at=timezone.now(),
     )
+    return insert(snapshot)
 
 
 def open_values(snapshot: Snapshot) -> Any:

@@ -28,6 +28,7 @@ from invocations.summaries import shape_of
 from toolhub.kernel.canonical import digest
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode, new_id
+from toolhub.kernel.rows import insert
 from toolhub.kernel.telemetry import current_trace, trace_id_of
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def write_begin(
 ) -> Invocation:
     """The row, the sealed input and the Begin fact, in the transaction of the caller. ``more``: further fields of the row."""
     installed = standing.installed
-    invocation = Invocation.objects.create(
+    invocation = Invocation(
         id=id,
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
@@ -151,6 +152,7 @@ def write_begin(
         **fingerprints,
         **more,
     )
+    insert(invocation)
     value = {"arguments": call.arguments, "envelope": call.envelope.context()}
     snapshot = evidence.seal_values(tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value)
     version = preflight.version if preflight else None

@@ -7,6 +7,7 @@ is read again is the answer that was given.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -19,6 +20,7 @@ from invocations.models import Invocation, State
 from invocations.problems import AnswerErased
 from toolhub.kernel.envelopes import Evidence, ResponseEnvelope, Source
 from toolhub.kernel.ids import encode
+from toolhub.kernel.rows import Reading
 from toolhub.kernel.telemetry import trace_id_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from invocations.preflight import Preflight
     from toolhub.kernel.problems import Problem
 
+SEALED = Reading(lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id), invocation_id=UUID)
 STATUS = {State.SUCCEEDED: "ok", State.DENIED: "denied"}
 
 
@@ -94,9 +97,7 @@ def answer_of(
     invocation: Invocation, *, problem: Problem | None = None, preflight: Preflight | None = None
 ) -> ResponseEnvelope:
     """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed."""
-    sealed = (
-        {row.kind: row for row in Snapshot.objects.filter(invocation_id=invocation.pk)} if invocation.is_final else {}
-    )
+    sealed = {row.kind: row for row in SEALED.all(invocation_id=invocation.pk)} if invocation.is_final else {}
     output, error = sealed.get(SnapshotKind.OUTPUT), sealed.get(SnapshotKind.ERROR)
     value: dict[str, Any] = evidence.open_values(output) if output else {}
     warnings = value.get("warnings", []) if invocation.is_final else notices_of(invocation)

@@ -18,9 +18,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
-from invocations.models import Attempt, Invocation, WorkClass
+from invocations.models import FOR_WORK, Attempt, Invocation, State, WorkClass
 from toolhub.kernel.faults import fault
 from toolhub.kernel.prepared import prepared
+from toolhub.kernel.rows import Reading, insert
 from toolhub.kernel.telemetry import PROCESS
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ SQLITE = STATEMENT.format(
     started="%(started)s",
     lease_until="%(lease_until)s",
 )
+
+WAITING = Reading(lambda: Invocation.objects.filter(state=State.QUEUED).only("id")[:1])
 
 
 class Places:
@@ -111,6 +114,11 @@ def next_call() -> Iterator[Invocation | None]:
             places.leave(invocation)
 
 
+def some_call_waits() -> bool:
+    """Whether any call of any tenant waits for a worker, here or elsewhere."""
+    return WAITING.first() is not None
+
+
 def claim_next() -> Invocation | None:
     """The call whose turn it is, now running under a lease; None when no call waits that may run here."""
     classes, full = places.classes(), places.full()
@@ -133,8 +141,8 @@ def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
         rows = _claim_sqlite(classes, full, now, now + timedelta(seconds=lease_s))
     if not rows:
         return None
-    invocation = Invocation.objects.for_work().get(pk=UUID(str(rows[0][0])))
-    Attempt.objects.create(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now)
+    invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
+    insert(Attempt(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now))
     fault("claim.before_commit")
     return invocation
 

@@ -21,6 +21,7 @@ from evidence.models import Snapshot, SnapshotKind
 from invocations.artifacts.storing import artifacts_said, artifacts_sealed, keep_artifacts
 from invocations.metrics import count_call
 from invocations.models import Attempt, Invocation, State
+from invocations.problems import OutcomeUnknown
 from invocations.reaching import connections_data, connections_sealed
 from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
@@ -34,6 +35,7 @@ from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Problem, by_reason
+from toolhub.kernel.rows import delete, update
 from toolhub.kernel.telemetry import trace_id_of
 
 if TYPE_CHECKING:
@@ -285,6 +287,8 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
     further, to what the caller has seen and decided on.
     """
     now = datetime.now(UTC)
+    if not ending.ran and invocation.was_lost:  # it did not run this time; nobody knows what it did before
+        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
     with transaction.atomic():
         won = Invocation.objects.move(
             invocation.pk,
@@ -304,17 +308,21 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
         )
         if not won:
             return False
-        if invocation.attempt:
-            Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
         outcome = ending.outcome
-        Attempt.objects.filter(invocation_id=invocation.pk, number=invocation.attempt, finished_at=None).update(
-            finished_at=now,
-            status=str(outcome.status) if outcome else str(ending.state),
-            box=outcome.box[:64] if outcome else "",
-            image=outcome.image[:80] if outcome else "",
-            cpu_ms=outcome.cpu_ms if outcome else None,
-            max_rss_bytes=outcome.max_rss_bytes if outcome else None,
-        )
+        if invocation.attempt:
+            delete(Snapshot, {"invocation_id": invocation.pk, "kind": SnapshotKind.LIVE})
+            update(
+                Attempt,
+                {"invocation": invocation.pk, "number": invocation.attempt, "finished_at": None},
+                {
+                    "finished_at": now,
+                    "status": str(outcome.status) if outcome else str(ending.state),
+                    "box": outcome.box[:64] if outcome else "",
+                    "image": outcome.image[:80] if outcome else "",
+                    "cpu_ms": outcome.cpu_ms if outcome else None,
+                    "max_rss_bytes": outcome.max_rss_bytes if outcome else None,
+                },
+            )
         write_end(invocation, ending, actor=actor, at=now)
         call_ended.send(sender=Invocation, invocation=invocation, ending=ending)
         settle_budgets(invocation, ending)

@@ -12,17 +12,18 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from opentelemetry.trace import StatusCode
 
 from access.halts import check_not_halted
-from access.models import ApiKey, Consent
+from access.models import Consent
 from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
-from invocations.claiming import next_call
+from invocations.claiming import next_call, some_call_waits
 from invocations.direct.choosing import is_vouched_for
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
@@ -47,6 +48,7 @@ from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
 from toolhub.kernel.problems import Forbidden, Internal, Problem
+from toolhub.kernel.rows import Reading
 from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
 if TYPE_CHECKING:
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.worker")
 WRITE_AGAIN_S = 0.5
+INPUT = Reading(
+    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id, kind=SnapshotKind.INPUT),
+    invocation_id=UUID,
+)
 
 
 def profile_of(invocation: Invocation) -> Profile:
@@ -82,7 +88,7 @@ def box_key(invocation: Invocation, dependencies: str) -> BoxKey:
 
 def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     assert invocation.version is not None
-    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
+    sealed = evidence.open_values(INPUT.get(invocation_id=invocation.pk))
     envelope = sealed["envelope"]
     config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
     dependencies = folder_of(invocation.version) or ("", None)
@@ -128,7 +134,11 @@ def check_still_allowed(invocation: Invocation) -> None:
     """
     now = datetime.now(UTC)
     standing = load_standing(
-        tenant_id=invocation.tenant_id, agent_id=invocation.agent_id, tool=invocation.tool, now=now
+        tenant_id=invocation.tenant_id,
+        agent_id=invocation.agent_id,
+        key_id=invocation.key_id,
+        tool=invocation.tool,
+        now=now,
     )
     check_callable(standing)
     version = invocation.version
@@ -144,8 +154,7 @@ def check_still_allowed(invocation: Invocation) -> None:
         check_not_yanked(version)
     if not standing.agent_in_use:
         raise Forbidden("The agent was disabled while the call waited.", remedy="Ask an operator to enable it.")
-    key_id = invocation.key_id  # one that ran out meanwhile may go on; one that was revoked may not
-    if key_id is not None and ApiKey.objects.filter(pk=key_id, revoked_at__isnull=False).exists():
+    if standing.key_revoked:  # one that ran out meanwhile may go on
         raise Forbidden(
             "The key of this call was revoked while the call waited.", remedy="Call again with another key."
         )
@@ -163,6 +172,8 @@ def check_still_allowed(invocation: Invocation) -> None:
 def execute(invocation: Invocation) -> Ending:
     """Run the tool and judge the result. Every failure is an ending; nothing is raised for what a tool does."""
     assert invocation.version is not None
+    compiled = compiled_version(invocation.version.pk)
+    invocation.version.manifest = compiled.manifest.document  # for_work() has left it out
     steps = StepLog(invocation.created_at)
     queued_from = max((step["end_ms"] for step in invocation.steps), default=0.0)
     queued_ms = round(max(0.0, steps.now_ms() - queued_from), 3)
@@ -230,7 +241,7 @@ def execute(invocation: Invocation) -> Ending:
         ending.inputs = call.files
     if not invocation.obligations:
         return ending
-    validator = compiled_version(invocation.version.pk).output_validator
+    validator = compiled.output_validator
     return oblige(ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps)
 
 
@@ -279,12 +290,17 @@ def _write_down(invocation: Invocation, ending: Ending) -> bool:
 
 
 def run_waiting() -> None:
-    """Run calls until none waits that may run here. Called for each message; a message too many does no harm."""
+    """Run calls until none waits that may run here. Called for each message; a message too many does no harm.
+
+    Each call has a message of its own, so after the first there is as a rule nothing left, which is found out cheaply.
+    """
     while not current_sandbox().closing:  # what waits then is rung for again, for whoever goes on
         with next_call() as invocation:
             if invocation is None:
                 return
             run_claimed(invocation)
+        if not some_call_waits():
+            return
 
 
 def run_claimed(invocation: Invocation) -> None:

@@ -8,6 +8,7 @@ those are in encrypted snapshots. An :class:`Attempt` is one run of it by one wo
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -18,10 +19,9 @@ from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from registry.models import Installation, ToolVersion
 from toolhub.kernel.ids import encode, new_id
+from toolhub.kernel.rows import Reading, update
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from toolhub.kernel.principal import Principal
 
 OF_THIS_APP = (Artifact, ArtifactContent)  # whose models Django looks for here
@@ -44,7 +44,7 @@ class State(models.TextChoices):
 TRANSITIONS: dict[str, frozenset[str]] = {
     State.RECEIVED: frozenset({State.DENIED, State.HELD, State.QUEUED}),
     State.HELD: frozenset({State.QUEUED, State.DENIED, State.EXPIRED, State.CANCELLED}),
-    State.QUEUED: frozenset({State.RUNNING, State.CANCELLED, State.TIMED_OUT}),
+    State.QUEUED: frozenset({State.RUNNING, State.CANCELLED, State.TIMED_OUT, State.OUTCOME_UNKNOWN}),
     State.RUNNING: frozenset(
         {State.QUEUED, State.SUCCEEDED, State.FAILED, State.TIMED_OUT, State.CANCELLED, State.OUTCOME_UNKNOWN}
     ),
@@ -99,9 +99,12 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
 
     def move(self, invocation_id: UUID, *, to: State, attempt: int, only: Q | None = None, **changes: object) -> bool:
         """Compare-and-set: true when this caller won. ``attempt`` is the fencing token of the run."""
-        allowed = [state for state, following in TRANSITIONS.items() if to in following]
-        rows = self.filter(only or Q(), pk=invocation_id, state__in=allowed, attempt=attempt)
-        return rows.update(state=to, **changes) == 1
+        allowed = [str(state) for state, following in TRANSITIONS.items() if to in following]
+        asked = {"id": invocation_id, "state__in": allowed, "attempt": attempt}
+        changes["state"] = to
+        if only is None:
+            return update(Invocation, asked, changes) == 1
+        return self.filter(only, **asked).update(**changes) == 1
 
 
 class Invocation(models.Model):
@@ -211,8 +214,16 @@ class Invocation(models.Model):
         return self.state in FINAL
 
     @property
+    def was_lost(self) -> bool:
+        """Whether a run before the current one was cut off: it may have had the tool's effect."""
+        return self.attempt > (self.state == State.RUNNING)
+
+    @property
     def duration_ms(self) -> float | None:
         return (self.finished_at - self.created_at).total_seconds() * 1000 if self.finished_at else None
+
+
+FOR_WORK = Reading(lambda pk: Invocation.objects.for_work().filter(pk=pk), pk=UUID)  # the call with this id
 
 
 def box_name(invocation: Invocation) -> str:

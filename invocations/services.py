@@ -27,7 +27,7 @@ from invocations.callbacks.services import endpoint_of
 from invocations.calls import Answered, Begun, Call, Refused, fingerprints_of
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.holding import cancel_call, hold, lacks_a_person, look_further, refuse_and_ask
-from invocations.models import Invocation, State
+from invocations.models import FOR_WORK, Invocation, State
 from invocations.preflight import Preflight, run_preflight, wanted_of
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
 from invocations.rejecting import count_rejected
@@ -187,7 +187,7 @@ def look(begun: Begun, *, last: bool) -> Answered | None:
 
     That an earlier answer was read again is a fact of its own.
     """
-    found = Invocation.objects.for_work().get(pk=begun.invocation.pk)
+    found = FOR_WORK.get(pk=begun.invocation.pk)
     if not found.is_final and sweeper.is_overdue(found, datetime.now(UTC)) and sweeper.close_one(found.pk):
         found.refresh_from_db()
     if not found.is_final and not last:

@@ -7,6 +7,7 @@ home; other tenants install what its publisher shares.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
+from uuid import UUID
 
 from django.db import transaction
 
@@ -18,11 +19,11 @@ from registry.problems import NotInstalled, UnknownTool
 from registry.resolution import is_usable, resolve_version, witness
 from registry.secrets import open_secrets
 from toolhub.kernel.problems import Conflict, SchemaInvalid
+from toolhub.kernel.rows import Reading
 from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from uuid import UUID
 
     from registry.models import ToolVersion
     from toolhub.kernel.principal import Principal
@@ -39,6 +40,13 @@ __all__ = [
     "settings_for_run",
 ]
 MAX_REASON = 500
+INSTALLED = Reading(
+    lambda tenant_id, name: Installation.objects.filter(tenant_id=tenant_id, name=name).exclude(
+        state=InstallationState.REMOVED
+    ),
+    tenant_id=UUID,
+    name=str,
+)
 FIELDS = ("pin", "config", "hosts", "paths", "secrets")
 
 
@@ -254,7 +262,7 @@ def configure_installation(*, name: str, values: Setup, reason: str, by: Princip
 
 def settings_for_run(*, tenant_id: UUID, name: str, version: ToolVersion) -> tuple[dict[str, Any], dict[str, str]]:
     """The configuration and the opened secrets of one run of this version; for the worker, right before it."""
-    row = Installation.objects.filter(tenant_id=tenant_id, name=name).exclude(state=InstallationState.REMOVED).first()
+    row = INSTALLED.first(tenant_id=tenant_id, name=name)
     if row is None:
         raise NotInstalled(f"{name} was removed while the call waited.", remedy="Ask an operator to install it again.")
     manifest = version.view

@@ -125,6 +125,8 @@ def _open(secret: Secret) -> str:
 def open_secrets(installation: Installation, manifest: Manifest) -> dict[str, str]:
     """For the worker that runs a call, and nobody else: the values of what the manifest declares, by its names."""
     wanted = {name: installation.secrets[name] for name in declared_secrets(manifest) if name in installation.secrets}
+    if not wanted:
+        return {}
     rows = Secret.objects.filter(tenant_id=installation.tenant_id, name__in=set(wanted.values()))
     found = {row.name: row for row in rows}
     return {name: _open(found[target]) for name, target in wanted.items() if target in found}

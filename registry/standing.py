@@ -37,7 +37,7 @@ SELECT
      FROM registry_installation i JOIN registry_tool t ON t.id = i.tool_id
      LEFT JOIN registry_toolversion v ON v.id = i.version_id
     WHERE i.tenant_id = {tenant} AND i.name = {name} AND i.state <> 'removed'),
-  (SELECT {one}(a.name, a.disabled_at, k.revoked_at IS NULL AND k.expires_at > {now})
+  (SELECT {one}(a.name, a.disabled_at, k.revoked_at IS NOT NULL, k.expires_at > {now})
      FROM access_agent a LEFT JOIN access_apikey k ON k.agent_id = a.id AND k.id = {key}
     WHERE a.id = {agent} AND a.tenant_id = {tenant}),
   (SELECT {many}({one}(h.tenant_id, h.reach, h.target, h.reason)) FROM access_halt h
@@ -132,6 +132,7 @@ class Standing:
     agent_name: str
     agent_in_use: bool
     key_in_force: bool | None
+    key_revoked: bool
     tool: str
     installed: Installed | None
     halts: tuple[HaltValue, ...]
@@ -260,7 +261,7 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
     """Everything that decides, as it is at one moment. One round trip, and nothing is locked."""
     row = _row(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
     installation, agent, halts, grants, consents, budgets, policies, secrets = row
-    agent_name, disabled_at, key_in_force = agent or ("", "never was", None)
+    agent_name, disabled_at, key_revoked, key_lasts = agent or ("", "never was", False, None)
     installed = _installed(installation)
     stopped = {target for owner, reach, target, _ in halts or () if reach == Reach.AGENT and _id(owner) == tenant_id}
     return Standing(
@@ -269,7 +270,8 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
         agent_id=agent_id,
         agent_name=agent_name,
         agent_in_use=disabled_at is None,
-        key_in_force=None if key_id is None else bool(key_in_force),
+        key_in_force=None if key_id is None else bool(key_lasts) and not key_revoked,
+        key_revoked=bool(key_revoked),
         tool=tool,
         installed=installed,
         halts=tuple(_halts(halts, tenant_id=tenant_id, installed=installed, agent_name=encode("agt", agent_id))),

@@ -160,7 +160,7 @@ def _take_sqlite(invocation_id: UUID, wanted: list[tuple[Line, int]], now: datet
     return {line.budget_id for line, _ in won}
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def settle(*, invocation_id: UUID, spent: Spent) -> int:
     """Count what the call has taken and give back the rest. Once: a call that is settled stays as it is.
 

@@ -202,7 +202,7 @@ def _end(budget: Budget, *, reason: str, by: Principal) -> None:
     _record(budget, by=by, reason=reason, kind=Kind.BUDGET_ENDED, amount=budget.amount)
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def keep_manifest_limit(lines: Iterable[Line], *, tenant_id: UUID, tool: str, limit: int | None) -> list[Line]:
     """The lines of a call, with what the manifest says about calls at the same time as one of them.
 

@@ -360,9 +360,14 @@ def writers(path: Path) -> Iterator[tuple[str, bool]]:
 
     for name, node in functions.items():
         if any(
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in WRITES
-            and ("objects" in ast.unparse(call.func) or call.func.attr in ("save", "create", "get_or_create"))
+            (
+                isinstance(call.func, ast.Attribute)
+                and call.func.attr in WRITES
+                and ("objects" in ast.unparse(call.func) or call.func.attr in ("save", "create", "get_or_create"))
+            )
+            or (
+                isinstance(call.func, ast.Name) and call.func.id in ("insert", "update", "delete")
+            )  # toolhub.kernel.rows
             for call in calls(node)
         ):
             yield name, records(name)
