@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpResponse
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.signals import request_started
+from django.http import FileResponse, HttpResponse
+from django.urls import set_script_prefix
 
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.handlers import problem_of, respond
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from typing import IO
 
-    from django.core.handlers.asgi import ASGIRequest
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
+    Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+    Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+    InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+
 WAITS = "toolhub.waits"  # in a scope: whoever serves the request understands a WaitingResponse
-LEFT = "toolhub.left"  # in a scope: the response that is not there yet
 
 
 class Waits(Protocol):
@@ -61,19 +69,14 @@ class WaitingResponse(HttpResponse):
     def give_up(self) -> None:
         self._end()
 
-    async def filled(self, places: asyncio.Semaphore) -> HttpResponse:
+    async def filled(self, in_thread: InThread) -> HttpResponse:
         """The answer, with the headers that the middleware gave to this one."""
-        try:
-            while True:
-                left = self._until - time.monotonic()
-                if left > 0:
-                    await self._waiter.wait_async(left)
-                async with places:
-                    found = await sync_to_async(self._looked, thread_sensitive=False)(left <= 0)
-                if found is not None:
-                    break
-        finally:
-            self._end()
+        found: HttpResponse | None = None
+        while found is None:
+            left = self._until - time.monotonic()
+            if left > 0:
+                await self._waiter.wait_async(left)
+            found = await in_thread(partial(self._looked, left <= 0))
         for name, value in self.items():
             if name not in ("Content-Length", "Content-Type"):
                 found.headers.setdefault(name, value)
@@ -90,70 +93,94 @@ class WaitingResponse(HttpResponse):
 
 def _given_up(working: asyncio.Future[HttpResponseBase]) -> None:
     """Nobody is there any more who would have the answer."""
-    if not working.cancelled() and working.exception() is None:
-        response = working.result()
-        if isinstance(response, WaitingResponse):
-            response.give_up()
+    if working.cancelled() or working.exception() is not None:
+        return
+    response = working.result()
+    if isinstance(response, WaitingResponse):
+        response.give_up()
+    elif response.streaming:
+        response.close()
 
 
 class Handler(ASGIHandler):
-    """Django's own, where at most so many requests are worked on at a time, and any number waits."""
+    """Django's own, where at most so many requests are worked on at a time, and any number waits.
+
+    One thread works on a request from its beginning to its answer. Django makes a thread for each request, and goes to and fro
+    between it and the event loop for signals, middleware and view, which takes longer than most requests do; ours are all plain
+    functions. Only streams are sent in Django's way.
+    """
 
     def __init__(self, at_once: int) -> None:
         super().__init__()
-        self._places = asyncio.Semaphore(at_once)
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="request")
 
-    async def __call__(
-        self,
-        scope: dict[str, Any],
-        receive: Callable[[], Awaitable[Mapping[str, Any]]],
-        send: Callable[[Mapping[str, Any]], Awaitable[None]],
-    ) -> None:
-        scope[WAITS] = True
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+
+    async def handle(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Until the answer is sent or the caller has gone. What was begun goes on without its caller."""
         try:
-            await super().__call__(scope, receive, send)
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        scope[WAITS] = True
+        answered = asyncio.create_task(self._answer(scope, body, send))
+        gone = asyncio.create_task(self._gone(receive))
+        try:
+            await asyncio.wait({answered, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            waiting: WaitingResponse | None = scope.pop(LEFT, None)
-            if waiting is not None and sys.exc_info()[0] is not None:
-                waiting.give_up()
-        if waiting is not None:
-            await self._answer_later(waiting, receive, send)
+            gone.cancel()
+            if not answered.done():
+                answered.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await answered
 
-    async def run_get_response(self, request: HttpRequest) -> HttpResponseBase:
-        working = asyncio.ensure_future(self._work_on(request))
+    @staticmethod
+    async def _gone(receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def _answer(self, scope: dict[str, Any], body: IO[bytes], send: Send) -> None:
+        working = asyncio.ensure_future(self._in_thread(partial(self._respond, scope, body)))
         try:
             response = await asyncio.shield(working)
-        except asyncio.CancelledError:  # the caller has gone, and the view goes on until it returns
+        except asyncio.CancelledError:
             working.add_done_callback(_given_up)
             raise
         if isinstance(response, WaitingResponse):
-            response.request = request
-            cast("dict[str, Any]", cast("ASGIRequest", request).scope)[LEFT] = response
-        return response
-
-    async def _work_on(self, request: HttpRequest) -> HttpResponseBase:
-        async with self._places:
-            return await super().run_get_response(request)
-
-    async def send_response(self, response: HttpResponseBase, send: Any) -> None:
-        if not isinstance(response, WaitingResponse):
-            await super().send_response(response, send)
-
-    async def _answer_later(self, waiting: WaitingResponse, receive: Any, send: Any) -> None:
-        """Until the answer is there or the caller has gone. What was begun goes on without its caller."""
-        answer = asyncio.create_task(waiting.filled(self._places))
-        gone = asyncio.create_task(self._gone(receive))
+            waiting = response
+            try:
+                response = await waiting.filled(self._in_thread)
+            finally:
+                waiting.give_up()
+        if not response.streaming:
+            await self.send_response(response, send)
+            return
         try:
-            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                await super().send_response(answer.result(), send)
+            await self.send_response(response, send)
         finally:
-            for task in (answer, gone):
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await sync_to_async(response.close)()
 
-    @staticmethod
-    async def _gone(receive: Any) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+    def _in_thread(self, work: Callable[[], Any]) -> Awaitable[Any]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)
+
+    def _respond(self, scope: dict[str, Any], body: IO[bytes]) -> HttpResponseBase:
+        """All that Django does with a request, in its order; what is sent as a whole is closed already."""
+        with body:
+            set_script_prefix(get_script_prefix(scope))
+            request_started.send(sender=type(self), scope=scope)
+            request, refused = self.create_request(scope, body)
+            response: Any = refused
+            if request is not None:
+                try:
+                    response = self.get_response(request)
+                finally:
+                    release_connection()
+                if isinstance(response, WaitingResponse):
+                    response.request = request
+        response._handler_class = type(self)
+        if isinstance(response, FileResponse):
+            response.block_size = self.chunk_size
+        if not response.streaming:
+            response.close()
+        return cast("HttpResponseBase", response)
