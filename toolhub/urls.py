@@ -33,6 +33,7 @@ handler429 = "toolhub.kernel.handlers.too_many"
 handler500 = "toolhub.kernel.handlers.server_error"
 
 api = [
+    path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
     path("tools", registry_api.ToolListView.as_view(), name="api_tools"),
     path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
     path("tools/<str:tool_id>/preflight", preflight_api.ToolPreflightView.as_view(), name="api_preflight"),
@@ -40,7 +41,6 @@ api = [
     path("proposals", proposals_api.ProposalView.as_view(), name="api_proposals"),
     path("tools/<str:tool_id>/explain", explain_api.ToolExplainView.as_view(), name="api_explain"),
     path("tools/<str:tool_id>/available", explain_api.ToolAvailableView.as_view(), name="api_available"),
-    path("tools/<str:tool_id>/invoke", invocations_api.ToolInvokeView.as_view(), name="api_invoke"),
     path("tools/<str:tool_id>/versions", lifecycle_api.VersionListView.as_view(), name="api_tool_versions"),
     path("tools/<str:tool_id>/enable", lifecycle_api.ToolEnableView.as_view(), name="api_tool_enable"),
     path("tools/<str:tool_id>/pause", lifecycle_api.ToolPauseView.as_view(), name="api_tool_pause"),
@@ -133,9 +133,7 @@ api = [
     path(
         "callbacks/<cbe:endpoint_id>/disable", callbacks_api.EndpointDisableView.as_view(), name="api_callback_disable"
     ),
-    path(
-        "callbacks/deliveries", callbacks_api.CallbackDeliveryListView.as_view(), name="api_callback_deliveries"
-    ),
+    path("callbacks/deliveries", callbacks_api.CallbackDeliveryListView.as_view(), name="api_callback_deliveries"),
     path(
         "callbacks/deliveries/<cbd:delivery_id>",
         callbacks_api.CallbackDeliveryView.as_view(),
@@ -210,11 +208,14 @@ api = [
     path("errors", catalogue.errors, name="api_errors"),
     path("errors/<str:reason>", catalogue.error, name="api_error"),
     path(
-        "openapi.json", SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_openapi"
+        "openapi.json",
+        SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[]),
+        name="api_openapi",
     ),
 ]
 
 urlpatterns = [
+    path("api/v1/", include(api)),  # first, since it is asked most: Django tries one after the other
     path("", include("access.urls")),
     path("", include("access.policies.urls")),
     path("", include("access.budgets.urls")),
@@ -233,5 +234,4 @@ urlpatterns = [
     path(".well-known/oauth-protected-resource", oauth.protected_resource, name="oauth_protected_resource"),
     path(".well-known/oauth-authorization-server", oauth.authorization_server, name="oauth_authorization_server"),
     path("readyz", health.ready, name="readyz"),
-    path("api/v1/", include(api)),
 ]
