@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,8 +23,8 @@ from bench.hubs import START_S, free_port, manage, own_database, parts_of, wait_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TOOL = "commerce.pricing.get_realtime_quote"
-BODY = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"sku": "HEADPHONES-ANC", "quantity": 2}}
+TOOL = "sample.tools.echo"  # returns what it gets
+BODY = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"text": "x"}}
 STEPS = "SELECT steps FROM invocations_invocation ORDER BY id DESC LIMIT %s"
 IDLE = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%%'"
 
@@ -52,7 +53,9 @@ def production(database_url: str, redis_url: str, **settings: str) -> Iterator[H
         }
         env |= settings
         manage(env, "manage.py", "migrate", "--no-input")
+        shutil.copytree(ROOT / "tests/tools/sample", Path(env["TOOLHUB_TOOLS_PATH"], "sample"))
         said = manage(env, "manage.py", "seed_demo")
+        manage(env, "-m", "bench.arrange")
         key = said.split("API key")[1].split()[0]
         port = host.partition(":")[2]
         web = ["uvicorn", "toolhub.asgi:application", "--host", "127.0.0.1", "--port", port, "--no-access-log"]
