@@ -328,9 +328,10 @@ def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
     consent: Consent | None = None
     if invocation.state == State.HELD and invocation.consent_id is not None:
         consent = Consent.objects.select_for_update().get(pk=invocation.consent_id)  # as a decision does: consent first
+    when = "before it ran again; its first run was cut off" if invocation.was_lost else "before it started"
     ending = Ending(
         state=State.CANCELLED,
-        problem=CallCancelled("This call was cancelled before it started."),
+        problem=CallCancelled(f"This call was cancelled {when}."),
         ran=invocation.attempt > 0,
         steps=_waited(invocation, "").steps if consent else [],
     )

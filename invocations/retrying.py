@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Q
 
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -21,9 +21,6 @@ from invocations.models import Attempt, Invocation, State
 from toolhub.kernel.faults import fault
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.telemetry import trace_id_of
-
-if TYPE_CHECKING:
-    from django.db.models import Q
 
 MAX_ATTEMPTS = 3
 LOST = "lost"  # what became of an attempt
@@ -47,6 +44,7 @@ def may_run_again(invocation: Invocation) -> bool:
 def run_again(invocation: Invocation, *, because: str, only: Q | None = None) -> bool:
     """Queue a call again whose run was cut off. False when somebody else has ended it, or has the call by now."""
     now, waits_until = datetime.now(UTC), invocation.queue_deadline_at
+    wanted = Q(cancel_asked_at=None)  # its caller may have asked for its end since the row was read
     waiting = queued_from(now)
     if waits_until is not None:  # who was promised a longer wait keeps it
         waiting["queue_deadline_at"] = max(waiting["queue_deadline_at"], waits_until)
@@ -54,7 +52,7 @@ def run_again(invocation: Invocation, *, because: str, only: Q | None = None) ->
         invocation.pk,
         to=State.QUEUED,
         attempt=invocation.attempt,
-        only=only,
+        only=wanted & only if only else wanted,
         lease_until=None,
         started_at=None,
         progress=None,

@@ -1,0 +1,119 @@
+"""What may be said of a call that was begun once, lost, and did not get to run again?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access.models import BudgetWindow
+from evidence.models import Fact
+from invocations import execution, sweeper
+from invocations.claiming import claim_next
+from invocations.holding import cancel_call
+from invocations.models import Invocation, State
+from invocations.sandbox.base import Outcome, Status
+from tests.calls import PAIR, assert_problem, kinds_of, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = pytest.mark.django_db
+ECHO = "sample.tools.echo"
+KEY = {"Idempotency-Key": "order-1"}
+
+
+def past() -> datetime:
+    return datetime.now(UTC) - timedelta(seconds=1)
+
+
+@pytest.fixture
+def lost_once(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> Invocation:
+    """A call of a keyed tool whose first worker was killed in the middle; it waits to be run again."""
+    enable(idempotency="keyed")
+    grant(calls_limit=10)
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "respond-async"}))
+    bell.rung.clear()
+    assert claim_next() is not None
+    Invocation.objects.update(lease_until=past())
+    assert sweeper.close_one(row.pk)
+    row.refresh_from_db()
+    assert (row.state, row.attempt) == (State.QUEUED, 1)
+    return row
+
+
+def assert_unknown(row: Invocation, caller: Caller) -> None:
+    row.refresh_from_db()
+    assert (row.state, row.reason) == (State.OUTCOME_UNKNOWN, "SANDBOX.WORKER_LOST")
+    assert row.idempotency_key == "order-1"
+    assert [kind for kind in kinds_of(row) if kind in PAIR] == PAIR
+    assert_problem(caller.invoke(ECHO, {"text": "other"}, headers=KEY), 422, "IDEMPOTENCY.KEY_REUSED")
+    assert BudgetWindow.objects.filter(budget__dimension="calls").get().used == 1
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
+def test_of_one_that_no_worker_takes_again_nobody_says_that_nothing_ran(lost_once: Invocation, caller: Caller) -> None:
+    Invocation.objects.update(queue_deadline_at=past())
+
+    sweeper.sweep()
+
+    assert_unknown(lost_once, caller)
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
+def test_one_whose_next_run_does_not_begin_keeps_its_key(
+    lost_once: Invocation, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    sandbox.outcome = Outcome(Status.START_FAILED, error_message="no engine")
+
+    execution.run_waiting()
+
+    assert_unknown(lost_once, caller)
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
+def test_one_whose_tool_was_paused_meanwhile_keeps_its_key(
+    lost_once: Invocation, caller: Caller, operator: Person, sandbox: ScriptedSandbox
+) -> None:
+    Invocation.objects.update(grant=None)
+
+    execution.run_waiting()
+
+    assert sandbox.calls == []
+    assert_unknown(lost_once, caller)
+
+
+def test_one_that_is_cancelled_before_it_runs_again_is_not_said_never_to_have_started(
+    lost_once: Invocation, caller: Caller
+) -> None:
+    cancelled = cancel_call(invocation_id=lost_once.pk, by=caller.by)
+
+    assert cancelled.state == State.CANCELLED
+    assert cancelled.idempotency_key == "order-1"
+    said = caller.get(f"/invocations/{cancelled.wire_id}").json()["error"]["message"]
+    assert "before it started" not in said
+
+
+@pytest.mark.req("TOOLS-17")
+def test_one_that_its_caller_has_cancelled_does_not_run_again(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable(idempotency="keyed")
+    grant()
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "respond-async"}))
+    sandbox.outcome = Outcome(Status.LOST)
+    sandbox.during = lambda: cancel_call(invocation_id=row.pk, by=caller.by) and None
+
+    bell.deliver()
+
+    row.refresh_from_db()
+    assert row.is_final
+    assert len(sandbox.calls) == 1
+    assert Fact.objects.filter(invocation_id=row.pk, kind="invocation.retried").count() == 0
