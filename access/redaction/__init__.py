@@ -5,6 +5,7 @@ somebody else's. Pure: nothing here reads a database or a setting, and nobody is
 """
 
 from access.redaction.detectors import KINDS, Hit, find
+from access.redaction.masks import distinct
 from access.redaction.obligations import (
     Obliged,
     apply_obligations,
@@ -22,6 +23,7 @@ __all__ = [
     "apply_obligations",
     "cannot_be_done",
     "check_obligations",
+    "distinct",
     "find",
     "is_sensitive_name",
     "masked_view",

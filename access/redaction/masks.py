@@ -87,6 +87,13 @@ def changed_text(
     return "".join([*pieces, text[place:]]), counts
 
 
+def digits_of(value: Any) -> str | None:
+    """A number as whoever reads it sees it, where it can be a number of somebody: whole ones, also when they came as floats."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return str(int(value)) if isinstance(value, int) or value.is_integer() else None
+
+
 def distinct(names: Sequence[str]) -> list[str]:
     """Names of properties that have become the same are numbered, so that none is lost."""
     taken: set[str] = set()

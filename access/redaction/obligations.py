@@ -17,7 +17,7 @@ import jsonschema_rs
 
 from access.problems import ObligationFailed
 from access.redaction.detectors import ALL, KINDS
-from access.redaction.masks import REDACTED, changed_text, distinct, masked_hit, masked_whole, redacted_hit
+from access.redaction.masks import REDACTED, changed_text, digits_of, distinct, masked_hit, masked_whole, redacted_hit
 from access.redaction.pointers import Visit, parts_of
 
 if TYPE_CHECKING:
@@ -119,10 +119,9 @@ class _Sweep:
             return dict(zip(distinct([each for each, _ in pairs]), (below for _, below in pairs), strict=True))
         if isinstance(value, list):
             return [self.value(each, name) for each in value]
-        if isinstance(value, int) and not isinstance(value, bool):
-            text = str(value)
-            changed = self.text(text, name)
-            return value if changed == text else changed
+        if (digits := digits_of(value)) is not None:
+            changed = self.text(digits, name)
+            return value if changed == digits else changed
         return value
 
 

@@ -58,5 +58,10 @@ SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
 KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 KEY_END = "-----END "
 
-# Full-width digits and signs stand for the plain ones, one for one, so that places stay the same.
-PLAIN = str.maketrans("０１２３４５６７８９＋－．＠（）　：Ｘｘ", "0123456789+-.@() :Xx")
+# Full-width digits and signs, and the spaces and hyphens of typesetters, stand for the plain ones, one for one, so that places
+# stay the same.
+PLAIN = (
+    str.maketrans("０１２３４５６７８９＋－．＠（）　：Ｘｘ", "0123456789+-.@() :Xx")
+    | dict.fromkeys(map(ord, "\u00a0\u2007\u2008\u2009\u202f"), " ")
+    | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2212"), "-")
+)

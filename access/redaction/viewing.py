@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from access.redaction.detectors import KINDS
-from access.redaction.masks import changed_text, distinct, masked_hit, masked_whole
+from access.redaction.masks import changed_text, digits_of, distinct, masked_hit, masked_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,9 +84,9 @@ def _viewed(value: Any, schemas: list[dict[str, Any]], root: Any, name: str = ""
         return dict(zip(names, below, strict=True))
     if isinstance(value, list):
         return [_viewed(each, _all(_of_entry(schemas, place), root), root, name) for place, each in enumerate(value)]
-    if value is None or isinstance(value, bool | float):
+    text = value if isinstance(value, str) else digits_of(value)
+    if text is None:
         return value
-    text = str(value)
     masked = changed_text(text, KINDS, masked_hit, name=name)[0]
     return value if masked == text else masked
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from access.problems import ObligationFailed
-from access.redaction import apply_obligations, cannot_be_done, value_obliged
+from access.redaction import apply_obligations, cannot_be_done, distinct, value_obliged
 from invocations.artifacts.describing import JSON, TEXTUAL, text_of, with_text
+from invocations.sandbox.results import MAX_ARTIFACT_NAME, NotStrictJson, parse_strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from invocations.artifacts.describing import Described
 
 MAX_LOOKED_THROUGH = 1024 * 1024  # takes about two seconds
+MAX_DEPTH = 100
+NUMBERED = len(" (1000)")  # what tells two names apart that have become the same
 DEGRADE = "degrade"
 
 
@@ -47,9 +50,18 @@ def artifacts_obliged(
             applied.append({"action": named["action"], "detector": named["detector"], "in": "artifact", "failed": True})
             said.append(f"An artifact was withheld: {problem.detail}")
         else:
-            kept.append(replace(changed, name=str(value_obliged(changed.name, detectors))))
+            kept.append(changed)
             applied += [each | {"in": "artifact"} for each in done if each["count"]]
-    return kept, applied, said
+    return [replace(each, name=name) for each, name in zip(kept, _names(kept, detectors), strict=True)], applied, said
+
+
+def _names(artifacts: Sequence[Described], detectors: list[dict[str, Any]]) -> list[str]:
+    """What the detectors leave of the names, each once and no longer than a name may be."""
+    found = [str(value_obliged(each.name, detectors)) for each in artifacts]
+    longest = MAX_ARTIFACT_NAME - NUMBERED
+    return distinct(
+        [name if name == each.name else name[:longest] for name, each in zip(found, artifacts, strict=True)]
+    )
 
 
 def _obliged(
@@ -61,9 +73,17 @@ def _obliged(
             detectors,
             "an artifact cannot be looked into" if text is None else "an artifact is too long to be looked into",
         )
-    value = json.loads(text) if artifact.media_type == JSON else text
+    value = _read(artifact.content, detectors) if artifact.media_type == JSON else text
     obliged = apply_obligations(value, detectors, call_id=call_id)
     if obliged.value == value:
         return artifact, obliged.applied
     changed = obliged.value if artifact.media_type != JSON else json.dumps(obliged.value, ensure_ascii=False, indent=1)
     return with_text(artifact, changed), obliged.applied
+
+
+def _read(content: bytes, detectors: list[dict[str, Any]]) -> Any:
+    """The document, when there is only one way to read it: a name that stands there twice would hide a value."""
+    try:
+        return parse_strict(content, max_bytes=MAX_LOOKED_THROUGH, max_depth=MAX_DEPTH)
+    except NotStrictJson as error:
+        raise cannot_be_done(detectors, f"an artifact cannot be looked into. {error}".rstrip(".")) from error

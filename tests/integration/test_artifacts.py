@@ -326,3 +326,24 @@ def test_a_secret_in_what_is_left_withholds_it() -> None:
 
     assert problem is not None
     assert (problem.details["where"], kept.artifacts) == (["artifacts"], ())
+
+
+def test_names_that_are_masked_alike_stay_apart_and_fit(call: Callable[..., Any]) -> None:
+    long = " ".join(["1.1.1.1"] * 15)
+    left = [replace(REPORT, name=name) for name in ("john@example.com", "jack@eagle.com", long)]
+
+    answer = call(*left, obligations=[{"action": "redact", "detector": "all"}])
+
+    assert answer.status_code == 200
+    names = [each["name"] for each in said_of(answer)]
+    assert names[:2] == ["[redacted:email]", "[redacted:email] (2)"]
+    assert names[2].startswith("[redacted:ip] [redacted:ip]") and len(names[2]) <= 120
+
+
+def test_a_document_that_can_be_read_in_two_ways_is_withheld(call: Callable[..., Any]) -> None:
+    twice = Leaving("twice.json", "application/json", b'{"mail": "john@example.com", "mail": ""}')
+
+    answer = call(twice, obligations=[{"action": "redact", "detector": "email"}])
+
+    assert answer.json()["error"]["reason"] == "POLICY.OBLIGATION_FAILED"
+    assert not Artifact.objects.exists()

@@ -188,3 +188,18 @@ def test_no_text_makes_a_detector_try_the_same_again_and_again(unit: str) -> Non
     text = (unit * 200_000)[:200_000]
 
     assert all(hit.end <= len(text) for hit in find(text))
+
+
+@pytest.mark.req("TOOLS-25")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("06\u202f12\u202f34\u202f56\u202f78", "phone"),
+        ("(415)\u00a0555\u20112671", "phone"),
+        ("4111\u00a01111\u00a01111\u00a01111", "card"),
+        ("4111\u20131111\u20131111\u20131111", "card"),
+        ("DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000", "iban"),
+    ],
+)
+def test_the_spaces_and_hyphens_of_typesetters_hide_nothing(text: str, kind: str) -> None:
+    assert [(hit.start, hit.end, hit.kind) for hit in find(text)] == [(0, len(text), kind)]

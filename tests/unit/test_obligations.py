@@ -68,6 +68,16 @@ def test_a_place_is_masked_and_the_rest_is_not() -> None:
 
 
 @pytest.mark.req("TOOLS-25")
+def test_a_whole_number_that_came_as_a_float_is_looked_at() -> None:
+    everything = {"action": "redact", "detector": "all"}
+
+    value, _ = obliged({"card": 4111111111111111.0, "share": 0.5}, everything)
+
+    assert value == {"card": "[redacted:card]", "share": 0.5}
+    assert masked_view({"paid": 4111111111111111.0}) == {"paid": "************1111"}
+
+
+@pytest.mark.req("TOOLS-25")
 def test_a_detector_finds_its_kind_in_texts_names_and_numbers() -> None:
     value, applied = obliged(
         {"john@example.com": ["a@example.com and b@example.org"], "n": 4111111111111111, "x": [1.5, None, True]},
