@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ class Hub:
     base: str
     key: str
     database: str
+    env: dict[str, str] = field(default_factory=dict)  # of its processes
 
     def newest_steps(self, count: int) -> list[list[dict[str, Any]]]:
         with psycopg.connect(self.database) as connection:
@@ -77,7 +78,7 @@ def production(database_url: str, redis_url: str, **settings: str) -> Iterator[H
                         )
                     )
             wait_until_it_answers(f"http://{host}", processes[0], logs[0])
-            hub = Hub(host, key, env["TOOLHUB_DATABASE_URL"])
+            hub = Hub(host, key, env["TOOLHUB_DATABASE_URL"], env)
             _warm(hub)
             yield hub
         finally:
