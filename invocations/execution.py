@@ -308,6 +308,8 @@ def run_claimed(invocation: Invocation) -> None:
     fault("claim.committed")
     try:
         ending = execute(invocation)
+    except CallCancelled as problem:  # before it ran, by its caller or because the lease was lost
+        ending = Ending(state=State.CANCELLED, problem=problem, ran=False)
     except Exception as error:
         # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
         log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)

@@ -20,6 +20,7 @@ from django.db import DatabaseError, InterfaceError
 from django.db.models import Q
 
 from invocations.models import Invocation, State, box_name
+from invocations.problems import CallCancelled
 from invocations.sandbox.current import current_sandbox
 from toolhub.kernel.db import database_now, release_connection
 
@@ -76,6 +77,19 @@ def _keep_lease(invocation: Invocation) -> bool | None:
         release_connection()
 
 
+def _take_up(invocation: Invocation) -> float:
+    """When the lease was last given. Of a claim that has become old nobody knows whose the call is by now: nothing runs
+    then before the lease was renewed.
+    """
+    now = time.monotonic()
+    age = (datetime.now(UTC) - invocation.started_at).total_seconds() if invocation.started_at else 0.0
+    if age <= settings.TOOLHUB_LEASE_S / 3:
+        return now - age
+    if not _keep_lease(invocation):
+        raise CallCancelled("This call was cancelled before its tool was run.")
+    return now
+
+
 def _mind(invocation: Invocation, watch: _Watch) -> None:
     while True:
         watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
@@ -108,10 +122,9 @@ def _end_unkept() -> None:
 
 @contextmanager
 def minded(invocation: Invocation) -> Iterator[None]:
-    """Watch over the run while the block runs."""
+    """Watch over the run while the block runs. Raises when the call is not this worker's any more; then nothing may run."""
     global _guard
-    claimed_ago = (datetime.now(UTC) - invocation.started_at).total_seconds() if invocation.started_at else 0.0
-    watch = _Watch(box_name(invocation), time.monotonic() - claimed_ago)
+    watch = _Watch(box_name(invocation), _take_up(invocation))
     with _lock:
         if _guard is None:
             _guard = threading.Thread(target=_end_unkept, name="leases", daemon=True)
@@ -127,7 +140,8 @@ def minded(invocation: Invocation) -> Iterator[None]:
         yield
     finally:
         with _lock:
-            del _watches[invocation.pk]
+            if _watches.get(invocation.pk) is watch:  # and not that of a later run of the same call
+                del _watches[invocation.pk]
         watch.over = True
         watch.poked.set()
         thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from access.models import BudgetWindow
 from evidence.models import Fact
-from invocations import execution, sweeper
+from invocations import execution, minding, sweeper
 from invocations.claiming import claim_next
 from invocations.holding import cancel_call
 from invocations.models import Invocation, State
@@ -117,3 +118,54 @@ def test_one_that_its_caller_has_cancelled_does_not_run_again(
     assert row.is_final
     assert len(sandbox.calls) == 1
     assert Fact.objects.filter(invocation_id=row.pk, kind="invocation.retried").count() == 0
+
+
+# Workers that were away for longer than their lease.
+
+
+@pytest.mark.req("TOOLS-18", "TOOLS-20")
+def test_a_worker_that_was_away_between_claim_and_run_does_not_begin_a_call_that_was_closed_meanwhile(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
+    claimed = claim_next()
+    assert claimed is not None
+    Invocation.objects.update(lease_until=past(), started_at=past() - timedelta(hours=1))
+    claimed.refresh_from_db(fields=["started_at"])
+    assert sweeper.close_one(row.pk)
+
+    execution.run_claimed(claimed)
+
+    assert sandbox.calls == []
+    assert kinds_of(row) == PAIR
+
+
+def test_a_run_that_was_lost_leaves_the_watch_over_the_next_one_of_its_call(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+    monkeypatch.setattr(sandbox, "kill", ended.put)
+    enable(idempotency="keyed")
+    grant()
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
+    first = claim_next()
+    assert first is not None
+
+    with minding.minded(first):
+        Invocation.objects.update(lease_until=past())
+        assert sweeper.close_one(row.pk)
+        second = claim_next()
+        assert second is not None
+        later = minding.minded(second)
+        later.__enter__()
+    minding.end_run(row.pk)
+
+    assert ended.get(timeout=30) == f"{row.wire_id}-2"
+    later.__exit__(None, None, None)

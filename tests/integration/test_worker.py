@@ -117,10 +117,10 @@ def test_a_run_whose_lease_cannot_be_renewed_ends_while_the_database_still_keeps
         asked.set()
         over.wait(30)
 
-    monkeypatch.setattr(minding, "_keep_lease", waits_for_the_database)
     monkeypatch.setattr(sandbox, "kill", lambda name: killed.set())
 
     def until_the_run_is_ended() -> None:
+        monkeypatch.setattr(minding, "_keep_lease", waits_for_the_database)
         assert asked.wait(30)
         assert killed.wait(30)
         over.set()
