@@ -97,7 +97,9 @@ def _specificity(tools: str) -> int:
 
 
 def covering(grants: Iterable[GrantValue], wanted: Wanted, *, now: datetime) -> list[GrantValue]:
-    """The grants that name the tool for this agent now, the most specific first: the agent's own before everybody's."""
+    """The grants that name the tool for this agent now, the most specific first: the agent's own before everybody's, and what other
+    agents have handed on last, since nobody who gets it is asked: it adds to what an agent may, and stands in the way of nothing.
+    """
     found = [
         grant
         for grant in grants
@@ -105,7 +107,9 @@ def covering(grants: Iterable[GrantValue], wanted: Wanted, *, now: datetime) -> 
         and (grant.expires_at is None or grant.expires_at > now)
         and covers(grant, wanted.tool)
     ]
-    return sorted(found, key=lambda grant: (grant.agent_id is None, -_specificity(grant.tools), grant.id))
+    return sorted(
+        found, key=lambda grant: (bool(grant.above), grant.agent_id is None, -_specificity(grant.tools), grant.id)
+    )
 
 
 def holds_scope(held: Scope, asked: Scope) -> bool:

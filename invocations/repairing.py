@@ -59,11 +59,13 @@ def repair_output(
             names = set(_declared(schema))
             return Repaired(value, [Repair(_pointer(place, names), kind) for place, kind in done]) if done else None
         before, seen = len(done), set[Place]()
+        places = [tuple(error.instance_path) for error in complaints]
         for error in sorted(complaints, key=lambda each: -len(each.instance_path)):
             place: Place = tuple(error.instance_path)
             if place in seen:
                 continue
-            found, kind = _repair_of(error, _at(value, place), schema, allowed)
+            known = {below[len(place)] for below in places if len(below) > len(place) and below[: len(place)] == place}
+            found, kind = _repair_of(error, _at(value, place), schema, allowed, known)
             if found is not _NOT_REPAIRED:
                 seen.add(place)
                 value = _replaced(value, place, found)
@@ -74,14 +76,21 @@ def repair_output(
 
 
 def _repair_of(
-    error: jsonschema_rs.ValidationError, instance: Any, schema: dict[str, Any], allowed: Collection[str]
+    error: jsonschema_rs.ValidationError,
+    instance: Any,
+    schema: dict[str, Any],
+    allowed: Collection[str],
+    known: Collection[str | int],
 ) -> tuple[Any, str]:
-    """``instance``: what stands there now; deeper repairs of this round are in it."""
+    """``instance``: what stands there now; deeper repairs of this round are in it. ``known``: what is complained about below it: a
+    property that does not fit its schema counts as unevaluated too, and is not one that nobody declared.
+    """
     name = error.kind.name
     if name in ("additionalProperties", "unevaluatedProperties") and isinstance(instance, dict):
         if DROP_UNKNOWN in allowed:
-            unexpected = set(error.kind.unexpected)  # type: ignore[attr-defined]  # of this kind
-            return {each: below for each, below in instance.items() if each not in unexpected}, DROP_UNKNOWN
+            unexpected = set(error.kind.unexpected) - set(known)  # type: ignore[attr-defined]  # of this kind
+            if unexpected:
+                return {each: below for each, below in instance.items() if each not in unexpected}, DROP_UNKNOWN
     elif name == "type":
         types = set(error.kind.types)  # type: ignore[attr-defined]  # of this kind
         if COERCE in allowed:

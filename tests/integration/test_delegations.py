@@ -376,3 +376,23 @@ def test_who_decides_sees_for_whom_the_agent_calls(
     bell.deliver()
     held.refresh_from_db()
     assert held.actors == [{"agent": caller.agent.wire_id, "grant": given.wire_id}]
+
+
+@pytest.mark.req("TOOLS-32")
+def test_what_is_handed_on_unasked_stands_in_the_way_of_nothing(
+    caller: Caller,
+    helper: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Grant],
+    bell: Bell,
+    operator: Person,
+) -> None:
+    """An agent that hands on little, of the very tool, neither narrows what another may do nor gets to see its calls."""
+    enable()
+    given = grant(may_delegate=1)
+    own = grants.give_grant(agent_id=helper.agent.pk, tools="sample.*", reason="its work", by=operator.by)
+    hand_on(given, caller, helper, Asked(tools=ECHO, capabilities={}, conditions=[]))
+
+    row = row_of(helper.invoke(ECHO, {"text": "hi"}))
+
+    assert (row.grant_id, row.actors) == (own.pk, [])

@@ -160,3 +160,21 @@ def test_names_that_the_schema_does_not_declare_are_not_told() -> None:
 
     assert found is not None
     assert {repair.pointer for repair in found.repairs} == {"/*", "/n"}
+
+
+SHARED = {
+    "type": "object",
+    "$defs": {"counted": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+    "allOf": [{"$ref": "#/$defs/counted"}],
+    "properties": {"name": {"type": "string"}},
+    "unevaluatedProperties": False,
+}
+
+
+def test_what_is_declared_and_does_not_fit_is_not_dropped_as_unknown() -> None:
+    """A property that fails its schema counts as unevaluated as well."""
+    found = repaired({"n": "1", "name": "x", "more": 1}, SHARED)
+
+    assert found is not None
+    assert found.value == {"n": 1, "name": "x"}
+    assert repaired({"n": "one", "name": "x"}, SHARED) is None
