@@ -16,7 +16,7 @@ from invocations.preferring import preferences_of
 from toolhub.kernel.envelopes import RequestEnvelope
 from toolhub.kernel.parsers import read_json
 from toolhub.kernel.problems import Problem
-from toolhub.kernel.serializers import StrictSerializer
+from toolhub.kernel.serializers import StrictSerializer, checked
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -216,8 +216,7 @@ EXAMPLE = OpenApiExample(
 
 def read_call(request: Request, tool_id: str) -> Call:
     """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
-    payload = InvokeSerializer(data=request.data)
-    payload.is_valid(raise_exception=True)
+    payload = checked(InvokeSerializer, request.data)
     prefers = preferences_of(request.headers.get("Prefer", ""))
     return Call(
         tool=tool_id,
@@ -242,8 +241,7 @@ def read_candidates(request: Request) -> list[Call]:
 
 def read_proposal(request: Request) -> Call:
     """What a model wants to be called. Arguments that are no object stay what they are, for the tool's schema to refuse."""
-    payload = ProposalSerializer(data=request.data)
-    payload.is_valid(raise_exception=True)
+    payload = checked(ProposalSerializer, request.data)
     said = payload.validated_data
     prefers = preferences_of(request.headers.get("Prefer", ""))
     return Call(
