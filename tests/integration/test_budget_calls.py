@@ -154,7 +154,7 @@ def test_a_call_whose_message_could_not_be_sent_costs_nothing(
 ) -> None:
     calls = tenants(operator, "calls", 10)
 
-    def down(invocation_id: Any) -> None:
+    def down(invocation_id: Any, work_class: str) -> None:
         raise OperationalError("no broker")
 
     monkeypatch.setattr(queue, "send", down)
@@ -213,7 +213,7 @@ def test_what_nobody_settled_is_found_and_counts_as_it_was_reserved(
 
 
 @pytest.mark.req("TOOLS-29")
-@pytest.mark.parametrize(("manifest", "allowed"), [({"concurrency": "serial"}, 1), ({"limits": {"concurrency": 2}}, 2)])
+@pytest.mark.parametrize(("manifest", "allowed"), [({"limits": {"concurrency": n}}, n) for n in (1, 2)])
 def test_no_more_calls_run_or_wait_than_the_manifest_allows(
     manifest: dict[str, Any], allowed: int, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any],
     bell: Bell, sandbox: ScriptedSandbox,
@@ -241,7 +241,7 @@ def test_the_limit_follows_the_version_that_calls_get(
 ) -> None:
     grant()
     result = {"type": "object"}
-    enable(output_schema=result, concurrency="serial")
+    enable(output_schema=result, limits={"concurrency": 1})
     caller.invoke(ECHO, {})
     budget = Budget.objects.get(scope="manifest")
 

@@ -156,7 +156,7 @@ def test_what_the_manifest_limits_is_changed_by_nobody(
     caller: Caller, operator: Person, enable: Callable[..., Any], grant: Callable[..., Any], bell: Any
 ) -> None:
     grant()
-    enable(concurrency="serial")
+    enable(limits={"concurrency": 1})
     caller.invoke(TOOL, {})
     budget = Budget.objects.get(scope="manifest")
     page = operator.client().get(reverse("budget", args=[budget.pk]))

@@ -112,7 +112,7 @@ def test_all_mistakes_are_named_at_once_errors_first() -> None:
 
 
 READERS = {
-    "/concurrency": ".max_concurrency",
+    "/concurrency": ".is_serial",
     "/consent/scope": ".consent_scope",
     "/limits/concurrency": ".max_concurrency",
     "/isolate_by": ".isolated_by_agent",
@@ -260,7 +260,8 @@ def test_a_view_says_what_the_document_says() -> None:
         "once",
     )
     assert view.deprecations[0]["advice"] == "Use b."
-    assert Manifest(manifest(concurrency="serial")).max_concurrency == 1
+    serial = Manifest(manifest(concurrency="serial"))  # its calls wait for each other, and are not refused
+    assert (serial.is_serial, serial.max_concurrency) == (True, None)
 
 
 def test_mistakes_are_examples_of_one_thing() -> None:
