@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 
+from access.redaction import value_obliged
 from evidence import services as evidence
 from evidence.kinds import PAIR, Kind
 from evidence.models import Fact, Snapshot, SnapshotKind
@@ -108,19 +109,20 @@ class LiveReport:
         while len(self._lines) > MAX_LINES or (self._chars > MAX_CHARS and len(self._lines) > 1):
             self._chars -= len(self._lines.popleft()["text"])
 
-    def _document(self) -> dict[str, Any]:
-        """Without the tenant's secrets. A value over several lines is found too, and then nothing is shown."""
+    def _document(self, *, for_good: bool = False) -> dict[str, Any]:
+        """Without the tenant's secrets; what is sealed ``for_good`` also without what the detectors of the policy find."""
         with self._lock:
             lines, progress = list(self._lines), self._progress and dict(self._progress)
+        changes: list[Callable[[str], str]] = []
         if self._secrets:
-            together = "\n".join(each["text"] for each in lines)
-            hidden = redacted(together, self._secrets)
-            if hidden != together:
-                texts = hidden.split("\n")
-                texts = texts if len(texts) == len(lines) else ["[withheld]"] * len(lines)
-                lines = [each | {"text": text} for each, text in zip(lines, texts, strict=True)]
+            changes.append(lambda text: redacted(text, self._secrets))
+        if for_good and self._invocation.obligations:
+            changes.append(lambda text: str(value_obliged(text, self._invocation.obligations)))
+        for change in changes:
+            texts = _changed([each["text"] for each in lines], change)
+            lines = [each | {"text": text} for each, text in zip(lines, texts, strict=True)]
             if progress:
-                progress["message"] = redacted(progress["message"], self._secrets)
+                progress["message"] = change(progress["message"])
         return {"attempt": self._invocation.attempt, "progress": progress, "lines": lines}
 
     def _unsealed(self) -> list[dict[str, Any]]:
@@ -128,7 +130,7 @@ class LiveReport:
             return [each for each in self._lines if each["number"] > self._sealed_to]
 
     def _seal(self) -> None:
-        document = self._document()
+        document = self._document(for_good=True)
         document["lines"] = [each for each in document["lines"] if each["number"] > self._sealed_to]
         if write_segment(self._invocation, document):
             self._segments += 1
@@ -159,6 +161,14 @@ class LiveReport:
                 self._segment_at = time.monotonic() + settings.TOOLHUB_SEGMENT_S
             if self._stop.wait(EVERY_S):
                 return
+
+
+def _changed(lines: list[str], change: Callable[[str], str]) -> list[str]:
+    """What is to be hidden over several lines is found too, and then nothing is shown."""
+    together = "\n".join(lines)
+    hidden = change(together)
+    texts = lines if hidden == together else hidden.split("\n")
+    return texts if len(texts) == len(lines) else ["[withheld]"] * len(lines)
 
 
 def fraction_of(document: dict[str, Any]) -> float | None:

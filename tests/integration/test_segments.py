@@ -102,3 +102,25 @@ def test_a_short_run_leaves_none_unless_it_told_its_caller_something(
 def test_a_run_that_lost_its_call_adds_nothing_to_its_evidence(queued: Invocation) -> None:
     assert not write_segment(queued, {"attempt": 0, "progress": None, "lines": []})
     assert kinds_of(queued) == PAIR[:1]
+
+
+@pytest.mark.req("TOOLS-25")
+def test_what_is_to_be_redacted_is_not_sealed_with_what_was_said(
+    queued: Invocation, bell: Bell, sandbox: ScriptedSandbox, settings: Any
+) -> None:
+    settings.TOOLHUB_SEGMENT_S = 0
+    queued.obligations = [{"action": "redact", "detector": "all"}]
+    queued.save(update_fields=["obligations"])
+
+    def speak() -> None:
+        sandbox.tell(Event("progress", progress={"fraction": 0.5, "message": "mail to john@example.com"}))
+        sandbox.tell(Event("progress", progress={"log": "mail to jack@example.com"}))
+        until_there_are(queued, 1)
+        sandbox.tell(Event("stdout", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\n"))
+
+    sandbox.during = speak
+    bell.deliver()
+
+    sealed = [open_values(row) for row in Snapshot.objects.filter(invocation_id=queued.pk, kind="segment")]
+    assert [line["text"] for line in sealed[0]["lines"]] == ["mail to [redacted:email]"]
+    assert not [word for word in ("@example.com", "MIIE") if word in json.dumps(sealed)]
