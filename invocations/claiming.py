@@ -27,6 +27,7 @@ from toolhub.kernel.telemetry import PROCESS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LOOKS = 5  # at most, for one that no other worker takes meanwhile
 # queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
 STATEMENT = """
 WITH chosen AS (
@@ -83,7 +84,8 @@ class Places:
         """The classes of work that may be begun here now."""
         with self._lock:
             some_left = self._long < max(1, settings.TOOLHUB_WORKER_CONCURRENCY // 2)
-        return [each for each in settings.TOOLHUB_WORK_CLASSES if some_left or each != WorkClass.LONG]
+        served = settings.TOOLHUB_WORK_CLASSES
+        return [each for each in served if some_left or served == [WorkClass.LONG] or each != WorkClass.LONG]
 
     def take(self, invocation: Invocation) -> None:
         with self._lock:
@@ -124,11 +126,13 @@ def claim_next() -> Invocation | None:
     classes, full = places.classes(), places.full()
     if not classes:
         return None
-    try:
-        with transaction.atomic():
-            return _claim(classes, full)
-    except IntegrityError:
-        return None  # another worker has begun a call of the same serial tool; who ends it looks for the next
+    for _ in range(LOOKS):
+        try:
+            with transaction.atomic():
+                return _claim(classes, full)
+        except IntegrityError:
+            continue  # another worker has begun a call of the same serial tool at this moment, and is seen from now on
+    return None
 
 
 def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:

@@ -28,10 +28,11 @@ LOST = "lost"  # what became of an attempt
 
 def key_for_tool(invocation: Invocation) -> str:
     """What the tool is to know the call by: the same for every attempt, and for every call that its caller repeats with one key.
-    Callers' own keys are theirs: two of them may use the same.
+    Callers' own keys are theirs: two of them may use the same, and one may use it again for another call once it is free.
     """
     asked = invocation.idempotency_key
-    whose = [str(invocation.agent_id), invocation.user_fingerprint, invocation.tool, asked or invocation.wire_id]
+    whose = [str(invocation.agent_id), invocation.user_fingerprint, invocation.tool, invocation.arguments_fingerprint]
+    whose.append(asked or invocation.wire_id)
     mark = evidence.fingerprint("\0".join(whose).encode(), tenant_id=invocation.tenant_id)
     return "idk_" + mark.rpartition(":")[2][:40]
 

@@ -18,7 +18,7 @@ from django.db import IntegrityError, transaction
 from access.budgets.rates import check_rates, check_refused_call
 from access.coverage import check_granted
 from access.models import Consent
-from access.problems import ConsentRequired, QuotaExceeded, RateLimited
+from access.problems import ConsentRequired, RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations import queue, sweeper
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from registry.standing import Standing
     from toolhub.kernel.principal import Principal
 
+REFUSED_AT = {"QUOTA": "quota", "POLICY": "consent"}  # the step of a problem that came up after them
 CANCEL_WAIT_S = 2.0  # a run ends within 250 ms of being told to
 
 
@@ -143,7 +144,7 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
             return begin_replay(earlier, standing, call, by=by)
     except Problem as problem:
         if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
-            preflight.refused_at = "quota" if isinstance(problem, QuotaExceeded) else "consent"
+            preflight.refused_at = REFUSED_AT.get(problem.reason.partition(".")[0], "")
         try:
             check_refused_call(by.id, because=problem)
         except RateLimited as refusal:
@@ -162,7 +163,11 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
     if at_most_s := patience(call, later=later):
         begun.listen(at_most_s=at_most_s)
     if call.chain_step is None:  # of a chain's call the message is sent when the chain's turn is committed
-        ring(begun.invocation, somebody_waits=not later)
+        try:
+            ring(begun.invocation, somebody_waits=not later)
+        except BaseException:
+            begun.close()
+            raise
         fault("ring.sent")
     return begun
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 
 from access import consents
 from access import services as access
 from evidence.models import Fact, Snapshot
-from invocations import queue, sweeper
+from invocations import calls, queue, services, sweeper
 from invocations.models import Attempt, Invocation
 from invocations.sandbox.base import Outcome, Status
+from invocations.waker import InProcessWaker
 from registry.lifecycle import deprecate_tool
 from tests.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.conftest import make_caller
@@ -293,7 +295,43 @@ def test_a_key_is_kept_as_long_as_the_tool_says_and_then_makes_a_new_call(
     assert second.status_code == 200
     assert row_of(second) != first
     assert len(sandbox.calls) == 2
+    assert (
+        len({run.context["idempotency_key"] for _, run in sandbox.calls}) == 2
+    )  # or the tool would take it for the first
     assert caller.get(f"/invocations/{first.wire_id}").status_code == 200
+
+
+def test_one_that_lost_the_race_for_a_key_is_not_said_to_have_lacked_a_consent(
+    ready: None, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bell.answers = False
+    caller.invoke(ECHO, {"text": "x"}, headers=KEY | {"Prefer": "respond-async"})
+    find, looked = services.find_earlier, iter([True])
+    monkeypatch.setattr(
+        services, "find_earlier", lambda *args, **more: None if next(looked, False) else find(*args, **more)
+    )
+
+    second = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+
+    assert_problem(second, 409, "IDEMPOTENCY.IN_PROGRESS")
+    assert "refused_at" not in second.json()["call"]
+    began = Fact.objects.get(invocation_id=row_of(second).pk, kind="invocation.began")
+    assert b"refused_at" not in bytes(began.leaf)
+
+
+def test_who_waits_for_a_call_that_could_not_be_rung_for_is_forgotten(
+    ready: None, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waker = InProcessWaker()
+    monkeypatch.setattr(calls, "waker", lambda: waker)
+
+    def broken(invocation_id: object, work_class: str) -> None:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(queue, "send", broken)
+
+    assert caller.invoke(ECHO, {"text": "x"}).status_code == 503
+    assert waker._waiters == {}
 
 
 @pytest.mark.req("SPEC-9")

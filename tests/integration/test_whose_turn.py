@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -150,6 +150,40 @@ def test_calls_that_may_take_long_leave_half_of_the_places_to_quick_ones(caller:
 
     classes = Counter(each.work_class for each in got if each is not None)
     assert classes == {WorkClass.LONG: CONCURRENCY // 2, WorkClass.QUICK: 2}
+
+
+@pytest.mark.django_db
+def test_a_worker_for_calls_that_may_take_long_has_all_its_places_for_them(caller: Caller, settings: Any) -> None:
+    settings.TOOLHUB_WORK_CLASSES = [WorkClass.LONG]
+    waiting(caller.agent, count=CONCURRENCY, work_class=WorkClass.LONG)
+
+    with ExitStack() as held:
+        got = [held.enter_context(next_call()) for _ in range(CONCURRENCY)]
+
+    assert None not in got
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_second_to_a_serial_tool_takes_another_call_that_waits(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        waiting(caller.agent, tool="sample.tools.one", serial=True)
+    (other,) = waiting(caller.agent)
+    claim, first = claiming._claim, iter([True])
+
+    def as_if_both_had_looked_at_once(classes: list[str], full: list[Any]) -> Invocation | None:
+        if next(first, False):
+            raise IntegrityError("invocation_serial_tool_runs_once")
+        return claim(classes, full)
+
+    assert claim_next() is not None
+    monkeypatch.setattr(claiming, "_claim", as_if_both_had_looked_at_once)
+
+    turn = claim_next()
+
+    assert turn is not None
+    assert turn.pk == other.pk
 
 
 @pytest.mark.django_db(transaction=True)
