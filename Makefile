@@ -9,7 +9,7 @@ VENV = .venv/bin/python
 NEEDS_VENV = @test -x $(VENV) || { echo "Nothing is set up here yet. Type:  make run" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check fix demo bench soak doctor requirements clean venv lock engine sandbox-image sandbox-images python
+.PHONY: help run test test-all check fix demo bench soak soak-sandbox doctor requirements clean venv lock engine sandbox-image sandbox-images python
 
 help: ## this list
 	@echo "toolhub: make TARGET [ARGS=…]"; echo
@@ -42,7 +42,11 @@ bench: ## measure, against `docker run` and a peer in the same minutes (needs `m
 	$(NEEDS_VENV)
 	@exec $(VENV) -m bench $(ARGS)
 
-soak: ## 20,000 calls through the pool, one in twenty hostile: is anything wrong, does anything grow? (needs `make sandbox-image`)
+soak: ## ten minutes of mixed calls over HTTP on PostgreSQL and Redis: is any answer wrong, does anything grow? (needs `scripts/testenv start`)
+	$(NEEDS_VENV)
+	@exec $(VENV) -m bench.soak_protocol $(ARGS)
+
+soak-sandbox: ## 20,000 calls through the pool, one in twenty hostile: is anything wrong, does anything grow? (needs `make sandbox-image`)
 	$(NEEDS_VENV)
 	@exec $(VENV) -m bench.soak $(ARGS)
 
