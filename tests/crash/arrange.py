@@ -22,6 +22,7 @@ KINDS = {
     "honours_its_key": {"side_effect": "Write", "idempotency": "keyed"},
     "has_no_key": {"side_effect": "Write", "idempotency": "none"},
     "reads": {"side_effect": "Network", "idempotency": "none"},
+    "one_at_a_time": {"side_effect": "Network", "idempotency": "none", "concurrency": "serial"},
 }
 PLENTY = 10**12
 

@@ -24,6 +24,7 @@ class Store:
     effects: Counter[str] = field(default_factory=Counter)
     at_work: Counter[str] = field(default_factory=Counter)  # runs of a call that are alive
     most_at_once: Counter[str] = field(default_factory=Counter)
+    most_of_tool: Counter[str] = field(default_factory=Counter)  # the same of all calls of a tool, by its last name
     _keys: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -41,15 +42,17 @@ class Store:
             return {"effects": self.effects[call]}
 
     @contextmanager
-    def alive(self, call: str) -> Iterator[None]:
+    def alive(self, call: str, tool: str) -> Iterator[None]:
         with self._lock:
-            self.at_work[call] += 1
-            self.most_at_once[call] = max(self.most_at_once[call], self.at_work[call])
+            for name, most in ((call, self.most_at_once), (tool, self.most_of_tool)):
+                self.at_work[name] += 1
+                most[name] = max(most[name], self.at_work[name])
         try:
             yield
         finally:
             with self._lock:
                 self.at_work[call] -= 1
+                self.at_work[tool] -= 1
 
 
 @contextmanager
@@ -61,8 +64,10 @@ def open_store() -> Iterator[Store]:
             said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             answer = {}
             if self.path == "/stay":
-                with store.alive(said["call"]):
-                    select.select([self.connection], [], [], said["seconds"])  # until then, or until the run has gone
+                with store.alive(said["call"], said["tool"].rpartition(".")[2]):
+                    gone = select.poll()
+                    gone.register(self.connection, select.POLLIN)
+                    gone.poll(said["seconds"] * 1000)  # milliseconds; earlier when the run has gone
             else:
                 answer = store.have_effect(said["call"], said["key"])
             text = json.dumps(answer).encode()

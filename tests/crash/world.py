@@ -77,6 +77,20 @@ class World:
         web.wait_for(lambda: answers(f"{url}/readyz"), "the second web process is ready")
         return web, Agent(url, self.hub.credentials.key)
 
+    @contextmanager
+    def another_worker(self) -> Iterator[Process]:
+        """One more beside the usual one, while the block runs."""
+        command = python("-m", "celery", "-A", "toolhub", "worker", "--loglevel", "INFO")
+        worker = Process(command, self.hub.env, self.hub.folder / "second-worker.log")
+        self.others.append(worker)
+        worker.wait_for(lambda: " ready." in worker.said(), "the second worker is ready")
+        yield worker
+        worker.stop()
+
+    def begin(self, tool: str, seconds: float) -> str:
+        """The id of a call whose answer is fetched later."""
+        return self.agent.begin(f"sample.tools.{tool}", {"store": self.store.url, "seconds": seconds})
+
     def call(
         self, kind: str, key: str, *, agent: Agent | None = None, seconds: float = 0, prefer: str = "", **more: Any
     ) -> Answer:

@@ -25,8 +25,13 @@ def reads(store: str, seconds: float = 0) -> dict[str, Any]:
     return _have_effect(store, key="", call=runtime.current_call().call_id, seconds=seconds)
 
 
+def one_at_a_time(store: str, seconds: float = 0) -> dict[str, Any]:
+    """Says so in its manifest."""
+    return _have_effect(store, key="", call=runtime.current_call().call_id, seconds=seconds)
+
+
 def _have_effect(store: str, *, key: str | None, call: str, seconds: float) -> dict[str, Any]:
-    body = json.dumps({"call": call, "key": key, "seconds": seconds}).encode()
+    body = json.dumps({"call": call, "key": key, "seconds": seconds, "tool": runtime.current_call().tool_id}).encode()
     with urllib.request.urlopen(f"{store}/effects", body) as answer:
         found: dict[str, Any] = json.load(answer)
     with urllib.request.urlopen(f"{store}/stay", body) as answer:  # the store sees for how long this run lives
