@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
 from scripts.provision import image, packages, services, venv
@@ -14,21 +15,42 @@ from scripts.provision.console import ROOT, say
 from scripts.provision.processes import end, identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_S = 60.0
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    """Everything on PostgreSQL; then, unless some tests only were asked for, the integration tests on SQLite as well."""
+    """Everything on PostgreSQL, and, unless some tests only were asked for, beside it the integration tests on SQLite as well."""
     packages.ensure(*venv.needed_packages(), *services.needed_packages(), purpose="Running the tests")
     pytest = [str(venv.ensure(dev=True)), "-m", "pytest"]
     with _environment() as env:
-        code = _foreground([*pytest, *arguments], env)
-        if code == 0 and not set(arguments) - {"-m", "", "-q", "-x"}:
+        if set(arguments) - {"-m", "", "-q", "-x"}:
+            return _foreground([*pytest, *arguments], env)
+        again = [*pytest, *arguments, "-p", "no:cacheprovider", "tests/integration"]
+        with _beside(again, env | {"TOOLHUB_TEST_DB": "sqlite"}) as second:
+            first = _foreground([*pytest, *arguments], env)
             say("\nThe integration tests again, on SQLite:")
-            code = _foreground([*pytest, *arguments, "tests/integration"], env | {"TOOLHUB_TEST_DB": "sqlite"})
-    return code
+            return second() or first
+
+
+@contextlib.contextmanager
+def _beside(command: Sequence[str], env: dict[str, str]) -> Iterator[Callable[[], int]]:
+    """A command that runs meanwhile. What is yielded waits for its end, prints what it said and returns its exit status."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        name = identity(process.pid)
+
+        def finish() -> int:
+            code = process.wait()
+            output.seek(0)
+            print(output.read().decode(errors="replace"), flush=True)
+            return code
+
+        try:
+            yield finish
+        finally:
+            end(name, signal.SIGTERM)
 
 
 def run_with_services(command: Sequence[str]) -> int:
