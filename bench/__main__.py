@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from bench import boxes, hubs, kills, load, wheels
+from bench import boxes, hubs, kills, load, others, protocol, wheels
 from bench.figures import CannotMeasure, Times, machine, print_table
 
 HEAD = ("milliseconds", "N", "min", "p50", "p95")
@@ -22,6 +22,7 @@ WARM_MS = (
 )
 CALLS_PER_S, BOX_MIB, AHEAD_MS, KILL_MS = 150, 16, 40, 250
 PAST_CALLS = 100_000
+GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
 
@@ -140,6 +141,61 @@ def policy(url: str) -> list[list[str]]:
     ]
 
 
+def production(url: str, redis_url: str, seconds: float) -> list[list[str]]:
+    """Web and worker as processes of their own, on PostgreSQL and Redis."""
+    with protocol.production(url, redis_url) as hub:
+        times, parts = protocol.beside_others(hub, redis_url, rounds=10)
+        loads = [protocol.load(hub, callers, seconds) for callers in protocol.CALLERS]
+        held = protocol.most_held(hub, callers=4)
+    whole = times[0]
+    print_table(
+        "A call of a trivial tool, production shape, and what somebody would put together instead, in turn, one caller",
+        (*HEAD, "p50 against governed"),
+        [each.row(f"{each.p50 / whole.p50:.2f} ×") for each in times],
+    )
+    print_table(
+        "Where the time of the governed call goes",
+        (*HEAD, "share of p50"),
+        [each.row(f"{each.p50 / whole.p50:.0%}") for each in parts],
+    )
+    print_table(
+        f"Callers at once, {seconds:g} s each",
+        (*HEAD, "calls/s", "failed"),
+        [took.row(f"{rate:.0f}", str(dict(failed) or 0)) for rate, took, failed in loads],
+    )
+    by_callers = dict(zip(protocol.CALLERS, loads, strict=True))
+    one, sixteen, many = (by_callers[callers] for callers in (1, 16, 64))
+    growth = many[1].p50 / sixteen[1].p50
+    failures = sixteen[2].total() + many[2].total()
+    return [
+        verdict(
+            f"governed call, one caller: p50 ≤ {GOVERNED_P50_MS} ms",
+            f"{one[1].p50:.1f} ms",
+            reached=one[1].p50 <= GOVERNED_P50_MS,
+        ),
+        verdict(
+            f"governed call, one caller: p95 ≤ {GOVERNED_P95_MS} ms",
+            f"{one[1].p95:.1f} ms",
+            reached=one[1].p95 <= GOVERNED_P95_MS,
+        ),
+        verdict(f"16 callers: ≥ {GOVERNED_PER_S} calls/s", f"{sixteen[0]:.0f}", reached=sixteen[0] >= GOVERNED_PER_S),
+        verdict("16 and 64 callers: 0 failures", str(failures), reached=failures == 0),
+        verdict("64 callers: p50 ≤ 4 × that of 16", f"{growth:.1f} ×", reached=growth <= 64 / 16),
+        verdict("connections idle in a transaction while tools run: 0", str(held), reached=held == 0),
+        *(
+            [
+                verdict(
+                    f"governed call: p50 ≤ {others.DOCKER}",
+                    f"{docker.p50 / whole.p50:.0f} × faster",
+                    reached=whole.p50 <= docker.p50,
+                )
+            ]
+            if (docker := next((each for each in times if each.name == others.DOCKER), None))
+            else []
+        ),
+    ]
+
+
 def governed(calls: int) -> None:
     seen, parts = hubs.calls(calls)
     total = seen[0].p50
@@ -170,6 +226,13 @@ def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
             "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."
         )
     governed(asked.calls)
+    redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
+    if url and redis_url:
+        verdicts += production(url, redis_url, asked.seconds)
+    else:
+        print(
+            "\nThe production shape is not measured: TOOLHUB_TEST_DATABASE_URL and TOOLHUB_TEST_REDIS_URL name its services."
+        )
     return verdicts
 
 
@@ -177,7 +240,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--only", choices=["sandbox", "hub"], help="measure one half")
     parser.add_argument("--rounds", type=int, default=20, help="of the comparisons in the sandbox (default 20)")
-    parser.add_argument("--seconds", type=float, default=10, help="with four callers (default 10)")
+    parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
     parser.add_argument("--kills", type=int, default=50, help="of workers (default 50)")
     parser.add_argument("--preflights", type=int, default=1000, help="for each database (default 1000)")
     parser.add_argument("--pages", type=int, default=100, help="of discovery under each filter (default 100)")

@@ -50,7 +50,7 @@ def _check(text: str) -> None:
         raise CannotMeasure(f"A call had the wrong answer: {text[-500:]}")
 
 
-def _run_docker(*flags: str) -> None:
+def run_docker(*flags: str) -> None:
     words = ["docker", "run", "--rm", *flags, "--entrypoint", PYTHON, image(), *_RUN]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
@@ -113,8 +113,8 @@ def _ways() -> Iterator[list[Way]]:
                 lambda: _check(subprocess.check_output(["docker", "exec", kept, *_EXEC], text=True)),
                 settles=False,
             ),
-            Way(DEFAULT, _run_docker),
-            Way(CLOSED, lambda: _run_docker("--network", "none")),
+            Way(DEFAULT, run_docker),
+            Way(CLOSED, lambda: run_docker("--network", "none")),
         ]
         try:
             ways.append(Way(PEER, stack.enter_context(peer.pool(PROGRAM, _check))))

@@ -57,7 +57,7 @@ def pool(program: str, check: Callable[[str], None]) -> Iterator[Callable[[], No
     """A function that has the peer run the program once."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolhub-peer-")))
-        python = _install(folder / "venv")
+        python = install(folder / "venv", PACKAGE)
         tag = stack.enter_context(_image(folder / "image"))
         process = stack.enter_context(_process([python, "-c", _SERVE, tag, program], folder / "log"))
 
@@ -111,15 +111,16 @@ def _image(folder: Path) -> Iterator[str]:
         subprocess.run(["docker", "image", "rm", "--force", tag], capture_output=True)
 
 
-def _install(place: Path) -> str:
+def install(place: Path, package: str) -> str:
+    """The Python of a new environment that has the package."""
     venv.create(place, with_pip=True)
     python = str(place / "bin" / "python")
     try:
         done = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", PACKAGE], capture_output=True, text=True, timeout=_INSTALL_S
+            [python, "-m", "pip", "install", "--quiet", package], capture_output=True, text=True, timeout=_INSTALL_S
         )
     except subprocess.TimeoutExpired as error:
-        raise CannotMeasure(f"{PACKAGE} could not be installed within {_INSTALL_S} s.") from error
+        raise CannotMeasure(f"{package} could not be installed within {_INSTALL_S} s.") from error
     if done.returncode:
-        raise CannotMeasure(f"{PACKAGE} could not be installed:\n{done.stderr.strip()[-1000:]}")
+        raise CannotMeasure(f"{package} could not be installed:\n{done.stderr.strip()[-1000:]}")
     return python

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from bench import others
 from bench.figures import ROOT, CannotMeasure, Times
 from bench.hubs import START_S, free_port, manage, own_database, parts_of, wait_until_it_answers
 
@@ -26,7 +28,15 @@ if TYPE_CHECKING:
 TOOL = "sample.tools.echo"  # returns what it gets
 BODY = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"text": "x"}}
 STEPS = "SELECT steps FROM invocations_invocation ORDER BY id DESC LIMIT %s"
-IDLE = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%%'"
+# Longer than between two statements of one transaction.
+HELD = """
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '100 ms'
+"""
+GOVERNED = "governed call over HTTP"
+SLEEPING = "sample.tools.sleeps"
+CALLERS = (1, 16, 64)
+EACH_ROUND = 10  # calls that cost little
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +121,19 @@ class Caller:
         self._headers = {"Authorization": f"Bearer {hub.key}", "Content-Type": "application/json"}
         self._number = 0
 
-    def call(self) -> tuple[int, float]:
+    def call(self, tool: str = TOOL) -> tuple[int, float]:
         """(status, milliseconds)."""
         self._number += 1
         body = json.dumps(BODY | {"request_id": f"bench-{id(self):x}-{self._number:06}"})
         begun = time.perf_counter()
-        self._connection.request("POST", f"/api/v1/tools/{TOOL}/invoke", body, self._headers)
+        self._connection.request("POST", f"/api/v1/tools/{tool}/invoke", body, self._headers)
         response = self._connection.getresponse()
         response.read()
         return response.status, (time.perf_counter() - begun) * 1000
 
 
-def load(hub: Hub, callers: int, seconds: float) -> tuple[float, Times, int]:
-    """(calls a second, milliseconds of each, failures)."""
+def load(hub: Hub, callers: int, seconds: float) -> tuple[float, Times, Counter[int]]:
+    """(calls a second, milliseconds of each, how often which status other than 200 came)."""
     took: list[float] = []
     failed: list[int] = []
     until = time.perf_counter() + seconds
@@ -142,25 +152,51 @@ def load(hub: Hub, callers: int, seconds: float) -> tuple[float, Times, int]:
         thread.start()
     for thread in threads:
         thread.join()
-    return len(took) / (time.perf_counter() - begun), Times(f"{callers} callers", took), len(failed)
+    return len(took) / (time.perf_counter() - begun), Times(f"{callers} callers", took), Counter(failed)
 
 
-def one_caller(hub: Hub, count: int) -> tuple[Times, list[Times]]:
-    """One after the other: the whole call, and its parts by the steps that the hub has recorded."""
+def beside_others(hub: Hub, redis_url: str, rounds: int) -> tuple[list[Times], list[Times]]:
+    """The governed call and what somebody would use instead, in turn: (times of each, parts of the governed call)."""
     caller = Caller(hub)
-    took = [caller.call()[1] for _ in range(count)]
-    return Times("governed call over HTTP", took), parts_of(took, hub.newest_steps(count))
+    with others.ways(redis_url) as ways:
+        found: dict[str, list[float]] = {name: [] for name in (GOVERNED, *ways)}
+        for _ in range(rounds):
+            for _ in range(EACH_ROUND):
+                found[GOVERNED].append(caller.call()[1])
+            for name, ask in ways.items():
+                for _ in range(1 if name == others.DOCKER else EACH_ROUND):
+                    begun = time.perf_counter()
+                    ask()
+                    found[name].append((time.perf_counter() - begun) * 1000)
+    parts = parts_of(found[GOVERNED], hub.newest_steps(len(found[GOVERNED])))
+    return [Times(name, took) for name, took in found.items()], parts
+
+
+def most_held(hub: Hub, callers: int) -> int:
+    """While tools run that sleep until they are ended: how many connections are at most in a transaction and idle."""
+    threads = [threading.Thread(target=Caller(hub).call, args=(SLEEPING,)) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    most = 0
+    with psycopg.connect(hub.database, autocommit=True) as connection:
+        while any(thread.is_alive() for thread in threads):
+            row = connection.execute(HELD).fetchone()
+            most = max(most, row[0] if row else 0)
+            time.sleep(0.01)
+    return most
 
 
 def main() -> None:
+    """Only this part of the benchmark, and shorter."""
     url, redis_url = os.environ["TOOLHUB_TEST_DATABASE_URL"], os.environ["TOOLHUB_TEST_REDIS_URL"]
     with production(url, redis_url) as hub:
-        whole, parts = one_caller(hub, 100)
-        for each in (whole, *parts):
+        times, parts = beside_others(hub, redis_url, 10)
+        for each in (*times, *parts):
             print(each.row())
-        for callers in (1, 16, 64):
-            rate, times, failures = load(hub, callers, 10)
-            print(times.row(f"{rate:.0f}/s", f"{failures} failed"))
+        for callers in CALLERS:
+            rate, took, failed = load(hub, callers, 5)
+            print(took.row(f"{rate:.0f}/s", f"{dict(failed) or 'none'} failed"))
+        print(most_held(hub, 4), "connections idle in a transaction")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def _blank(kind: type[Strict]) -> Strict:
 
 def checked(kind: type[Strict], data: object) -> Strict:
     """As ``kind(data=data)`` and ``is_valid(raise_exception=True)``; fields are made once and not copied for each body."""
-    payload = copy.copy(_blank(kind))
+    payload: Strict = copy.copy(_blank(kind))
     payload.initial_data = data
     payload.is_valid(raise_exception=True)
     return payload
