@@ -53,6 +53,7 @@ from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
 if TYPE_CHECKING:
     from invocations.sandbox.base import Outcome
+    from registry.compiled import CompiledVersion
 
 log = logging.getLogger("toolhub.worker")
 WRITE_AGAIN_S = 0.5
@@ -192,6 +193,14 @@ def execute(invocation: Invocation) -> Ending:
     except Problem as problem:
         return Ending(state=State.FAILED, problem=problem, ran=False, steps=steps.steps)
     release_connection()  # nothing of the database is held while the tool runs
+    with minded(
+        invocation
+    ):  # also while its result is judged: to look through what it left may take longer than a lease
+        outcome = _run(invocation, call, profile, steps, queued_ms=queued_ms)
+        return _judged(invocation, outcome, call, compiled, steps)
+
+
+def _run(invocation: Invocation, call: SandboxCall, profile: Profile, steps: StepLog, *, queued_ms: float) -> Outcome:
     span_name = names.SPAN_TOOL_EXECUTION.format(tool_id=invocation.tool)
     with tracer.start_as_current_span(span_name, context=context_of(invocation.trace)) as span:
         span.set_attributes(
@@ -206,7 +215,7 @@ def execute(invocation: Invocation) -> Ending:
         )
         call = replace(call, context=call.context | {"traceparent": current_trace().get("traceparent", "")})
         begin = steps.now_ms()
-        with minded(invocation), LiveReport(invocation, call.secrets) as live:
+        with LiveReport(invocation, call.secrets) as live:
             fault("run.before")
             outcome = current_sandbox().run(profile, call, live)
             fault("run.after")
@@ -226,6 +235,13 @@ def execute(invocation: Invocation) -> Ending:
         if outcome.status is not Status.OK:
             span.set_attribute(names.ATTR_ERROR, str(outcome.status))
             span.set_status(StatusCode.ERROR)
+    return outcome
+
+
+def _judged(
+    invocation: Invocation, outcome: Outcome, call: SandboxCall, compiled: CompiledVersion, steps: StepLog
+) -> Ending:
+    assert invocation.version is not None
     outcome, leak = withhold_leaks(outcome, call.secrets)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)

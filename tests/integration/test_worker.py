@@ -10,6 +10,7 @@ from django.db import connection
 
 from invocations import endings, execution, minding, services
 from invocations.models import Invocation
+from invocations.outcomes import ending_of
 from invocations.waker import InProcessWaker
 from tests.calls import PAIR, kinds_of, row_of
 from tests.threads import at_once
@@ -96,6 +97,45 @@ def test_a_heartbeat_keeps_the_lease_and_ends_the_box_of_a_call_that_was_closed(
 
     assert set(sandbox.killed) == {f"{row.wire_id}-1"}
     assert kinds_of(row) == PAIR[:1]
+
+
+@pytest.mark.req("TOOLS-20")
+def test_the_lease_is_kept_while_the_result_is_judged(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call that has succeeded is not to be taken for lost while its artifacts are looked through."""
+    settings.TOOLHUB_LEASE_S = 3
+    enable()
+    grant()
+    judged, renewed = threading.Event(), threading.Event()
+    keep_lease = minding._keep_lease
+
+    def keep_and_tell(invocation: Invocation) -> bool | None:
+        kept = keep_lease(invocation)
+        if kept and judged.is_set():
+            renewed.set()
+        return kept
+
+    def judge_for_long(*what: Any) -> Any:
+        judged.set()
+        assert renewed.wait(timeout=30)
+        return ending_of(*what)
+
+    monkeypatch.setattr(minding, "_keep_lease", keep_and_tell)
+    monkeypatch.setattr(execution, "ending_of", judge_for_long)
+    bell.answers = False
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
+
+    execution.run_waiting()
+
+    row.refresh_from_db()
+    assert row.state == "succeeded"
 
 
 @pytest.mark.req("TOOLS-18", "TOOLS-20")
