@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from access.capabilities import Capabilities, explain
 from access.coverage import missing_scopes
+from toolhub.kernel.canonical import canonical
 from unitools.expressions import TooEntangledError, parse, tool_beyond
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ class Asked(NamedTuple):
 
 def narrowed(whole: Terms, asked: Asked) -> Terms:
     """What is handed on, when nothing of it is wider."""
+    own = set(map(canonical, whole.conditions))  # as JSON: to Python 1 is True
     return Terms(
         tools=whole.tools if asked.tools is None else asked.tools,
         capabilities=_bounds(whole.capabilities, asked.capabilities),
         scopes=whole.scopes if asked.scopes is None else list(asked.scopes),
-        conditions=[*whole.conditions, *(each for each in asked.conditions if each not in whole.conditions)],
+        conditions=[*whole.conditions, *(each for each in asked.conditions if canonical(each) not in own)],
     )
 
 

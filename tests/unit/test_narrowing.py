@@ -152,3 +152,10 @@ def test_nothing_lasts_longer_than_for_ever() -> None:
     assert lasts_longer(None, NOW)
     assert lasts_longer(NOW + timedelta(seconds=1), NOW)
     assert not lasts_longer(NOW, NOW)
+
+
+def test_a_condition_that_only_python_takes_for_one_of_the_grant_is_added() -> None:
+    one, true = ({"pointer": "/n", "op": "equals", "value": value} for value in (1, True))
+
+    assert list(narrowed(Terms("*", conditions=[one]), Asked(conditions=[true, one])).conditions) == [one, true]
+    assert narrowed(Terms("*", conditions=[one]), Asked(conditions=[true])).conditions[1]["value"] is True
