@@ -86,8 +86,7 @@ def advance(chain_id: UUID) -> bool:
     steps = list(chain.steps.order_by("position"))
     made = next((step for step in steps if step.state == StepState.RUNNING), None)
     if made is not None:
-        call = made.calls.order_by("-id").first()
-        assert call is not None
+        call = _last_call(made)
         if not call.is_final:
             return False
         _note(chain, made, call)
@@ -97,6 +96,12 @@ def advance(chain_id: UUID) -> bool:
     if chain.next_at is not None and chain.next_at > datetime.now(UTC):
         return False
     return _make(chain, step)
+
+
+def _last_call(step: ChainStep) -> Invocation:
+    """The one that is open, or has succeeded, whatever the clocks said of the hosts that made them; else the newest."""
+    calls = list(step.calls.order_by("id"))
+    return max(calls, key=lambda call: (not call.is_final, call.state == State.SUCCEEDED, call.id))
 
 
 def _note(chain: Chain, step: ChainStep, call: Invocation) -> None:

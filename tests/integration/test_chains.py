@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +13,7 @@ from access import consents
 from access import grants as grant_services
 from evidence.models import Fact, Snapshot
 from evidence.services import open_values
+from invocations import services
 from invocations.chains import driving
 from invocations.chains.models import Chain
 from invocations.models import Invocation
@@ -144,6 +146,32 @@ def test_a_step_of_a_keyed_tool_is_made_again_with_the_same_key(
     keys = [call.context["idempotency_key"] for _, call in sandbox.calls]
     assert len(set(keys)) == 1
     assert keys[0]
+
+
+@pytest.mark.req("TOOLS-32")
+def test_a_host_whose_clock_is_behind_makes_no_step_twice(
+    caller: Caller,
+    enable: Callable[..., Any],
+    chainable: None,
+    bell: Bell,
+    scripted: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enable("keyed", idempotency="keyed", output_schema=TEXT, implementation={"module": "sample.tools", "entry": "echo"})
+    scripted["x"] = [FAILS, {"text": "at last"}]
+    chain = chain_of(submit(caller, step("one", "keyed", retry=2)))
+    bell.deliver()
+    behind = UUID(int=calls(chain)[0].pk.int - (60_000 << 80))  # a minute, in the time that an id begins with
+    monkeypatch.setattr(services, "new_id", lambda: behind)
+    Chain.objects.filter(pk=chain.pk).update(next_at=datetime.now(UTC))
+
+    driving.go_on(chain.pk)
+    driving.go_on(chain.pk)  # as anybody may at any time
+
+    assert [call.state for call in calls(chain)] == ["queued", "failed"]
+    bell.deliver()
+    chain.refresh_from_db()
+    assert (chain.state, len(calls(chain))) == ("succeeded", 2)
 
 
 @pytest.mark.req("TOOLS-32")
