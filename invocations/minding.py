@@ -90,6 +90,14 @@ def _take_up(invocation: Invocation) -> float:
     return now
 
 
+def _end_box(watch: _Watch) -> None:
+    """One that cannot be ended now is tried again, and keeps nobody from ending the others."""
+    try:
+        current_sandbox().kill(watch.box)
+    except Exception:
+        log.exception("The run %s could not be ended and is tried again", watch.box)
+
+
 def _mind(invocation: Invocation, watch: _Watch) -> None:
     while True:
         watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
@@ -104,7 +112,7 @@ def _mind(invocation: Invocation, watch: _Watch) -> None:
             break
     log.warning("%s was closed or cancelled; its run is ended", invocation.wire_id)
     while not watch.over:
-        current_sandbox().kill(watch.box)
+        _end_box(watch)
         watch.poked.wait(_AGAIN_S)
 
 
@@ -117,7 +125,7 @@ def _end_unkept() -> None:
             late = [watch for watch in _watches.values() if watch.kept_at < given_up]
         for watch in late:
             log.warning("The lease of %s cannot be kept; its run is ended", watch.box)
-            current_sandbox().kill(watch.box)
+            _end_box(watch)
 
 
 @contextmanager

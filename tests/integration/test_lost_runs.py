@@ -169,3 +169,33 @@ def test_a_run_that_was_lost_leaves_the_watch_over_the_next_one_of_its_call(
 
     assert ended.get(timeout=30) == f"{row.wire_id}-2"
     later.__exit__(None, None, None)
+
+
+@pytest.mark.unmapped
+def test_a_run_that_cannot_be_ended_at_once_is_ended_all_the_same(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+) -> None:
+    ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+    first = iter([True])
+
+    def fails_at_first(name: str) -> None:
+        if next(first, False):
+            raise OSError(9, "bad file descriptor")
+        ended.put(name)
+
+    monkeypatch.setattr(sandbox, "kill", fails_at_first)
+    enable()
+    grant()
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}))
+    claimed = claim_next()
+    assert claimed is not None
+
+    with minding.minded(claimed):
+        minding.end_run(row.pk)
+        assert ended.get(timeout=30) == f"{row.wire_id}-1"
