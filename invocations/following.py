@@ -257,6 +257,13 @@ async def stream_of(invocation_id: UUID, credentials: Credentials, cursor: Curso
     """The text of the stream until the call has ended, its reader has gone, or may not read it any more."""
     follower = Follower(invocation_id, credentials, cursor)
     look = sync_to_async(follower.look, thread_sensitive=False)
+    try:
+        check_streams(
+            agent
+        )  # again: of many that came at once, all were below the limit when their requests were looked at
+    except TooManyStreams as problem:
+        yield f"event: error\ndata: {json.dumps(problem.to_error())}\n\n"
+        return
     with _one_more(agent), ExitStack() as stack:
         # In a thread, since the first one of a process opens the connection that wake-ups come through.
         enter = sync_to_async(stack.enter_context, thread_sensitive=False)

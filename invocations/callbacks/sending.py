@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,14 @@ from toolhub.kernel.problems import Problem
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Iterable
+    from uuid import UUID
 
 log = logging.getLogger("toolhub.callbacks")
 EVERY_S = 1.0
 AT_ONCE = 8
 OF_ONE_ENDPOINT = 2  # a pass sends no more to one, so that a server which never answers holds up nobody else's
+LOOKED_AT = 1000
 MAX_ERROR = 300
 ANY = range(100, 600)
 ENDED = "invocation.ended"
@@ -48,12 +52,23 @@ def send_due() -> int:
     """Send what is due; returns how many messages arrived."""
     place = Window(RowNumber(), partition_by=F("endpoint_id"), order_by=F("next_attempt_at").asc())
     waiting = CallbackDelivery.objects.filter(next_attempt_at__lte=timezone.now()).annotate(place=place)
-    due = list(waiting.filter(place__lte=OF_ONE_ENDPOINT).order_by("next_attempt_at")[: AT_ONCE * OF_ONE_ENDPOINT])
+    due = in_turn(waiting.filter(place__lte=OF_ONE_ENDPOINT).order_by("next_attempt_at")[:LOOKED_AT])
     if not due:
         return 0
     release_connection()
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="callback") as pool:
         return sum(pool.map(_send_if_mine, due))
+
+
+def in_turn(rows: Iterable[CallbackDelivery]) -> list[CallbackDelivery]:
+    """Those of the next pass: one of each tenant, then another of each, so that the dead servers of one hold up no other."""
+    taken: Counter[UUID] = Counter()
+
+    def turn(row: CallbackDelivery) -> int:
+        taken[row.tenant_id] += 1
+        return taken[row.tenant_id]
+
+    return sorted(rows, key=turn)[: AT_ONCE * OF_ONE_ENDPOINT]
 
 
 def _send_if_mine(row: CallbackDelivery) -> bool:

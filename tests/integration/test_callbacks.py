@@ -9,6 +9,7 @@ import json
 import socket
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -271,6 +272,16 @@ def test_a_server_that_does_not_answer_holds_up_nobody_else(
     sending.send_due()
 
     assert sorted(heard.path for heard in server.heard) == ["/hook", "/hook", "/late"]
+
+
+def test_a_tenant_with_many_dead_servers_holds_up_no_other() -> None:
+    many, other = uuid4(), uuid4()
+    rows = [CallbackDelivery(tenant_id=many) for _ in range(40)] + [CallbackDelivery(tenant_id=other)]
+
+    due = sending.in_turn(rows)
+
+    assert len(due) == 16
+    assert due[:3] == [rows[0], rows[40], rows[1]]
 
 
 def test_a_disabled_endpoint_is_told_nothing_more(

@@ -244,6 +244,23 @@ def test_a_hundred_readers_take_no_thread_each_and_the_next_one_is_told_to_wait(
     assert following._open == {}  # who leaves makes room
 
 
+def test_of_many_that_come_at_once_no_more_are_let_in(
+    queued: Invocation, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was looked at before any of them was counted."""
+    credentials = following.Credentials(caller.key, "")
+    monkeypatch.setitem(following._open, caller.by.id, 20)
+
+    async def read() -> list[str]:
+        stream = following.stream_of(queued.pk, credentials, following.Cursor(), agent=caller.by.id)
+        return [text async for text in stream]
+
+    (said,) = async_to_sync(read)()
+
+    assert said.startswith("event: error")
+    assert "STREAM.TOO_MANY" in said
+
+
 def test_a_stream_with_nothing_to_tell_says_that_it_is_there(
     queued: Invocation, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
