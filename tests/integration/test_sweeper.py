@@ -82,6 +82,7 @@ def test_a_worker_that_was_killed_leaves_an_unknown_outcome(queued: Invocation) 
     assert (end.actor_kind, end.actor_id, end.outcome) == ("system", "system:sweeper", "outcome_unknown")
 
 
+@pytest.mark.unmapped
 def test_one_call_that_cannot_be_closed_keeps_no_other_open(
     queued: Invocation, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_what_runs_out_is_written_down(
     assert (fact.subject, fact.actor_id) == (asked.wire_id, "system:upkeep")
 
 
+@pytest.mark.unmapped
 def test_the_loop_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.TOOLHUB_SWEEP_INTERVAL_S = 0
     passes: list[int] = []
