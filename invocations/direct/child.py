@@ -6,12 +6,23 @@ which there is nothing: neither the hub's code nor its packages.
 
 from __future__ import annotations
 
+import errno
 import io
 import signal
 import sys
 from pathlib import Path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SECONDS = 4  # bytes of the first field: after how many of them it ends, even if nobody is there any more to end it
+
+
+def _stay_alone(event: str, _: tuple[Any, ...]) -> None:
+    """A second process would leave the session and outlive the call."""
+    if event in ("os.fork", "os.forkpty"):
+        raise PermissionError(errno.EACCES, "A tool that runs directly is one process")
 
 
 def main(place: str) -> None:
@@ -22,6 +33,7 @@ def main(place: str) -> None:
     if work:  # else whoever started it is gone
         signal.setitimer(signal.ITIMER_REAL, int.from_bytes(work[:SECONDS], "big"))
         sys.stdin = io.TextIOWrapper(io.BytesIO(work[SECONDS:]))
+        sys.addaudithook(_stay_alone)
         unwalled.serve(place)
 
 

@@ -77,6 +77,15 @@ class TestDirectPool(SandboxContract):
 
         assert sandbox.run(Profile(), call_of(package_of(tmp_path, main=source))).value == [[], []]
 
+    def test_a_tool_cannot_leave_a_process_behind_that_outlives_its_call(
+        self, sandbox: DirectPool, tmp_path: Path
+    ) -> None:
+        source = "import os\ndef run():\n    if os.fork() == 0:\n        os.setsid()\n        os.pause()"
+
+        outcome = sandbox.run(Profile(), call_of(package_of(tmp_path, main=source)))
+
+        assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "system")
+
     def test_what_is_closed_leaves_nothing_behind(self, tmp_path: Path) -> None:
         pool = DirectPool()
         pool.run(Profile(), call_of(package_of(tmp_path, main=ONE)))
