@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.crash.postgres import OwnPostgres, own_postgres
 from tests.crash.world import World, world_at
 
 if TYPE_CHECKING:
@@ -15,4 +16,17 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with world_at(tmp_path_factory.mktemp("crash")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[OwnPostgres]:
+    with own_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fragile_world(postgres: OwnPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One on a PostgreSQL that may be crashed."""
+    with world_at(tmp_path_factory.mktemp("fragile"), server=postgres.url) as found:
         yield found

@@ -99,6 +99,7 @@ LOSSES = (
     Loss("box", "the box in which the tool runs, by SIGKILL", AFTER_THE_TOOL, core=(NONE,)),
     Loss("redis", "Redis, by SIGKILL while the tool runs; it comes back empty", ALL_ONCE),
     Loss("messages", "all that Redis holds (FLUSHALL), while the call waits for a worker", ALL_ONCE),
+    Loss("postgresql", "PostgreSQL while the tool runs, all of it at once; it recovers from its log", ALL_ONCE),
     Loss("database_briefly", "the way to the database while the tool runs, for less than a lease", ALL_ONCE),
     Loss("database", "the way to the database while the tool runs, for longer than a lease", AFTER_THE_TOOL),
     Loss("engine", "the Docker engine's socket while the tool runs; its box lives on", ALL_ONCE),

@@ -18,10 +18,14 @@ from tests.engine_proxy import EngineProxy
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.crash.postgres import OwnPostgres
+
 pytestmark = pytest.mark.req("TOOLS-18", "TOOLS-20", "CARD-5")
 SECONDS = 6.0  # the tool runs for so long
 LEASE_S = 9  # of the worker that loses its database: the run ends within the last fifth of it
 LEASED = "SELECT count(*) FROM invocations_invocation WHERE state = 'running' AND lease_until > clock_timestamp()"
+OF_THE_SERVER = [loss for loss in LOSSES if loss.name == "postgresql"]
+ELSE = [loss for loss in LOSSES if loss not in OF_THE_SERVER]
 ENGINE = "unix:///var/run/docker.sock"
 
 
@@ -31,7 +35,21 @@ def test_nothing_is_lost_or_done_twice(loss: Loss, kind: str, world: World, tmp_
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("loss", "kind"), cases(LOSSES, core=False), ids=name_of)
+@pytest.mark.parametrize(("loss", "kind"), cases(OF_THE_SERVER, core=False), ids=name_of)
+def test_nothing_is_lost_or_done_twice_when_postgresql_crashes(
+    loss: Loss, kind: str, fragile_world: World, postgres: OwnPostgres
+) -> None:
+    key = some_key()
+    fragile_world.worker()
+    caller = begin(fragile_world, kind, key, SECONDS)
+    postgres.crash()
+    postgres.start()
+    caller.thread.join()
+    check(fragile_world, loss, kind, key, SECONDS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("loss", "kind"), cases(ELSE, core=False), ids=name_of)
 def test_nothing_is_lost_or_done_twice_whatever_else_goes(loss: Loss, kind: str, world: World, tmp_path: Path) -> None:
     lose(loss, kind, world, tmp_path)
 
@@ -50,6 +68,10 @@ def lose(loss: Loss, kind: str, world: World, folder: Path) -> None:
     else:
         seconds = SECONDS
         lose_while_the_tool_runs(loss, kind, key, world)
+    check(world, loss, kind, key, seconds)
+
+
+def check(world: World, loss: Loss, kind: str, key: str, seconds: float) -> None:
     answer = world.stable_answer(kind, key, seconds=seconds)
     assert world.calls_of_key(key) == [answer.call_id]
     world.check_fate(answer, loss.fates[kind], kind)

@@ -165,11 +165,11 @@ def some_key() -> str:
 
 
 @contextmanager
-def world_at(folder: Path, **settings: str) -> Iterator[World]:
+def world_at(folder: Path, server: str = "", **settings: str) -> Iterator[World]:
     with open_store() as store:
         arrange = ["-m", "tests.crash.arrange", str(store.port)]
         wanted = {"TOOLHUB_SANDBOX_NETWORKS": "127.0.0.1/32", "TOOLHUB_SWEEP_INTERVAL_S": "1"} | settings
-        with production_at(folder, arrange=arrange, **wanted) as hub:
+        with production_at(folder, arrange=arrange, postgresql=server, **wanted) as hub:
             world = World(hub, store)
             try:
                 yield world

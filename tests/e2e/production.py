@@ -90,11 +90,13 @@ ARRANGED = ("-m", "tests.e2e.arrange")
 
 
 @contextmanager
-def production_at(folder: Path, arrange: Sequence[str] = ARRANGED, **settings: str) -> Iterator[Production]:
+def production_at(
+    folder: Path, arrange: Sequence[str] = ARRANGED, postgresql: str = "", **settings: str
+) -> Iterator[Production]:
     """A hub with the sample tools, or with what else ``arrange`` makes, serving inside the block; afterwards each of its calls has
-    its pair, and no box is left.
+    its pair, and no box is left. ``postgresql``: the server, when it is not that of the tests.
     """
-    with own_database() as database_url:
+    with own_database(postgresql) as database_url:
         server = urlsplit(database_url)
         line = Line(server.hostname or "", server.port or 5432)
         near = server._replace(netloc=f"{server.username}:{server.password}@127.0.0.1:{line.port}")

@@ -25,9 +25,9 @@ HOW = "Type `make test`, or `scripts/testenv start` and source .testenv/env."
 
 
 @contextmanager
-def own_database() -> Iterator[str]:
-    """A new, empty database in the test server; yields its URL and drops it in the end."""
-    server = os.environ.get("TOOLHUB_TEST_DATABASE_URL")
+def own_database(server: str = "") -> Iterator[str]:
+    """A new, empty database in the test server, or in that one; yields its URL and drops it in the end."""
+    server = server or os.environ.get("TOOLHUB_TEST_DATABASE_URL", "")
     assert server, f"TOOLHUB_TEST_DATABASE_URL names no PostgreSQL. {HOW}"
     name = f"toolhub_e2e_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:

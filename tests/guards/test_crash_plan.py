@@ -1,0 +1,33 @@
+"""Is a process killed at every point that has a name, and does the page say what is tested?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.crash.page import PAGE, text
+from tests.crash.plan import LOSSES, MOMENTS
+from toolhub.kernel.faults import POINTS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_point_is_in_the_code_and_in_the_plan_of_crashes() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "invocations").rglob("*.py"))
+    in_code = set(re.findall(r'\bfault(?:\(|, )"([a-z_.]+)"', sources))
+
+    assert in_code == set(POINTS)
+    assert {moment.point for moment in MOMENTS} == set(POINTS)
+
+
+def test_no_call_without_a_key_has_a_second_attempt_in_the_plan() -> None:
+    rows = [*MOMENTS, *LOSSES]
+
+    assert rows
+    assert [
+        row for row in rows for kind, fate in row.fates.items() if fate.attempts > 1 and kind != "honours_its_key"
+    ] == []
+
+
+def test_the_page_says_what_the_plan_says() -> None:
+    assert PAGE.read_text() == text()
