@@ -47,6 +47,7 @@ EVERY_S = 1.0
 BATCH = 50
 TRY_AGAIN = frozenset({State.FAILED, State.TIMED_OUT, State.OUTCOME_UNKNOWN})
 MAX_PAUSE_S = 30
+NO_PLACE = frozenset({RateLimited.reason, TooManyAtOnce.reason})
 SHORTEST_WAIT_S = 2  # for a place or a rate, so that asking is not itself too much
 
 
@@ -114,9 +115,13 @@ def _note(chain: Chain, step: ChainStep, call: Invocation) -> None:
         # The next call of the step has the same key, so that the tool sees that it is the same.
         Invocation.objects.filter(pk=call.pk).update(idempotency_key="")
         _pause(chain, min(MAX_PAUSE_S, 2 ** (step.tries - 1)))
+    elif call.reason in NO_PLACE and (step.is_compensation or not chain.cancel_asked_at):
+        # A person agreed at a moment when there was no place. The consent is not used up, and the step waits for one.
+        step.state, step.tries = StepState.WAITING, step.tries - 1
+        _pause(chain, SHORTEST_WAIT_S)
     else:
         step.state = StepState.FAILED
-    step.save(update_fields=["state", "reason"])
+    step.save(update_fields=["state", "reason", "tries"])
 
 
 def _pause(chain: Chain, seconds: float) -> None:

@@ -9,16 +9,19 @@ import pytest
 
 from access.budgets import ledger
 from access.budgets.services import change_budget, set_budget
+from access.consents import approve_consent
 from access.models import Budget, BudgetWindow, Reservation
 from invocations import sweeper
 from invocations.chains import driving
 from invocations.chains.models import Chain
 from invocations.sandbox.base import Outcome, Status
 from tests.budgets import DAY, assert_conserved, balance
-from tests.calls import assert_problem
+from tests.calls import assert_problem, writer
 from tests.chains import calls, chain_of, of, states, step, submit, undo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.calls import Bell, ScriptedSandbox
     from tests.conftest import Caller, Person
 
@@ -140,3 +143,33 @@ def test_a_step_for_which_there_is_no_place_waits_and_leaves_no_refused_call(
 
     assert states(chain) == ["succeeded"] * 2
     assert ledger.open_since(datetime.now(UTC), limit=10) == []
+
+
+def test_a_step_that_a_person_agrees_to_when_there_is_no_place_waits_too(
+    caller: Caller,
+    operator: Person,
+    enable: Callable[..., Any],
+    chainable: None,
+    bell: Bell,
+    scripted: dict[str, Any],
+) -> None:
+    writer(enable)
+    one = set_budget(scope="tenant", dimension="concurrency", amount=1, window_s=0, by=operator.by)
+    chain = chain_of(submit(caller, step("one"), step("two", "write"), on_consent="hold", purpose="to write it down"))
+    bell.deliver()
+    consent_id = calls(chain)[1].consent_id
+    assert consent_id is not None
+    BudgetWindow.objects.filter(budget=one).update(reserved=1)  # somebody else runs
+
+    approve_consent(consent_id=consent_id, reason="because of a test", by=operator.by)
+
+    assert states(chain) == ["succeeded", "waiting"]
+    BudgetWindow.objects.filter(budget=one).update(reserved=0)
+    Chain.objects.update(next_at=datetime.now(UTC))
+    for id in driving.due():
+        driving.go_on(id)
+    bell.deliver()
+    chain.refresh_from_db()
+    assert (chain.state, [call.state for call in calls(chain)]) == ("succeeded", ["succeeded", "denied", "succeeded"])
+    assert {call.consent_id for call in calls(chain)[1:]} == {consent_id}  # nobody is asked twice
+    assert_conserved()
