@@ -226,11 +226,11 @@ def check_may_be_answered_again(earlier: Invocation, standing: Standing, call: C
 
 def begin_replay(earlier: Invocation, standing: Standing, call: Call, *, by: Principal) -> Begun:
     """Let an earlier call with the same key stand for this one. One that has not ended is waited for when the caller says so."""
+    if not earlier.is_final and (call.wait_s is None or earlier.state == State.HELD):
+        raise in_progress(earlier)
     check_may_be_answered_again(earlier, standing, call)
     begun = Begun(earlier, replay=partial(record_replay, by=by))
     if not earlier.is_final:
-        if call.wait_s is None or earlier.state == State.HELD:
-            raise in_progress(earlier)
         begun.listen(at_most_s=patience(call))
     return begun
 

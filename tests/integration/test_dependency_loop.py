@@ -54,6 +54,7 @@ def test_two_hosts_at_once_build_each_version_once_in_the_database(
     assert facts_of(version) == ["locked", "queued", "started", "built"]
 
 
+@pytest.mark.unmapped
 def test_it_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[int] = []
     stop = threading.Event()

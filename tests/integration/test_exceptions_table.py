@@ -29,6 +29,7 @@ GOVERNED = [route for route in console_routes() if route.needs]
 EXCEPTIONAL = [(route, method) for route in GOVERNED if route.held for method in route.methods]
 # The key carries a scope that nobody gives, or gives again, who may do what it is for with one thing only.
 NOT_TAKEN = {"key_rotate": (422,)}
+SEEING = {"agent", "callbacks", "callback_delivery"}  # who manages an agent sees it, and what is sent for it
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_every_action_on_a_tool_or_agent_asks_who_may_do_it_on_that_one() -> Non
     acting = {route for route in GOVERNED if route.needs in (*ON_TOOL, *ON_AGENT) and route.takes}
 
     assert {route.name for route in acting if route.held is None} == {"install"}  # a tool of another tenant
-    assert {route.name for route in GOVERNED if route.held and route not in acting} == {"agent"}  # to see it
+    assert {route.name for route in GOVERNED if route.held and route not in acting} == SEEING
 
 
 def thing_at(route: Route, things: Things, person: Person) -> Any:
@@ -69,7 +70,7 @@ def test_who_holds_a_permission_on_one_thing_does_with_it_what_it_names_and_noth
                 members.give_permission(user_id=pat.user.pk, permission=permission, on=thing, by=owner)
                 answer = answer_to(client, method, route, things, pat)
                 transaction.set_rollback(True)
-            may = permission == route.needs or route.name == "agent"
+            may = permission == route.needs or route.name in SEEING
             if answer.status_code not in (NOT_TAKEN.get(route.name, (200, 302)) if may else (403,)):
                 wrong[f"{permission}: {method} {route.name}"] = (answer.status_code, answer.content[-500:])
         if (status := answer_to(client, method, route, things, pat).status_code) != 403:

@@ -140,6 +140,7 @@ def test_a_host_of_another_version_is_shown_as_far_as_it_is_understood(reported:
     assert answer.context["waiting"] == 2
 
 
+@pytest.mark.unmapped
 @pytest.mark.django_db(transaction=True)
 def test_a_host_goes_on_reporting_after_whatever_went_wrong(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -116,6 +116,9 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
     for route in GOVERNED:
         if "GET" in route.methods and route.needs != "hub.manage":
             answer = send(client, "GET", things.url(route))
+            if route.name == "artifact":  # who has not revealed the call's values is sent to where that is done
+                assert answer.status_code == 302
+                continue
             assert answer.status_code in (200, 403), route.name  # 403: somebody else's draft
             yield route.name, answer.content.decode()
     for route in SCOPED:
@@ -129,7 +132,7 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
 SAY_NOTHING = {
     "agent_new", "person_new", "notification_new", "grants_revoke", "consents_revoke", "tool_submit", "installations",
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
-    "api_configuration_schema", "api_file", "sandboxes",
+    "api_configuration_schema", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
 }  # fmt: skip
 
 

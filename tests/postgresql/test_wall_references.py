@@ -20,6 +20,7 @@ from access.models import (
     Tenant,
     TrustedIssuer,
 )
+from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation
@@ -168,32 +169,64 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     their_chain = saved(Chain(tenant=theirs, agent=their_agent, created_at=NOW))
     made_for_theirs.chain_step = saved(ChainStep(chain=their_chain, position=0, name="one", tool=ECHO))
     version = {"version": "2.0.0", "manifest": {}, "submitted_by": "usr_1"}
-    return callback_cases(tenant, agent, theirs, their_agent) | {
-        ("access_agentidentity", "agent_id"): AgentIdentity(issuer=issuer, subject="x", agent=their_agent),
-        ("access_apikey", "replaces_id"): key,
-        ("access_budget", "agent_id"): Budget(tenant=tenant, scope="agent", agent=their_agent, **budget),
-        ("access_budget", "grant_id"): Budget(tenant=tenant, scope="grant", grant=their_grant, **budget),
-        ("access_consent", "agent_id"): Consent(tenant=tenant, agent=their_agent, versions="^1", **consent),
-        ("access_grant", "agent_id"): Grant(tenant=tenant, agent=their_agent, tools="*", reason="x", given_by="usr_1"),
-        ("access_grantrequest", "agent_id"): GrantRequest(
-            tenant=tenant, agent=their_agent, tools="*", requested_by="usr_1"
+    own_call, their_call = saved(call_of(tenant, agent, None, None)), saved(call_of(theirs, their_agent, None, None))
+    given = {"tools": "*", "reason": "x", "given_by": "usr_1", "expires_at": NOW + timedelta(days=1)}
+    more = artifact_cases(tenant, theirs, own_call, their_call) | {
+        ("access_grant", "delegated_from_id"): Grant(tenant=tenant, agent=agent, delegated_from=their_grant, **given),
+    }
+    return (
+        callback_cases(tenant, agent, theirs, their_agent)
+        | more
+        | {
+            ("access_agentidentity", "agent_id"): AgentIdentity(issuer=issuer, subject="x", agent=their_agent),
+            ("access_apikey", "replaces_id"): key,
+            ("access_budget", "agent_id"): Budget(tenant=tenant, scope="agent", agent=their_agent, **budget),
+            ("access_budget", "grant_id"): Budget(tenant=tenant, scope="grant", grant=their_grant, **budget),
+            ("access_consent", "agent_id"): Consent(tenant=tenant, agent=their_agent, versions="^1", **consent),
+            ("access_grant", "agent_id"): Grant(
+                tenant=tenant, agent=their_agent, tools="*", reason="x", given_by="usr_1"
+            ),
+            ("access_grantrequest", "agent_id"): GrantRequest(
+                tenant=tenant, agent=their_agent, tools="*", requested_by="usr_1"
+            ),
+            ("access_grantrequest", "grant_id"): GrantRequest(
+                tenant=tenant, agent=agent, tools="*", requested_by="usr_1", grant=their_grant, **decided
+            ),
+            ("invocations_chain", "agent_id"): Chain(tenant=tenant, agent=their_agent, created_at=NOW),
+            ("invocations_invocation", "chain_step_id"): made_for_theirs,
+            ("invocations_invocation", "consent_id"): held,
+            ("invocations_invocation", "installation_id"): call_of(tenant, agent, their_installation, None),
+            ("invocations_invocation", "version_id"): call_of(tenant, agent, own_installation, private_version),
+            ("registry_installation", "tool_id"): installation(tenant, private, None),
+            ("registry_installation", "version_id"): Installation(
+                tenant=tenant, tool=tool, name="mine.tools.b", version=private_version, changed_by="usr_1"
+            ),
+            ("registry_tool", "current_id"): Tool(
+                tenant=tenant, name="mine.tools.b", current=private_version, state_changed_by="usr_1"
+            ),
+            ("registry_toolversion", "base_id"): ToolVersion(tool=tool, base=private_version, **version),
+        }
+    )
+
+
+def artifact_cases(
+    tenant: Tenant, theirs: Tenant, own: Invocation, their: Invocation
+) -> dict[tuple[str, str], models.Model]:
+    def content(of: Tenant) -> ArtifactContent:
+        return saved(
+            ArtifactContent(
+                tenant=of, fingerprint="f", size=1, key_id="k", wrapped_key=b"x", nonce=b"x", ciphertext=b"x"
+            )
+        )
+
+    mine, their_content = content(tenant), content(theirs)
+    said = {"tenant": tenant, "media_type": "text/plain"}
+    return {
+        ("invocations_artifact", "invocation_id"): Artifact(name="a", invocation=their, content=mine, **said),
+        ("invocations_artifact", "content_id"): Artifact(name="b", invocation=own, content=their_content, **said),
+        ("invocations_artifact", "thumbnail_id"): Artifact(
+            name="c", invocation=own, content=mine, thumbnail=their_content, **said
         ),
-        ("access_grantrequest", "grant_id"): GrantRequest(
-            tenant=tenant, agent=agent, tools="*", requested_by="usr_1", grant=their_grant, **decided
-        ),
-        ("invocations_chain", "agent_id"): Chain(tenant=tenant, agent=their_agent, created_at=NOW),
-        ("invocations_invocation", "chain_step_id"): made_for_theirs,
-        ("invocations_invocation", "consent_id"): held,
-        ("invocations_invocation", "installation_id"): call_of(tenant, agent, their_installation, None),
-        ("invocations_invocation", "version_id"): call_of(tenant, agent, own_installation, private_version),
-        ("registry_installation", "tool_id"): installation(tenant, private, None),
-        ("registry_installation", "version_id"): Installation(
-            tenant=tenant, tool=tool, name="mine.tools.b", version=private_version, changed_by="usr_1"
-        ),
-        ("registry_tool", "current_id"): Tool(
-            tenant=tenant, name="mine.tools.b", current=private_version, state_changed_by="usr_1"
-        ),
-        ("registry_toolversion", "base_id"): ToolVersion(tool=tool, base=private_version, **version),
     }
 
 
