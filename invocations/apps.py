@@ -7,7 +7,7 @@ class InvocationsConfig(AppConfig):
     name = "invocations"
 
     def ready(self) -> None:
+        import invocations.callbacks.services  # noqa: PLC0415  hears of ends
         import invocations.chains.driving  # noqa: PLC0415  hears of ends
-        import invocations.callbacks.services  # noqa: F401, PLC0415  hears of ends
         import invocations.holding  # noqa: PLC0415  hears of decisions; models load only after the apps
         import invocations.unmapped  # noqa: F401, PLC0415  hears of what nobody had thought of
