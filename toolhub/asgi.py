@@ -11,7 +11,7 @@ from django.conf import settings
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
 import toolhub.celery  # noqa: F401  the web process sends messages
-from toolhub.kernel import telemetry
+from toolhub.kernel import access_log, telemetry
 from toolhub.kernel.bodies import limited
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 telemetry.setup("web")
 django.setup(set_prefix=False)
+access_log.leave_out_queries()
 
 from invocations.file_bodies import WIDER  # noqa: E402  models load only after Django is set up
 from toolhub.kernel.waiting import Handler  # noqa: E402

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from invocations.steps import StepLog
 from invocations.summaries import shape_of
+from toolhub.kernel import access_log
 from toolhub.kernel.canonical import canonical, digest, encoded
 from toolhub.kernel.ids import ALPHABET, PREFIXES, converters, decode, encode, new_id
 from toolhub.kernel.nesting import depth_of
@@ -308,3 +310,15 @@ def test_a_shape_names_nothing_that_the_schema_did_not_choose() -> None:
     said = shape_of({"text": "x", "alice@example.com": 1, "\x01": 2}, ["text", "absent", "\x01", "y" * 100])
 
     assert said == {"text": "string(1)", "*": "2 more"}
+
+
+def test_the_log_of_the_web_server_holds_no_signature(caplog: pytest.LogCaptureFixture) -> None:
+    logger, quiet = logging.getLogger(access_log.OF_UVICORN), access_log.WithoutQuery()
+    logger.addFilter(quiet)
+    try:
+        with caplog.at_level(logging.INFO, access_log.OF_UVICORN):
+            logger.info('%s - "%s %s HTTP/%s" %d', "::1", "GET", "/api/v1/artifacts/art_1?signature=ab", "1.1", 200)
+    finally:
+        logger.removeFilter(quiet)
+
+    assert caplog.messages == ['::1 - "GET /api/v1/artifacts/art_1 HTTP/1.1" 200']
