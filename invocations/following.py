@@ -228,7 +228,7 @@ def _stamp(text: str) -> int:
 
 # The stream itself.
 
-_open: Counter[str] = Counter()  # by agent; used by the one thread of the event loop
+_open: Counter[str] = Counter()  # by agent; changed by the one thread of the event loop
 
 
 def check_streams(agent: str) -> None:

@@ -13,10 +13,13 @@ import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from invocations.steps import StepLog
 from invocations.summaries import shape_of
-from toolhub.kernel import access_log
+from toolhub.kernel import access_log, telemetry
 from toolhub.kernel.canonical import canonical, digest, encoded
 from toolhub.kernel.ids import ALPHABET, PREFIXES, converters, decode, encode, new_id
 from toolhub.kernel.nesting import depth_of
@@ -322,3 +325,23 @@ def test_the_log_of_the_web_server_holds_no_signature(caplog: pytest.LogCaptureF
         logger.removeFilter(quiet)
 
     assert caplog.messages == ['::1 - "GET /api/v1/artifacts/art_1 HTTP/1.1" 200']
+
+
+def test_a_trace_holds_no_signature() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    said = {
+        "http.url": "https://hub.example.org/a?signature=ab",
+        "http.target": "/a?signature=ab",
+        "url.query": "signature=ab",
+    }
+
+    with provider.get_tracer("tests").start_as_current_span("GET", attributes=said) as span:
+        telemetry.leave_out_query(span, None)
+
+    (seen,) = exporter.get_finished_spans()
+    assert dict(seen.attributes or {}) == {
+        "http.url": "https://hub.example.org/a",
+        "http.target": "/a",
+        "url.query": "",
+    }
