@@ -101,6 +101,9 @@ def _send(pk: Any) -> bool:
             error, final = str(refused), True  # asking again would change nothing
         except (Failed, Problem, OSError) as failed:
             error = str(failed) or type(failed).__name__
+        except Exception as failed:  # what nobody thought of is a failed try like others: it is given up in the end
+            log.exception("%s could not be sent", row.wire_id)
+            error = type(failed).__name__
     tried = CallbackAttempt(
         tenant_id=row.tenant_id,
         delivery=row,

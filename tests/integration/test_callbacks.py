@@ -274,6 +274,23 @@ def test_a_server_that_does_not_answer_holds_up_nobody_else(
     assert sorted(heard.path for heard in server.heard) == ["/hook", "/hook", "/late"]
 
 
+@pytest.mark.unmapped
+def test_a_message_that_cannot_be_made_is_given_up_like_one_that_does_not_arrive(
+    endpoint: tuple[CallbackEndpoint, str], caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(row: CallbackDelivery) -> bytes:
+        raise KeyError(row.pk)
+
+    monkeypatch.setattr(sending, "body_of", breaks)
+    made = row_of(call(caller))
+    for _ in range(len(PAUSES) + 1):
+        assert sending.send_due() == 0
+        due_again()
+
+    assert kinds_of(made) == ["callback.failed"]
+    assert set(CallbackAttempt.objects.values_list("error", flat=True)) == {"KeyError"}
+
+
 def test_a_tenant_with_many_dead_servers_holds_up_no_other() -> None:
     many, other = uuid4(), uuid4()
     rows = [CallbackDelivery(tenant_id=many) for _ in range(40)] + [CallbackDelivery(tenant_id=other)]
