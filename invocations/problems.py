@@ -257,7 +257,9 @@ class AnswerErased(Problem):
     """The values of this answer were erased."""
 
     reason, code, status = "ANSWER.ERASED", PlatformCode.NOT_FOUND, 410
-    cause = "The call succeeded, and what was stored of its answer has been erased since. That it took place stays proven."
+    cause = (
+        "The call succeeded, and what was stored of its answer has been erased since. That it took place stays proven."
+    )
     cure = "Make a new call, with another Idempotency-Key, if the answer is needed again."
 
 

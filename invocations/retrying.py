@@ -44,11 +44,8 @@ def may_run_again(invocation: Invocation) -> bool:
 @transaction.atomic
 def run_again(invocation: Invocation, *, because: str, only: Q | None = None) -> bool:
     """Queue a call again whose run was cut off. False when somebody else has ended it, or has the call by now."""
-    now, waits_until = datetime.now(UTC), invocation.queue_deadline_at
+    now = datetime.now(UTC)
     wanted = Q(cancel_asked_at=None)  # its caller may have asked for its end since the row was read
-    waiting = queued_from(now)
-    if waits_until is not None:  # who was promised a longer wait keeps it
-        waiting["queue_deadline_at"] = max(waiting["queue_deadline_at"], waits_until)
     won = Invocation.objects.move(
         invocation.pk,
         to=State.QUEUED,
@@ -57,7 +54,7 @@ def run_again(invocation: Invocation, *, because: str, only: Q | None = None) ->
         lease_until=None,
         started_at=None,
         progress=None,
-        **waiting,
+        **queued_from(now, somebody_waits=False),  # who called is told where the answer will be, if it takes long
     )
     if not won:
         return False

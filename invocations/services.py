@@ -39,7 +39,7 @@ from registry.standing import load_standing
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import new_id
-from toolhub.kernel.problems import Problem
+from toolhub.kernel.problems import Conflict, Problem
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -137,10 +137,14 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
         try:
             write = hold if held else accept
             begun = Begun(write(call, preflight, fingerprints, by=by, log=log, id=id))
-        except IntegrityError:
+        except IntegrityError as lost:
             earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
-            if earlier is None:
+            if earlier is None and not call.envelope.idempotency_key:
                 raise
+            if earlier is None:
+                raise Conflict(
+                    "The first call with this Idempotency-Key was given up at this moment.", remedy="Call again."
+                ) from lost
             return begin_replay(earlier, standing, call, by=by)
     except Problem as problem:
         if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight

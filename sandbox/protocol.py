@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 VERSION = 6  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
-MAX_FRAME_BYTES = 40 * 1024 * 1024  # a package of 16 MiB and its arguments; files and artifacts of 16 MiB each; with room
+MAX_FRAME_BYTES = (
+    40 * 1024 * 1024
+)  # a package of 16 MiB and its arguments; files and artifacts of 16 MiB each; with room
 
 HELLO, READY, LOAD, LOADED, CALL, EVENT, RESULT, CANCEL = range(1, 9)
 

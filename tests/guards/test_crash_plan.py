@@ -21,11 +21,11 @@ def test_every_point_is_in_the_code_and_in_the_plan_of_crashes() -> None:
 
 
 def test_no_call_without_a_key_has_a_second_attempt_in_the_plan() -> None:
-    rows = [*MOMENTS, *LOSSES]
+    fates = [*(each.fates for each in MOMENTS), *(each.fates for each in LOSSES)]
 
-    assert rows
+    assert fates
     assert [
-        row for row in rows for kind, fate in row.fates.items() if fate.attempts > 1 and kind != "honours_its_key"
+        each for each in fates for kind, fate in each.items() if fate.attempts > 1 and kind != "honours_its_key"
     ] == []
 
 

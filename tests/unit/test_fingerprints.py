@@ -13,7 +13,10 @@ from toolhub.kernel.envelopes import RequestEnvelope
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.principal import Principal
 
-pytestmark = [pytest.mark.req("TOOLS-19"), pytest.mark.django_db]  # whoever makes the keys looks whether anything is sealed
+pytestmark = [
+    pytest.mark.req("TOOLS-19"),
+    pytest.mark.django_db,
+]  # whoever makes the keys looks whether anything is sealed
 
 
 @pytest.mark.parametrize("arguments", [{}, {"b": 1.5, "a": ["ü", None]}, {"beyond": 2**60}, None])

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
 EFFECT_ABOVE = {"None": set[str](), "Read": {"None"}}  # the others are above both, and beside each other
 CONSENT_SCOPES = ("once", "period", "standing")
-RUN_LIMITS = ("max_bytes_out", "files", "artifacts", "artifact_bytes", "depth", "concurrency", "memory_bytes", "idle_ms")
+RUN_LIMITS = (
+    "max_bytes_out",
+    "files",
+    "artifacts",
+    "artifact_bytes",
+    "depth",
+    "concurrency",
+    "memory_bytes",
+    "idle_ms",
+)
 ISOLATION_LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
 UNLIMITED = float("inf")
 
