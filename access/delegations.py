@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 SOURCE = "delegation"
-MAX_IN_FORCE = 50  # handed on from one grant
+MAX_IN_FORCE = 50  # handed on from one grant, and to one agent
 MAX_FINDINGS = 20
 ASK = "Ask an operator for a grant that may be handed on."
 
@@ -81,6 +81,15 @@ def terms_of(grant: Grant) -> Terms:
     return Terms(grant.tools, grant.capabilities, grant.scopes, grant.conditions)
 
 
+def check_has_room(to: Agent) -> None:
+    """Whoever is handed grants is not asked, and each of them is looked at with each of its calls."""
+    if Grant.objects.filter(agent=to, delegated_from__isnull=False).in_force(timezone.now()).count() >= MAX_IN_FORCE:
+        raise Conflict(
+            f"{to.name} has {MAX_IN_FORCE} grants of other agents already.",
+            remedy="Have some of them taken back before.",
+        )
+
+
 @transaction.atomic
 def hand_on_grant(
     *,
@@ -113,6 +122,7 @@ def hand_on_grant(
     check_terms(**terms._asdict())  # its conditions and those that were added may be too many together
     if Grant.objects.filter(delegated_from=parent).in_force(timezone.now()).count() >= MAX_IN_FORCE:
         raise Conflict(f"This grant is handed on {MAX_IN_FORCE} times already.", remedy="Take some of it back before.")
+    check_has_room(to)
     grant = Grant.objects.create(
         tenant_id=by.tenant_id,
         agent=to,

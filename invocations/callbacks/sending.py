@@ -44,6 +44,7 @@ OF_ONE_ENDPOINT = 2  # a pass sends no more to one, so that a server which never
 LOOKED_AT = 1000
 MAX_ERROR = 300
 ANY = range(100, 600)
+GONE = 410  # the receiver wants nothing at this address any more: what it did not get is not sent again
 ENDED = "invocation.ended"
 WHY_READ = "The answer goes to the callback endpoint that the call named."
 
@@ -95,8 +96,9 @@ def _send(pk: Any) -> bool:
             headers = signed_headers(secrets, id=row.wire_id, body=body)
             release_connection()
             began = time.monotonic()
-            status = ask(row.endpoint.url, method="POST", body=body, headers=headers, statuses=ANY).status
+            status = ask(row.endpoint.url, method="POST", body=body, headers=headers, statuses=ANY, read=False).status
             error = "" if 200 <= status < 300 else f"Answered {status}."
+            final = status == GONE
         except Refused as refused:
             error, final = str(refused), True  # asking again would change nothing
         except (Failed, Problem, OSError) as failed:

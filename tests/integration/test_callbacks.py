@@ -190,6 +190,18 @@ def test_what_fails_is_tried_eight_times_within_a_day_and_each_try_is_kept(
     assert server.heard[-1].body == server.heard[0].body
 
 
+def test_an_address_that_is_gone_is_not_tried_again(
+    endpoint: tuple[CallbackEndpoint, str], caller: Caller, server: Server
+) -> None:
+    made = row_of(call(caller))
+    server.status = 410
+
+    assert sending.send_due() == 0
+
+    assert CallbackDelivery.objects.get().state == "given_up"
+    assert kinds_of(made) == ["callback.failed"]
+
+
 def test_two_secrets_sign_until_the_overlap_is_over(
     endpoint: tuple[CallbackEndpoint, str], caller: Caller, server: Server, operator: Person
 ) -> None:

@@ -396,3 +396,14 @@ def test_what_is_handed_on_unasked_stands_in_the_way_of_nothing(
     row = row_of(helper.invoke(ECHO, {"text": "hi"}))
 
     assert (row.grant_id, row.actors) == (own.pk, [])
+
+
+def test_nobody_is_handed_more_than_can_be_looked_at_with_each_call(
+    caller: Caller, helper: Caller, grant: Callable[..., Grant], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("access.delegations.MAX_IN_FORCE", 2)
+    for _ in range(2):
+        hand_on(grant(may_delegate=1), caller, helper)
+
+    with pytest.raises(Conflict, match="2 grants of other agents already"):
+        hand_on(grant(may_delegate=1), caller, helper)

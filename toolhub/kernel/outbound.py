@@ -170,8 +170,12 @@ def ask(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     statuses: Iterable[int] = range(200, 300),
+    read: bool = True,
 ) -> Answer:
-    """Ask ``url`` and return what it answers; :class:`Refused` before anything is sent, :class:`Failed` afterwards."""
+    """Ask ``url`` and return what it answers; :class:`Refused` before anything is sent, :class:`Failed` afterwards.
+
+    ``read=False``: the status is the answer, however much follows it.
+    """
     target = read_url(url)
     connection = _Pinned(target, resolve(target))
     deadline = threading.Timer(DEADLINE_S, connection.hang_up)
@@ -180,7 +184,7 @@ def ask(
     try:
         connection.request(method, target.path, body=body, headers={"User-Agent": "toolhub", **(headers or {})})
         response = connection.getresponse()
-        said = response.read(MAX_BYTES + 1)
+        said = response.read(MAX_BYTES + 1) if read else b""
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Failed(f"{target.host} did not answer: {type(error).__name__}.") from error
     finally:
