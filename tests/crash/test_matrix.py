@@ -6,7 +6,7 @@ import pytest
 
 from invocations.models import FINAL
 from tests.crash.plan import MOMENTS, Moment, cases, name_of
-from tests.crash.world import World, some_key
+from tests.crash.world import World, armed, some_key
 from tests.e2e.processes import until
 from tests.e2e.wire import Answer, in_background
 
@@ -76,7 +76,7 @@ def kill_sweeper(moment: Moment, kind: str, world: World) -> Answer:
         worker = world.worker(**{"claim.committed": "kill"})
         assert world.call(kind, key, prefer="respond-async").status == 202
         world.check_killed(worker)
-        world.worker(**{moment.point: "kill"})
+        world.hub.begin_worker(**armed({moment.point: "kill"}))  # it repairs, and dies of it, as soon as it can
     (promised,) = world.calls_of_key(key)
     sweeper = world.hub.worker
     assert sweeper is not None

@@ -71,11 +71,15 @@ class Production:
             if settings == self.worker_settings:
                 return self.worker
             self.worker.stop()
-        command = python("-m", "celery", "-A", "toolhub", "worker", "--loglevel", "INFO")
-        worker = Process(command, self.env | settings, self.folder / "worker.log")
-        self.worker, self.worker_settings = worker, settings
+        worker = self.begin_worker(**settings)
         worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready")
         return worker
+
+    def begin_worker(self, **settings: str) -> Process:
+        """Start one, and wait for nothing."""
+        command = python("-m", "celery", "-A", "toolhub", "worker", "--loglevel", "INFO")
+        self.worker, self.worker_settings = Process(command, self.env | settings, self.folder / "worker.log"), settings
+        return self.worker
 
     def ring_again(self, call_id: str) -> None:
         """Deliver the message of a call once more, as a broker may, and see that a worker has dealt with it."""
