@@ -80,7 +80,9 @@ class WaitingResponse(HttpResponse):
         for name, value in self.items():
             if name not in ("Content-Length", "Content-Type"):
                 found.headers.setdefault(name, value)
-        found.headers["Content-Length"] = str(len(found.content))  # as the middleware says of others; some clients need it
+        found.headers["Content-Length"] = str(
+            len(found.content)
+        )  # as the middleware says of others; some clients need it
         return found
 
     def _looked(self, last: bool) -> HttpResponse | None:
