@@ -1,9 +1,8 @@
-"""What is kept as evidence?
+"""What happened?
 
 A :class:`Fact` is one statement about something that happened, written in the transaction that it bears witness to and
 never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns beside it are for queries. A
-:class:`Pending` row, written with it, is what the sealer takes up. A :class:`Snapshot` is the only place where argument
-and result values are stored, and they are encrypted.
+:class:`Pending` row, written with it, is what the sealer takes up.
 """
 
 from __future__ import annotations
@@ -102,42 +101,3 @@ class Pending(models.Model):
 
     def __str__(self) -> str:
         return str(self.fact_id)
-
-
-class SnapshotKind(models.TextChoices):
-    INPUT = "input"
-    OUTPUT = "output"
-    ERROR = "error"
-    LOGS = "logs"
-    SEGMENT = "segment"  # what a long run said since the one before; numbered
-    LIVE = "live"  # what a tool has said so far; the run's own end replaces it
-
-
-class Snapshot(models.Model):
-    """Values of a call, encrypted. ``commitment`` is SHA-256(salt ‖ bytes); the salt is inside the ciphertext."""
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant_id = models.UUIDField()
-    invocation_id = models.UUIDField()
-    kind = models.CharField(max_length=8, choices=SnapshotKind)
-    number = models.PositiveIntegerField(default=0)  # of a segment, from 1
-    alg = models.CharField(max_length=16)
-    commitment = models.CharField(max_length=71)
-    size = models.PositiveIntegerField()  # bytes of the plaintext document
-    key_id = models.CharField(max_length=64)
-    wrapped_key = models.BinaryField()
-    nonce = models.BinaryField(max_length=12)
-    ciphertext = models.BinaryField()
-    created_at = models.DateTimeField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["invocation_id", "kind", "number"], name="snapshot_one_of_a_kind"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} of {self.invocation_id}"
-
-    @property
-    def wire_id(self) -> str:
-        return encode("snp", self.id)

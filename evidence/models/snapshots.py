@@ -1,0 +1,46 @@
+"""Where are the values of calls? Only here, and encrypted."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from toolhub.kernel.ids import encode, new_id
+
+
+class SnapshotKind(models.TextChoices):
+    INPUT = "input"
+    OUTPUT = "output"
+    ERROR = "error"
+    LOGS = "logs"
+    SEGMENT = "segment"  # what a long run said since the one before; numbered
+    LIVE = "live"  # what a tool has said so far; the run's own end replaces it
+
+
+class Snapshot(models.Model):
+    """Values of a call, encrypted. ``commitment`` is SHA-256(salt ‖ bytes); the salt is inside the ciphertext."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant_id = models.UUIDField()
+    invocation_id = models.UUIDField()
+    kind = models.CharField(max_length=8, choices=SnapshotKind)
+    number = models.PositiveIntegerField(default=0)  # of a segment, from 1
+    alg = models.CharField(max_length=16)
+    commitment = models.CharField(max_length=71)
+    size = models.PositiveIntegerField()  # bytes of the plaintext document
+    key_id = models.CharField(max_length=64)
+    wrapped_key = models.BinaryField()
+    nonce = models.BinaryField(max_length=12)
+    ciphertext = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["invocation_id", "kind", "number"], name="snapshot_one_of_a_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.invocation_id}"
+
+    @property
+    def wire_id(self) -> str:
+        return encode("snp", self.id)
