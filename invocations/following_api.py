@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.renderers import BaseRenderer
+from rest_framework.renderers import JSONRenderer
 from rest_framework.views import APIView
 
 from invocations.following import Credentials, Cursor, check_streams, stream_of
@@ -15,7 +15,6 @@ from invocations.models import Invocation
 from toolhub.kernel.api import caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from uuid import UUID
 
     from django.http.response import HttpResponseBase
@@ -24,15 +23,10 @@ if TYPE_CHECKING:
 EVENT_STREAM = "text/event-stream"
 
 
-class EventStreamRenderer(BaseRenderer):
-    """Says to content negotiation what this address answers; problems are JSON as everywhere."""
+class EventStreamRenderer(JSONRenderer):
+    """Says to content negotiation what this address answers. The stream writes itself; whatever else is said is JSON."""
 
     media_type, format = EVENT_STREAM, "events"
-
-    def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
-    ) -> bytes:
-        raise NotImplementedError("The stream writes itself.")
 
 
 class InvocationEventsView(APIView):

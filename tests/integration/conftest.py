@@ -14,6 +14,7 @@ from tests.answered import answered
 from tests.budgets import NOON, TOOL
 from tests.calls import Bell, ScriptedSandbox
 from tests.chains import TEXT
+from tests.conftest import make_caller
 from tests.dependencies import FIRST, build_all, enabled
 from tests.wheels import line, make_wheel, sha256_of
 
@@ -34,6 +35,16 @@ def everything_has_a_name(request: pytest.FixtureRequest) -> Iterator[None]:
     assert bool(found.nameless()) is (request.node.get_closest_marker("unmapped") is not None), found.nameless()
     assert [body for *_, body in found.problems if not body["error"].get("remedy")] == []
     assert found.undocumented() == set()
+
+
+@pytest.fixture
+def helper(caller: Caller, operator: Person) -> Caller:
+    return make_caller(operator.by, "helper")
+
+
+@pytest.fixture
+def third(caller: Caller, operator: Person) -> Caller:
+    return make_caller(operator.by, "third")
 
 
 @pytest.fixture
