@@ -47,6 +47,8 @@ SEEN_BY_OTHERS = {
     "invocations_sandboxhost": "true",
     # What goes wrong in the hub itself: a number, a place in our code and a class.
     "invocations_unmapped": "true",
+    # Public halves of the keys that logs are signed with.
+    "evidence_logkey": "true",
 }
 SOMEBODY = f"{ME} IS NOT NULL"  # nobody sees what everybody sees either
 # The hub's own rows are written by the hub only, and a foreign tool is only read. What belongs to a row that others see
@@ -67,6 +69,10 @@ WRITTEN_BY_OWNER = {
     },
     "invocations_sandboxhost": "false",
     "invocations_unmapped": "false",
+    # The keeper alone seals.
+    **dict.fromkeys(
+        ("evidence_log", "evidence_logkey", "evidence_seal", "evidence_tile", "evidence_checkpoint"), "false"
+    ),
 }
 # Of what others may see too, a row refers to no more than fits its own tool. Columns of the row are in braces.
 _OF_THE_TOOL = "EXISTS (SELECT FROM registry_toolversion o WHERE o.id = {version} AND o.tool_id = {tool})"
@@ -89,6 +95,7 @@ AT_ONCE = {
 # Written for each call, and not asked about: each question would cost it some 20 µs.
 NOT_ASKED = {
     ("evidence_pending", "fact_id"): "evidence.services.record() names the fact that it has just written",
+    ("evidence_seal", "fact_id"): "no tenant writes seals",
     (
         "access_reservation",
         "window_id",
