@@ -1,0 +1,32 @@
+"""What can be wrong with evidence?
+
+`Refused` and its kinds. Each is raised with a sentence that says what is wrong and where::
+
+    Refused
+    ├── Malformed        the bytes are not what the format says
+    ├── InvalidProof     hashes do not lead to the root
+    ├── InvalidSignature a known key did not sign this
+    └── UnknownSigner    no key that the verifier trusts signed this
+"""
+
+from __future__ import annotations
+
+
+class Refused(ValueError):
+    """The evidence does not show what it claims."""
+
+
+class Malformed(Refused):
+    """The bytes are not what their format says."""
+
+
+class InvalidProof(Refused):
+    """The hashes of a proof do not lead to the root."""
+
+
+class InvalidSignature(Refused):
+    """A signature by a known key does not fit the text."""
+
+
+class UnknownSigner(Refused):
+    """Nobody whom the verifier trusts has signed."""

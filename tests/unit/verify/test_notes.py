@@ -1,0 +1,178 @@
+"""Are notes and checkpoints read as C2SP writes them, and in no other way?"""
+
+from __future__ import annotations
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence.verify.notes import (
+    Checkpoint,
+    Cosigner,
+    Signature,
+    Signer,
+    VerifierKey,
+    add_lines,
+    open_checkpoint,
+    open_note,
+    sign,
+)
+from evidence.verify.problems import InvalidSignature, Malformed, Refused, UnknownSigner
+from tests.unit.verify.trees import ORIGIN, SIGNER, private_key
+
+# golang.org/x/mod/sumdb/note, note_test.go and the package's documentation (BSD): the key and the note of PeterNeumann.
+PETER = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
+PETERS_TEXT = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n"
+PETERS_NOTE = (
+    PETERS_TEXT
+    + "\n— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
+)
+
+TEXT = Checkpoint(ORIGIN, 7, bytes(32)).text()
+NOTE = sign(TEXT, SIGNER)
+VKEY = str(SIGNER.key)
+WITNESS = Cosigner("witness.example/w1", private_key(2))
+
+
+def test_a_note_that_the_go_team_signed_is_opened() -> None:
+    opened = open_note(PETERS_NOTE, [PETER])
+
+    assert opened.text == PETERS_TEXT
+    assert [found.name for found in opened.verified] == ["PeterNeumann"]
+
+
+def test_a_key_reads_back_as_it_was_written() -> None:
+    assert str(VerifierKey.parse(PETER)) == PETER
+    assert VerifierKey.parse(VKEY) == SIGNER.key
+
+
+@pytest.mark.parametrize(
+    "vkey",
+    [
+        "",
+        "name",
+        PETER.replace("c74f20a3", "c74f20a4"),
+        PETER.replace("c74f20a3", "C74F20A3"),
+        PETER.replace("10TW", "10TX"),
+        PETER + "\n",
+        PETER.replace("PeterNeumann", "Peter Neumann"),
+        "x+00000000+BBBB",
+    ],
+)
+def test_a_key_that_was_changed_or_cut_is_refused(vkey: str) -> None:
+    with pytest.raises(Malformed):
+        VerifierKey.parse(vkey)
+
+
+@given(st.data())
+def test_a_note_with_any_byte_changed_is_refused(data: st.DataObject) -> None:
+    raw = bytearray(NOTE.encode())
+    at, bit = data.draw(st.integers(0, len(raw) - 1)), data.draw(st.integers(0, 7))
+    raw[at] ^= 1 << bit
+
+    with pytest.raises(Refused):
+        open_note(bytes(raw), [VKEY])
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "",
+        TEXT,
+        TEXT + "\n",
+        NOTE[:-1],
+        NOTE.replace("\n\n", "\n"),
+        NOTE + "\n",
+        NOTE.replace("— ", "- "),
+        NOTE.replace("— ", "—  "),
+        NOTE.replace("=\n", "\n"),
+        NOTE.replace("\n— ", "\r\n— "),
+        NOTE.replace("7\n", "7\t\n"),
+        NOTE + "— x AAAA\n",
+        NOTE + "— x+y AAAAAAAAAAA=\n",
+        NOTE + "— a b AAAAAAAAAAA=\n",
+        NOTE + "— x AAAAAAAAAAB=\n",
+        NOTE + "— x AAAAAAAAAAA=\n" * 100,
+        NOTE + "\ud800",
+        "x" * 1_000_001,
+    ],
+)
+def test_what_is_not_exactly_a_note_is_malformed(note: str) -> None:
+    with pytest.raises(Malformed):
+        open_note(note, [VKEY])
+
+
+def test_signatures_by_strangers_are_ignored_and_kept() -> None:
+    stranger = Signer("stranger.example", private_key(3))
+
+    opened = open_note(sign(TEXT, stranger, SIGNER), [VKEY])
+
+    assert [found.name for found in opened.verified] == [ORIGIN]
+    assert [found.name for found in opened.unknown] == ["stranger.example"]
+    assert opened.unknown[0].line == stranger.line(TEXT)
+    with pytest.raises(UnknownSigner, match=r"names hub\.example/evidence/ten_1, stranger\.example"):
+        open_note(sign(TEXT, stranger, SIGNER), [])
+
+
+def test_a_wrong_signature_by_a_known_key_spoils_the_note_even_beside_a_right_one() -> None:
+    second = Signer("second.example", private_key(3))
+    note = add_lines(NOTE, second.line("another text\n"))
+
+    with pytest.raises(InvalidSignature, match=r"second\.example"):
+        open_note(note, [VKEY, second.key])
+    with pytest.raises(InvalidSignature):
+        open_note(NOTE.replace("7\n", "8\n"), [VKEY])
+
+
+def test_a_witness_says_when_it_saw_the_checkpoint() -> None:
+    note = add_lines(NOTE, WITNESS.line(TEXT, at=1_700_000_000))
+
+    opened = open_note(note, [VKEY, str(WITNESS.key)])
+
+    assert [found.at for found in opened.verified] == [None, 1_700_000_000]
+    seen = opened.verified[1]
+    moved = Signature(seen.name, seen.id, (1_700_000_001).to_bytes(8, "big") + seen.data[8:])
+    with pytest.raises(InvalidSignature, match=r"witness\.example/w1"):
+        open_note(add_lines(NOTE, moved.line), [VKEY, str(WITNESS.key)])
+
+
+def test_a_witness_s_key_is_none_for_plain_notes() -> None:
+    plain = VerifierKey(WITNESS.name, 1, WITNESS.key.public)
+
+    with pytest.raises(UnknownSigner):
+        open_note(add_lines(NOTE, WITNESS.line(TEXT, at=1)), [plain])
+
+
+def test_a_checkpoint_reads_back_as_it_was_written() -> None:
+    checkpoint = Checkpoint(ORIGIN, 7, bytes(32), ("an extension",))
+
+    assert Checkpoint.parse(checkpoint.text()) == checkpoint
+    assert open_checkpoint(sign(checkpoint.text(), SIGNER), [VKEY], origin=ORIGIN) == checkpoint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a\n1\n",
+        TEXT[:-1],
+        TEXT.replace("7", "07"),
+        TEXT.replace("7", "-7"),
+        TEXT.replace("7", "٧"),
+        TEXT + "\n",
+        TEXT.replace("AAA=", "AAB="),
+    ],
+)
+def test_what_is_not_exactly_a_checkpoint_is_malformed(text: str) -> None:
+    with pytest.raises(Malformed):
+        Checkpoint.parse(text)
+
+
+def test_a_checkpoint_counts_only_if_its_own_log_signed_it() -> None:
+    other = Signer("other.example", Ed25519PrivateKey.generate())
+
+    with pytest.raises(UnknownSigner, match="of that name"):
+        open_checkpoint(sign(TEXT, other), [other.key])
+    with pytest.raises(UnknownSigner, match=r"not of other\.example"):
+        open_checkpoint(NOTE, [VKEY], origin="other.example")
