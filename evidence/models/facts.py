@@ -71,8 +71,6 @@ class Fact(models.Model):
         ]
         indexes = [
             models.Index(fields=["tenant_id", "-id"], name="fact_newest"),
-            models.Index(fields=["tenant_id", "actor_id", "-id"], name="fact_of_actor"),
-            models.Index(fields=["tenant_id", "tool", "-id"], name="fact_of_tool"),
             models.Index(fields=["invocation_id", "id"], name="fact_of_invocation"),
         ]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
+from evidence.models.keys import SubjectKey
 from toolhub.kernel.ids import encode, new_id
 
 
@@ -27,7 +29,11 @@ class Snapshot(models.Model):
     alg = models.CharField(max_length=16)
     commitment = models.CharField(max_length=71)
     size = models.PositiveIntegerField()  # bytes of the plaintext document
-    key_id = models.CharField(max_length=64)
+    # What wraps its key: the key of a person, or, of old rows, the master key of that name. The database refuses one that is destroyed.
+    subject_key = models.ForeignKey(
+        SubjectKey, models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    key_id = models.CharField(max_length=64, blank=True)
     wrapped_key = models.BinaryField()
     nonce = models.BinaryField(max_length=12)
     ciphertext = models.BinaryField()
@@ -36,6 +42,10 @@ class Snapshot(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["invocation_id", "kind", "number"], name="snapshot_one_of_a_kind"),
+            models.CheckConstraint(
+                condition=Q(subject_key=None) & ~Q(key_id="") | Q(subject_key__isnull=False, key_id=""),
+                name="snapshot_under_one_key",
+            ),
         ]
 
     def __str__(self) -> str:
