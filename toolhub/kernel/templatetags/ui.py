@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -275,6 +276,17 @@ def banner(content: str, tone: str = "info", icon_name: str = "") -> SafeString:
         '<div class="banner" data-tone="{}">{}<div>{}</div></div>',
         tone,
         icon(icon_name or wording.TONE_ICONS[tone]),
+        content,
+    )
+
+
+@register.simple_block_tag
+def filters(content: str, view: str) -> SafeString:
+    """The filters of a list, whose rows are ``#rows``: they are in the address, and change it without a new page."""
+    return format_html(
+        '<form class="filters" role="search" action="{0}" hx-get="{0}" hx-target="#rows" hx-swap="outerHTML"'
+        ' hx-push-url="true" hx-trigger="submit, change">{1}</form>',
+        reverse(view),
         content,
     )
 
