@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 
+from evidence.models.append_only import AppendOnlyModel
 from evidence.models.facts import Fact
 
 GLOBAL_LOG = UUID(int=1)
@@ -24,19 +25,20 @@ class Log(models.Model):
     origin = models.CharField(max_length=255, unique=True)
     size = models.BigIntegerField(default=0)
     frontier = models.BinaryField(default=bytes)
+    signed_at = models.DateTimeField(null=True)  # its newest checkpoint, the last time: who is alive signs again
 
     def __str__(self) -> str:
         return self.origin
 
 
-class Seal(models.Model):
+class Seal(AppendOnlyModel):
     """Which leaf of its tenant's log a fact is."""
 
     fact = models.OneToOneField(Fact, models.PROTECT, primary_key=True, related_name="seal", db_constraint=False)
     tenant_id = models.UUIDField()
     leaf_index = models.BigIntegerField()
 
-    class Meta:
+    class Meta(AppendOnlyModel.Meta):
         constraints = [models.UniqueConstraint(fields=["tenant_id", "leaf_index"], name="seal_each_index_once")]
 
     def __str__(self) -> str:
@@ -64,7 +66,6 @@ class Checkpoint(models.Model):
     root = models.BinaryField(max_length=32)
     note = models.TextField()
     created_at = models.DateTimeField()
-    signed_at = models.DateTimeField()  # the last time; a keeper that is alive signs again every few minutes
     global_index = models.BigIntegerField(null=True)
 
     class Meta:
@@ -75,6 +76,13 @@ class Checkpoint(models.Model):
                 condition=Q(global_index__isnull=False),
                 name="checkpoint_each_global_index_once",
             ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["id"],
+                condition=Q(global_index=None) & ~Q(tenant_id=GLOBAL_LOG),
+                name="checkpoint_not_yet_global",
+            )
         ]
 
     def __str__(self) -> str:
