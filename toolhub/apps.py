@@ -4,11 +4,13 @@ from django.apps import AppConfig, apps
 from django.db import connections
 from django.db.models.signals import post_migrate
 
+from evidence.append_only import keep_evidence
 from toolhub.walls import raise_walls
 
 
 def after_migration(*, using: str, **_: Any) -> None:
     """All migrations have run by now: every table exists."""
+    keep_evidence(connections[using])
     if connections[using].vendor == "postgresql":
         raise_walls(connections[using])
 

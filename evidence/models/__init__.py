@@ -1,19 +1,38 @@
 """What is kept as evidence?"""
 
+from evidence.models.anchors import Anchor, AnchorKind, Cosignature
+from evidence.models.append_only import AppendOnlyError, AppendOnlyModel, AppendOnlyQuerySet
 from evidence.models.erasures import Erasure, ErasureState, Retention
-from evidence.models.facts import AppendOnlyError, AppendOnlyQuerySet, Fact, Pending
+from evidence.models.exports import EXPORT_TRANSITIONS, ExportChunk, ExportFormat, ExportJob, ExportState
+from evidence.models.sinks import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
+from evidence.models.facts import Fact, Pending
 from evidence.models.keys import SubjectKey, TenantKey
 from evidence.models.log import GLOBAL_LOG, Checkpoint, Log, LogKey, Seal, Tile
-from evidence.models.search import Indexed, IndexBlock, Posting, SavedSearch
+from evidence.models.search import IndexBlock, Indexed, Posting, SavedSearch
 from evidence.models.snapshots import Snapshot, SnapshotKind
+from evidence.models.verifications import Verification, VerificationState
 
 __all__ = [
+    "Anchor",
+    "AnchorKind",
+    "Cosignature",
+    "EventSink",
+    "SinkChannel",
+    "SinkMode",
+    "SinkSecret",
+    "SinkState",
+    "EXPORT_TRANSITIONS",
     "GLOBAL_LOG",
     "AppendOnlyError",
+    "AppendOnlyModel",
     "AppendOnlyQuerySet",
     "Checkpoint",
     "Erasure",
     "ErasureState",
+    "ExportChunk",
+    "ExportFormat",
+    "ExportJob",
+    "ExportState",
     "Fact",
     "IndexBlock",
     "Indexed",
@@ -21,12 +40,14 @@ __all__ = [
     "LogKey",
     "Pending",
     "Posting",
-    "SavedSearch",
     "Retention",
+    "SavedSearch",
     "Seal",
     "Snapshot",
     "SnapshotKind",
     "SubjectKey",
     "TenantKey",
     "Tile",
+    "Verification",
+    "VerificationState",
 ]

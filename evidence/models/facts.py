@@ -7,37 +7,15 @@ never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
-
 from django.db import models
 from django.db.models import Q
 
 from evidence.kinds import PAIR, Kind
+from evidence.models.append_only import AppendOnlyModel
 from toolhub.kernel.ids import encode, new_id
 
-if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
 
-
-class AppendOnlyError(RuntimeError):
-    """Somebody tried to change evidence through the ORM."""
-
-
-class AppendOnlyQuerySet(models.QuerySet["Any"]):
-    def visible_to(self, principal: Principal) -> AppendOnlyQuerySet:
-        return self.filter(tenant_id=principal.tenant_id)
-
-    def update(self, **kwargs: Any) -> NoReturn:
-        raise AppendOnlyError("Facts are not changed. Write another one.")
-
-    def delete(self) -> NoReturn:
-        raise AppendOnlyError("Facts are not deleted.")
-
-    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AppendOnlyError("Facts are not changed. Write another one.")
-
-
-class Fact(models.Model):
+class Fact(AppendOnlyModel):
     """One statement about something that happened."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -55,9 +33,7 @@ class Fact(models.Model):
     leaf = models.BinaryField()
     leaf_hash = models.BinaryField(max_length=32)
 
-    objects = AppendOnlyQuerySet.as_manager()
-
-    class Meta:
+    class Meta(AppendOnlyModel.Meta):
         constraints = [
             models.UniqueConstraint(
                 fields=["invocation_id", "kind"],
@@ -80,15 +56,6 @@ class Fact(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("fct", self.id)
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise AppendOnlyError("Facts are not changed. Write another one.")
-        kwargs["force_insert"] = True
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise AppendOnlyError("Facts are not deleted.")
 
 
 class Pending(models.Model):

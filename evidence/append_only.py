@@ -1,0 +1,109 @@
+"""Which rows does the database keep as they are, whoever asks?
+
+The third of three: models and managers refuse first (:mod:`evidence.models.append_only`). Here the database refuses what went
+past them: UPDATE, DELETE, TRUNCATE and upserts, by whichever role, superusers of PostgreSQL included; on SQLite also
+``INSERT OR REPLACE``, which no UPDATE or DELETE trigger sees. Who may alter tables can take the triggers down: against that
+the log is kept, with checkpoints outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evidence.kinds import PAIR
+from toolhub.kernel.triggers import Trigger, put_up_triggers
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+ALWAYS = "1 = 1"
+
+
+def _equal(*columns: str) -> str:
+    return "(" + " AND ".join(f"o.{column} = NEW.{column}" for column in columns) + ")"
+
+
+def _changed(*columns: str) -> str:
+    return " OR ".join(f"NEW.{column} <> {{old}}.{column}" for column in columns)
+
+
+def _set_once(column: str) -> str:
+    return f"{{old}}.{column} IS NOT NULL AND (NEW.{column} IS NULL OR NEW.{column} <> {{old}}.{column})"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """``keys``: what only one row has. ``rewritten``: when NEW in the place of ``{old}`` would change what is kept."""
+
+    table: str
+    keys: tuple[str, ...]
+    rewritten: str = ALWAYS
+    goes: bool = False  # whether rows may be deleted
+
+
+_PAIR = ", ".join(f"'{kind}'" for kind in PAIR)
+KEPT = (
+    Kept("evidence_fact", (_equal("id"), f"{_equal('invocation_id', 'kind')} AND NEW.kind IN ({_PAIR})")),
+    Kept("evidence_seal", (_equal("fact_id"), _equal("tenant_id", "leaf_index"))),
+    # The signatures below the text of a checkpoint are made again; the text is not.
+    Kept(
+        "evidence_checkpoint",
+        (_equal("id"), _equal("tenant_id", "size"), _equal("global_index")),
+        f"{_changed('tenant_id', 'size', 'root')} OR {_set_once('global_index')}",
+    ),
+    # A tile grows by further hashes until it is full.
+    Kept(
+        "evidence_tile",
+        (_equal("tenant_id", "level", "n"),),
+        f"{_changed('tenant_id', 'level', 'n')} OR substr(NEW.hashes, 1, length({{old}}.hashes)) <> {{old}}.hashes",
+    ),
+    # Old keys verify what they have signed, for ever.
+    Kept("evidence_logkey", (_equal("name"),), _changed("name", "public", "clock")),
+    # The sealer takes them away. Nobody sets one on another fact.
+    Kept("evidence_pending", (_equal("fact_id"),), goes=True),
+)
+READ_AND_ADDED = tuple(each.table for each in KEPT)  # what requests may do with these tables, and no more
+
+_REFUSE = """
+    CREATE OR REPLACE FUNCTION toolhub_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN
+        RAISE EXCEPTION 'Evidence is append-only: % of % is refused.', TG_OP, TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+    END $body$"""
+
+
+def _on_postgresql(kept: Kept) -> list[Trigger]:
+    condition = kept.rewritten.format(old="OLD")
+    events = {
+        "toolhub_no_update": f"BEFORE UPDATE ON {kept.table} FOR EACH ROW WHEN ({condition})",
+        "toolhub_no_truncate": f"BEFORE TRUNCATE ON {kept.table} FOR EACH STATEMENT",
+    }
+    if not kept.goes:
+        events["toolhub_no_delete"] = f"BEFORE DELETE ON {kept.table} FOR EACH ROW"
+    return [
+        Trigger(kept.table, name, f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION toolhub_refuse_change()", _REFUSE)
+        for name, when in events.items()
+    ]
+
+
+def _on_sqlite(kept: Kept) -> list[Trigger]:
+    """A row can be replaced by each of its keys, and by the rowid, which all tables here have beside them."""
+    same = " OR ".join([*kept.keys, _equal("rowid")])
+    replaced = f"SELECT 1 FROM {kept.table} o WHERE ({same}) AND ({kept.rewritten.format(old='o')})"  # noqa: S608
+    events = {
+        f"{kept.table}_no_replace": f"BEFORE INSERT ON {kept.table} WHEN EXISTS ({replaced})",
+        f"{kept.table}_no_update": f"BEFORE UPDATE ON {kept.table} WHEN {kept.rewritten.format(old='OLD')}",
+    }
+    if not kept.goes:
+        events[f"{kept.table}_no_delete"] = f"BEFORE DELETE ON {kept.table}"
+    refuse = f"SELECT RAISE(ABORT, 'Evidence is append-only: a change of {kept.table} is refused.')"
+    return [Trigger(kept.table, name, f"CREATE TRIGGER {name} {when} BEGIN {refuse}; END") for name, when in events.items()]
+
+
+def triggers_for(vendor: str) -> list[Trigger]:
+    make = _on_postgresql if vendor == "postgresql" else _on_sqlite
+    return [trigger for kept in KEPT for trigger in make(kept)]
+
+
+def keep_evidence(connection: BaseDatabaseWrapper) -> None:
+    """Put the triggers up, or up again. Called after each migration."""
+    put_up_triggers(connection, triggers_for(connection.vendor))
