@@ -108,7 +108,31 @@ class Kind(TextChoices):
     CONFIGURATION_APPLIED = "configuration.applied"
     CONFIGURATION_EXPORTED = "configuration.exported"
 
+    SINK_MADE = "sink.made"
+    SINK_PAUSED = "sink.paused"
+    SINK_RESUMED = "sink.resumed"
+    SINK_REFUSED = "sink.refused"
+    SINK_ROTATED = "sink.rotated"
+    SINK_TESTED = "sink.tested"
+    SINK_ENDED = "sink.ended"
+    ANCHOR_REFUSED = "anchor.refused"
+    ANCHOR_AGREED = "anchor.agreed"
+
     SNAPSHOT_READ = "snapshot.read"
+    ERASURE_ASKED = "erasure.asked"
+    SUBJECT_ERASED = "subject.erased"
+    ERASURE_FINISHED = "erasure.finished"
+    RETENTION_SET = "retention.set"
+    RETENTION_APPLIED = "retention.applied"
+    EXPORT_MADE = "export.made"
+    EXPORT_FINISHED = "export.finished"
+    EXPORT_FAILED = "export.failed"
+    EXPORT_CANCELLED = "export.cancelled"
+    EXPORT_READ = "export.read"
+    EXPORT_EXPIRED = "export.expired"
+    VERIFICATION_ASKED = "verification.asked"
+    VERIFICATION_PASSED = "verification.passed"
+    VERIFICATION_FAILED = "verification.failed"
 
 
 # Of each call one of both: of a real one the first, of a dry run the second.

@@ -61,7 +61,7 @@ class PrefixedIdConverter:
 
 PREFIXES = (
     *("ten", "agt", "key", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
-    *("tol", "tvn", "rev", "ins", "sec", "inv", "chn", "fct", "snp", "cbe", "cbd", "art", "qry"),
+    *("tol", "tvn", "rev", "ins", "sec", "inv", "chn", "fct", "snp", "cbe", "cbd", "art", "snk", "qry", "exp", "ver"),
 )
 
 

@@ -96,6 +96,8 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "trying": ("info", "repeat", gettext_lazy("Trying")),
     "given_up": ("bad", "circle-x", gettext_lazy("Given up")),
     "ended": ("hold", "circle-stop", gettext_lazy("Ended")),
+    "done": ("ok", "circle-check", gettext_lazy("Done")),
+    "passed": ("ok", "stamp", gettext_lazy("Verified")),
     "skipped": ("quiet", "minus", gettext_lazy("Not reached")),
 }
 # kind of fact -> (tone, icon, label)
@@ -195,6 +197,15 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "key.created": ("info", "key-round", gettext_lazy("Key created")),
     "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
     "snapshot.read": ("warn", "eye", gettext_lazy("Stored values revealed")),
+    "export.made": ("info", "archive", gettext_lazy("Export asked for")),
+    "export.finished": ("ok", "archive", gettext_lazy("Export finished")),
+    "export.failed": ("bad", "circle-x", gettext_lazy("Export failed")),
+    "export.cancelled": ("hold", "circle-stop", gettext_lazy("Export cancelled")),
+    "export.read": ("warn", "eye", gettext_lazy("Export downloaded")),
+    "export.expired": ("hold", "calendar-clock", gettext_lazy("Export expired")),
+    "verification.asked": ("info", "search", gettext_lazy("Verification asked for")),
+    "verification.passed": ("ok", "stamp", gettext_lazy("Log verified")),
+    "verification.failed": ("bad", "triangle-alert", gettext_lazy("Log does not verify")),
 }
 SNAPSHOT: dict[str, Text] = {
     "input": gettext_lazy("Arguments"),
