@@ -4,31 +4,27 @@ from evidence.models.anchors import Anchor, AnchorKind, Cosignature
 from evidence.models.append_only import AppendOnlyError, AppendOnlyModel, AppendOnlyQuerySet
 from evidence.models.erasures import Erasure, ErasureState, Retention
 from evidence.models.exports import EXPORT_TRANSITIONS, ExportChunk, ExportFormat, ExportJob, ExportState
-from evidence.models.sinks import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
 from evidence.models.facts import Fact, Pending
 from evidence.models.keys import SubjectKey, TenantKey
 from evidence.models.log import GLOBAL_LOG, Checkpoint, Log, LogKey, Seal, Tile
 from evidence.models.search import IndexBlock, Indexed, Posting, SavedSearch
+from evidence.models.sinks import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
 from evidence.models.snapshots import Snapshot, SnapshotKind
 from evidence.models.verifications import Verification, VerificationState
 
 __all__ = [
-    "Anchor",
-    "AnchorKind",
-    "Cosignature",
-    "EventSink",
-    "SinkChannel",
-    "SinkMode",
-    "SinkSecret",
-    "SinkState",
     "EXPORT_TRANSITIONS",
     "GLOBAL_LOG",
+    "Anchor",
+    "AnchorKind",
     "AppendOnlyError",
     "AppendOnlyModel",
     "AppendOnlyQuerySet",
     "Checkpoint",
+    "Cosignature",
     "Erasure",
     "ErasureState",
+    "EventSink",
     "ExportChunk",
     "ExportFormat",
     "ExportJob",
@@ -43,6 +39,10 @@ __all__ = [
     "Retention",
     "SavedSearch",
     "Seal",
+    "SinkChannel",
+    "SinkMode",
+    "SinkSecret",
+    "SinkState",
     "Snapshot",
     "SnapshotKind",
     "SubjectKey",
