@@ -6,6 +6,7 @@ refused call gets its End in the same transaction.
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from toolhub.kernel.problems import Problem
 
 
+SEED_BYTES = 16
 LONG_MS = 60_000  # of a tool's time; what may take longer waits in a queue of its own
 
 
@@ -153,7 +155,7 @@ def write_begin(
         **more,
     )
     insert(invocation)
-    value = {"arguments": call.arguments, "envelope": call.envelope.context()}
+    value = {"arguments": call.arguments, "envelope": call.envelope.context(), "seed": os.urandom(SEED_BYTES).hex()}
     snapshot = evidence.seal_values(tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value)
     version = preflight.version if preflight else None
     said = {

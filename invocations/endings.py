@@ -142,6 +142,7 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
         data["run"] = {
             "status": str(outcome.status),
             "image": outcome.image,
+            "clock": invocation.started_at.isoformat() if invocation.started_at else "",  # that the tool was told
             "box": outcome.box,
             "level": outcome.level,
             "clean": outcome.clean,

@@ -108,6 +108,8 @@ def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
         "dry_run": invocation.dry_run,
         "idempotency_key": key_for_tool(invocation) if invocation.keyed else None,
         "started_at": invocation.created_at.isoformat(),
+        "now": (invocation.started_at or invocation.created_at).isoformat(),
+        "seed": sealed.get("seed"),
     }
     return SandboxCall(
         name=box_name(invocation),

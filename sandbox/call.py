@@ -14,7 +14,7 @@ import socket
 import sys
 from contextlib import suppress
 
-from sandbox import protocol, walls
+from sandbox import clock, protocol, walls
 from sandbox.passing import take
 from sandbox.room import Room
 from unitools import runtime
@@ -41,7 +41,6 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
         try:
             room = Room(rooms)
             data = room.enter()
-            _seed()
             socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
             _closerange(_OWN_END + 1, walls.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
             work, pipes = take(end)
@@ -108,8 +107,12 @@ def answer(
     error: dict[str, Any] = {}
     try:
         called = runtime.Call.from_json(head["context"] | json.loads(settings))
+        if head.get("replay"):
+            clock.go_back(called.now, called.seed)
+        clock.seed_chance(called.seed)
         with runtime.running(called, progress=progress) as said:
             entry = getattr(importlib.import_module(head["module"]), head["entry"])
+            clock.seed_chance(called.seed)
             loaded()
             returned = entry(**json.loads(arguments))
             if hasattr(type(returned), "__await__"):
@@ -123,13 +126,6 @@ def answer(
     for stream in streams:
         _quietly(stream.flush)
     return _report(kind, value, error, said, hints)
-
-
-def _seed() -> None:
-    """What was imported before the fork would give every call the same random numbers."""
-    numbers = sys.modules.get("numpy.random")
-    if numbers is not None:
-        numbers.seed()
 
 
 async def _wait_for(returned: Any) -> Any:

@@ -19,6 +19,9 @@ What each tenant set for its own installation of the tool is in :func:`config`; 
 :func:`secret`, under the names that the manifest gives them. A secret that leaves the tool, in its result, its messages or
 its output, fails the call.
 
+The hub records the time and the chance of every call, so that it can be run again: :func:`now` is the time at which the run began,
+the same in a replay, and the module ``random`` is seeded with the call's ``seed`` before the tool runs.
+
 Errors::
 
     DomainError
@@ -36,6 +39,7 @@ Errors::
 from __future__ import annotations
 
 import json
+import os
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -63,6 +67,7 @@ __all__ = [
     "config",
     "current_call",
     "log",
+    "now",
     "progress",
     "running",
     "secret",
@@ -123,7 +128,8 @@ class AddressInvalid(DomainError):
 
 
 class Call:
-    """The call that is being answered; not to be changed. ``started_at`` is UTC; a replay sets it to the recorded time.
+    """The call that is being answered; not to be changed. ``started_at``: when it was made; ``now``: when this run of it began.
+    Both are UTC and recorded, as the ``seed`` is: a replay has the same.
 
     ``session_id`` and ``client`` (``app``, ``version``, ``model``) are what the caller says of itself. ``traceparent`` is the W3C
     trace context of the run, for what the tool asks of others.
@@ -137,8 +143,10 @@ class Call:
         "dry_run",
         "idempotency_key",
         "locale",
+        "now",
         "request_id",
         "secrets",
+        "seed",
         "session_id",
         "started_at",
         "timezone",
@@ -163,6 +171,8 @@ class Call:
         idempotency_key: str | None = None,
         traceparent: str = "",
         started_at: datetime | None = None,
+        now: datetime | None = None,
+        seed: int | None = None,
         config: dict[str, Any] | None = None,
         secrets: dict[str, str] | None = None,
     ) -> None:
@@ -179,14 +189,19 @@ class Call:
         self.idempotency_key = idempotency_key
         self.traceparent = traceparent
         self.started_at = started_at or datetime.now(UTC)
+        self.now = now or self.started_at
+        self.seed = int.from_bytes(os.urandom(16), "big") if seed is None else seed
         self.config = config or {}
         self.secrets = secrets or {}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Call:
         known = {k: v for k, v in data.items() if k in cls.__slots__ and v is not None}
-        if isinstance(known.get("started_at"), str):
-            known["started_at"] = datetime.fromisoformat(known["started_at"])
+        for name in ("started_at", "now"):
+            if isinstance(known.get(name), str):
+                known[name] = datetime.fromisoformat(known[name])
+        if isinstance(known.get("seed"), str):
+            known["seed"] = int(known["seed"], 16)  # no number of JSON is as long
         return cls(**known)
 
 
@@ -249,6 +264,11 @@ def _state() -> tuple[Call, Report]:
 
 def current_call() -> Call:
     return _state()[0]
+
+
+def now() -> datetime:
+    """The time at which this run began, in UTC: one moment for all of the call, and the same in a replay."""
+    return current_call().now
 
 
 def config() -> dict[str, Any]:

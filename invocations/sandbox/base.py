@@ -179,6 +179,7 @@ class SandboxCall:
     set for the tool, and are given to the tool's process only. Without a ``key`` no box is used twice. ``dependencies`` is
     the folder of built wheels that belongs to ``key.dependencies``. ``program`` is the command line of a tool that is no
     Python function, in ``image`` (empty: the usual one). ``trusted``: an operator vouches for this code, which has no effect.
+    ``replay``: the tool sees the time and the chance that ``context`` names as its own (sandbox.clock).
     """
 
     name: str
@@ -196,6 +197,7 @@ class SandboxCall:
     program: tuple[str, ...] = ()
     image: str = ""
     trusted: bool = False
+    replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ def pack_call(call: SandboxCall, *, stream: bool) -> bytes:
         "entry": call.entry,
         "context": call.context,
         "stream": stream,
+        "replay": call.replay,
         "inputs": [{"path": file.path} for file in call.files],
     }
     settings = json.dumps({"config": call.config, "secrets": call.secrets}).encode()

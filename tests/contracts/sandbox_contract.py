@@ -12,6 +12,7 @@ from access.capabilities import Capabilities
 from invocations.sandbox.base import Limits, Profile, Sandbox, Status
 from invocations.sandbox.results import ARTIFACTS
 from tests.boxes import call_of, package_of
+from tests.contracts.clock_contract import ClockContract
 from tests.contracts.life_contract import LifeContract
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def may(document: dict[str, Any]) -> Profile:
     return Profile(capabilities=Capabilities.from_json(document))
 
 
-class SandboxContract(LifeContract):
+class SandboxContract(LifeContract, ClockContract):
     """Subclasses give the fixture ``sandbox``, and say which capabilities it ``gives`` that reach outside."""
 
     gives: frozenset[str] = frozenset()
