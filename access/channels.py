@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
-from access.webhooks import new_secret
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.webhooks import new_secret
 from toolhub.kernel.outbound import Refused, check_url
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 

@@ -21,8 +21,8 @@ from django.utils import timezone, translation
 from access.low_budgets import tell_of_low_budgets
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
-from access.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from evidence.keystore import keystore
+from evidence.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import encode
 from toolhub.kernel.outbound import Failed, Refused, ask

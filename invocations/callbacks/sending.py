@@ -20,11 +20,11 @@ from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from access.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from evidence import services as evidence
 from evidence.keystore import keystore
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
+from evidence.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from invocations.answers import answer_of
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackSecret
 from toolhub.kernel.db import release_connection

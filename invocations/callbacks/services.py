@@ -15,9 +15,9 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from access.models import Agent
-from access.webhooks import new_secret
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.webhooks import new_secret
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.models import Invocation
 from invocations.problems import CallbackUnknown

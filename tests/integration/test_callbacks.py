@@ -14,9 +14,9 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from access.webhooks import PAUSES
 from evidence.models import Fact
 from evidence.sealed import SEALED
+from evidence.webhooks import PAUSES
 from invocations.callbacks import sending, services
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from tests.calls import assert_problem, row_of

@@ -23,8 +23,8 @@ from access.models import Budget, BudgetWindow, Delivery, Notification, Reach
 from access.notifications import notify
 from access.policies.compiler import BUILTIN_DOCUMENT
 from access.policies.services import draft_policy
-from access.webhooks import PAUSES
 from evidence.models import Fact
+from evidence.webhooks import PAUSES
 from tests.servers import Server, local_server
 from toolhub.kernel import outbound
 from toolhub.kernel.problems import Conflict, SchemaInvalid
