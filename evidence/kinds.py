@@ -105,6 +105,8 @@ class Kind(TextChoices):
     NOTIFICATION_SET = "notification.set"
     NOTIFICATION_ENDED = "notification.ended"
     MASTER_KEYS_ROTATED = "master_keys.rotated"
+    LOG_KEY_ADDED = "log_key.added"
+    LOG_KEY_RETIRED = "log_key.retired"
     CONFIGURATION_APPLIED = "configuration.applied"
     CONFIGURATION_EXPORTED = "configuration.exported"
 

@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Consent, Grant, Tenant
+from evidence.models import SubjectKey
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
@@ -128,6 +129,9 @@ class Invocation(models.Model):
     callback = models.ForeignKey(CallbackEndpoint, models.PROTECT, null=True, related_name="+")  # told of the end
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
+    values_key = models.ForeignKey(
+        SubjectKey, models.PROTECT, null=True, related_name="+", db_index=False
+    )  # its values are sealed with this
     idempotency_key = models.CharField(max_length=255, blank=True)
     key_until = models.DateTimeField(null=True)  # afterwards the key may be used for another call
     arguments_fingerprint = models.CharField(max_length=80)
@@ -190,6 +194,9 @@ class Invocation(models.Model):
             models.Index(fields=["tenant", "-id"], name="invocation_newest"),
             models.Index(fields=["tenant", "tool", "-id"], name="invocation_of_tool"),
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
+            models.Index(
+                fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
+            ),
             models.Index(
                 fields=["state", "lease_until"],
                 name="invocation_by_lease",
@@ -284,7 +291,10 @@ class StoredFile(models.Model):
     path = models.CharField(max_length=400)  # below /data
     size = models.PositiveBigIntegerField()
     fingerprint = models.CharField(max_length=80)  # keyed, of the content
-    key_id = models.CharField(max_length=64)
+    subject_key = models.ForeignKey(
+        SubjectKey, models.PROTECT, null=True, related_name="+", db_index=False
+    )  # of the call that wrote it
+    key_id = models.CharField(max_length=64, blank=True)
     wrapped_key = models.BinaryField()
     nonce = models.BinaryField()
     ciphertext = models.BinaryField()

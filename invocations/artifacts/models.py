@@ -1,6 +1,6 @@
 """What has a call left, and where is it kept?
 
-An :class:`Artifact` belongs to one call; an :class:`ArtifactContent` is its bytes, encrypted, once for all artifacts of a tenant that
+An :class:`Artifact` belongs to one call; an :class:`ArtifactContent` is its bytes, encrypted, once for all artifacts of a person that
 are the same. It goes when the last of them does.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db import models
 
 from access.models import Tenant
+from evidence.models import SubjectKey
 from toolhub.kernel.ids import encode, new_id
 
 
@@ -19,7 +20,8 @@ class ArtifactContent(models.Model):
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="artifact_contents")
     fingerprint = models.CharField(max_length=80)
     size = models.PositiveBigIntegerField()
-    key_id = models.CharField(max_length=64)
+    subject_key = models.ForeignKey(SubjectKey, models.PROTECT, null=True, related_name="+", db_index=False)
+    key_id = models.CharField(max_length=64, blank=True)
     wrapped_key = models.BinaryField()
     nonce = models.BinaryField()
     ciphertext = models.BinaryField()

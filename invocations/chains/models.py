@@ -13,6 +13,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Tenant
+from evidence.models import SubjectKey
 from toolhub.kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Chain(models.Model):
     dry_run = models.BooleanField(default=False)
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
+    values_key = models.ForeignKey(SubjectKey, models.PROTECT, null=True, related_name="+", db_index=False)
     idempotency_key = models.CharField(max_length=255, blank=True)
     plan_fingerprint = models.CharField(max_length=80)
     trace = models.JSONField(default=dict)
