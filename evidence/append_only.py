@@ -63,7 +63,16 @@ KEPT = (
     # The sealer takes them away. Nobody sets one on another fact.
     Kept("evidence_pending", (_equal("fact_id"),), goes=True),
 )
-READ_AND_ADDED = tuple(each.table for each in KEPT)  # what requests may do with these tables, and no more
+# What roles that do not own the tables may do with them (toolhub.hub_role).
+READ_AND_ADDED = (*(each.table for each in KEPT), "evidence_log")
+READ_ONLY = ("evidence_seal", "evidence_checkpoint", "evidence_tile", "evidence_logkey", "evidence_log")  # for requests
+CHANGED_BY_KEEPER = {
+    "evidence_pending": "DELETE",
+    "evidence_checkpoint": "UPDATE",
+    "evidence_tile": "UPDATE",
+    "evidence_logkey": "UPDATE",
+    "evidence_log": "UPDATE",
+}
 
 _REFUSE = """
     CREATE OR REPLACE FUNCTION toolhub_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN
@@ -96,7 +105,9 @@ def _on_sqlite(kept: Kept) -> list[Trigger]:
     if not kept.goes:
         events[f"{kept.table}_no_delete"] = f"BEFORE DELETE ON {kept.table}"
     refuse = f"SELECT RAISE(ABORT, 'Evidence is append-only: a change of {kept.table} is refused.')"
-    return [Trigger(kept.table, name, f"CREATE TRIGGER {name} {when} BEGIN {refuse}; END") for name, when in events.items()]
+    return [
+        Trigger(kept.table, name, f"CREATE TRIGGER {name} {when} BEGIN {refuse}; END") for name, when in events.items()
+    ]
 
 
 def triggers_for(vendor: str) -> list[Trigger]:

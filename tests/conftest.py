@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db.backends.base.operations import BaseDatabaseOperations
 from django.test import Client
 
 import toolhub.celery  # noqa: F401  sets the application that services send with
@@ -16,6 +17,7 @@ from access.roles import SCOPES, Role
 from invocations.sandbox.current import current_sandbox
 from registry import services as registry
 from registry.models import Decision
+from tests.append_only import flushes_evidence
 from tests.manifests import manifest
 from toolhub.embedded import worker_thread
 from toolhub.kernel.principal import ActorKind, Principal
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from registry.models import Tool, ToolVersion
 
 PASSWORD = "correct horse battery staple"
+BaseDatabaseOperations.execute_sql_flush = flushes_evidence(BaseDatabaseOperations.execute_sql_flush)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True)

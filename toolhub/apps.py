@@ -5,14 +5,16 @@ from django.db import connections
 from django.db.models.signals import post_migrate
 
 from evidence.append_only import keep_evidence
+from toolhub.hub_role import give_rights
 from toolhub.walls import raise_walls
 
 
 def after_migration(*, using: str, **_: Any) -> None:
     """All migrations have run by now: every table exists."""
     keep_evidence(connections[using])
-    if connections[using].vendor == "postgresql":
-        raise_walls(connections[using])
+    # Rights come last: no table can be reached before its policy stands.
+    if connections[using].vendor == "postgresql" and raise_walls(connections[using]):
+        give_rights(connections[using])
 
 
 class ToolhubConfig(AppConfig):

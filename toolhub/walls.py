@@ -247,7 +247,7 @@ def _make_role() -> str:
 
 
 def raise_walls(connection: BaseDatabaseWrapper) -> bool:
-    """Make the role, its rights and the policies. False when the role cannot be had; then nothing was changed."""
+    """Make the role and the policies. False when the role cannot be had; then nothing was changed."""
     with connection.cursor() as cursor:
         cursor.execute(_make_role())
         connection.look_for_walls()  # type: ignore[attr-defined]
@@ -258,10 +258,6 @@ def raise_walls(connection: BaseDatabaseWrapper) -> bool:
             with transaction.atomic(using=connection.alias):
                 for statement in statements(tables()[name]):
                     cursor.execute(statement)
-        # Rights come last: no table can be reached before its policy stands.
-        cursor.execute(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
-        cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
-        cursor.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
     return True
 
 

@@ -14,11 +14,11 @@ class AppendOnlyError(RuntimeError):
     """Somebody tried to change evidence through the ORM."""
 
 
-def _refuse_change(*args: Any, **kwargs: Any) -> NoReturn:
+def _refuse_change(*_: Any, **__: Any) -> NoReturn:
     raise AppendOnlyError("Evidence is not changed. Write another fact.")
 
 
-def _refuse_delete(*args: Any, **kwargs: Any) -> NoReturn:
+def _refuse_delete(*_: Any, **__: Any) -> NoReturn:
     raise AppendOnlyError("Evidence is not deleted.")
 
 
