@@ -31,21 +31,21 @@ def _fresh() -> str:
     return base64.b64encode(AESGCM.generate_key(256)).decode()
 
 
-def make_key_file(path: Path) -> None:
+def make_key_file(path: Path, *, name: str = FIRST) -> None:
     """The file with a first key, unless there is one already."""
-    write_once(path, json.dumps({"current": FIRST, "keys": {FIRST: _fresh()}}))
+    write_once(path, json.dumps({"current": name, "keys": {name: _fresh()}}))
 
 
-def read_key_file(path: Path) -> tuple[dict[str, bytes], str]:
-    """The keys by name, and the name of the one that wraps."""
+def read_key_file(path: Path, *, lost: str = LOST) -> tuple[dict[str, bytes], str]:
+    """The keys by name, and the name of the one that wraps. ``lost``: what to do when the file is not there."""
     if not path.exists():
-        raise KeyUnavailable(f"The key file {path} does not exist.", remedy=LOST)
+        raise KeyUnavailable(f"The key file {path} does not exist.", remedy=lost)
     try:
         document = json.loads(path.read_text())
         keys = {name: base64.b64decode(text, validate=True) for name, text in document["keys"].items()}
         current = document["current"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise KeyUnavailable(f"The key file {path} cannot be read.", remedy=LOST) from error
+        raise KeyUnavailable(f"The key file {path} cannot be read.", remedy=lost) from error
     if current not in keys or any(len(key) != 32 for key in keys.values()):
         raise KeyUnavailable(f"The key file {path} is damaged.", remedy="Restore it from its backup.")
     return keys, current
@@ -67,12 +67,12 @@ def activate_key(path: Path, name: str) -> None:
         document["current"] = name
 
 
-def forget_keys(path: Path, names: Iterable[str]) -> None:
-    """Destroy keys that wrap nothing any more. The first one stays: fingerprints are made with it."""
+def forget_keys(path: Path, names: Iterable[str], *, first_too: bool = False) -> None:
+    """Destroy keys that wrap nothing any more. The first master key stays: fingerprints are made with it."""
     with _changing(path) as document:
-        for name in names:
-            if name not in (min(document["keys"]), document["current"]):
-                del document["keys"][name]
+        stay = {document["current"]} | (set() if first_too else {min(document["keys"])})
+        for name in set(names) - stay:
+            del document["keys"][name]
 
 
 @contextmanager

@@ -17,6 +17,9 @@ class Kind(TextChoices):
     INVOCATION_REPLAYED = "invocation.replayed"
     INVOCATION_RETRIED = "invocation.retried"
     INVOCATION_RESOLVED = "invocation.resolved"
+    INVOCATION_RERUN = "invocation.rerun"
+    REPLAY_BEGAN = "replay.began"
+    REPLAY_ENDED = "replay.ended"
     REQUEST_REJECTED = "request.rejected"
     INVOCATION_SEGMENT = "invocation.segment"
 

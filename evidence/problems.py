@@ -1,5 +1,9 @@
 """What can go wrong with evidence?"""
 
+from __future__ import annotations
+
+from typing import Any
+
 from toolhub.kernel.problems import PlatformCode, Problem, Retryable
 
 
@@ -23,3 +27,38 @@ class RevealReasonTooShort(Problem):
     reason, code, status = "EVIDENCE.REASON_TOO_SHORT", PlatformCode.INVALID_ARGUMENT, 422
     cause = "Each look at stored values is kept with the reason for it, and the one that was given says too little."
     cure = "Write in at least 10 characters why you need to see the values."
+
+
+class SearchInvalid(Problem):
+    """The search was not understood."""
+
+    reason, code, status = "EVIDENCE.SEARCH_INVALID", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "A term of the query has a qualifier that does not exist, a value that cannot be one, or an open quotation mark."
+    cure = "Correct the terms that the findings name; each says where it stands and what to write instead."
+
+    @classmethod
+    def at(cls, query: str, wrong: list[dict[str, Any]]) -> SearchInvalid:
+        """``wrong``: {at, length, message, instead} of each place, counted in characters."""
+        first = wrong[0]
+        return cls(
+            f"{first['message']} ({query[first['at'] : first['at'] + first['length']]})",
+            details={"query": query, "findings": [{"pointer": "/q", **each} for each in wrong]},
+            remedy=f"Write instead: {first['instead']}",
+        )
+
+
+class NotSealed(Problem):
+    """This is not in the log yet."""
+
+    reason, code, status = "EVIDENCE.NOT_SEALED", PlatformCode.CONFLICT, 409
+    retryable, retry_after_s = Retryable.YES, 3
+    cause = "What happens is put into the log within seconds, by the keeper; this was not yet, or no keeper runs."
+    cure = "Ask again in some seconds. Operators: `manage.py doctor` says whether a keeper is alive."
+
+
+class NoSuchTree(Problem):
+    """The log was never published at that size."""
+
+    reason, code, status = "EVIDENCE.NO_SUCH_TREE", PlatformCode.NOT_FOUND, 404
+    cause = "Proofs fit checkpoints that were published; there is none of this size, or the log is not that long yet."
+    cure = "Take the sizes from checkpoints of this log; the newest one is at its address, followed by `/checkpoint`."

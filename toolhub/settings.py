@@ -50,6 +50,10 @@ TOOLHUB_BIND = env("TOOLHUB_BIND", "127.0.0.1:8000")
 TOOLHUB_PUBLIC_URL = env("TOOLHUB_PUBLIC_URL", f"http://{TOOLHUB_BIND}")
 TOOLHUB_ENVIRONMENT = env("TOOLHUB_ENVIRONMENT", "Demonstration" if TOOLHUB_EMBEDDED else "Production")
 TOOLHUB_KEY_FILE = Path(env("TOOLHUB_KEY_FILE", str(TOOLHUB_DATA_DIR / "keys.json")))
+# The keys that logs are signed with; for the keeper only (empty: not on this host), and what the names of logs begin with.
+_signing = env("TOOLHUB_SIGNING_KEY_FILE", str(TOOLHUB_DATA_DIR / "signing-keys.json"))
+TOOLHUB_SIGNING_KEY_FILE = Path(_signing) if _signing else None
+TOOLHUB_LOG_ORIGIN = env("TOOLHUB_LOG_ORIGIN")  # empty: the host of TOOLHUB_PUBLIC_URL
 TOOLHUB_TOOLS_PATH = [
     Path(part) for part in env("TOOLHUB_TOOLS_PATH", str(BASE_DIR / "tools")).split(os.pathsep) if part
 ]

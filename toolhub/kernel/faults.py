@@ -32,13 +32,22 @@ POINTS = {
     "again.before_commit": "sweeper: a lost call is queued again, not committed",
     "again.committed": "sweeper: the same, committed, no message has been sent",
 }
+# Of the keeper; no call waits for it. tests/integration/test_sealing_crashes.py kills it at each of them.
+SEALING = {
+    "seal.before_commit": "facts are in the tree and not pending any more, not committed",
+    "seal.committed": "the same, committed; the global log does not know",
+    "note.before_commit": "new checkpoints are leaves of the global log, not committed",
+    "note.committed": "the same, committed",
+}
 ACTIONS = ("kill", "stop")
 
 
 def _read(text: str) -> dict[str, str]:
     found = dict(part.strip().split("=", 1) for part in text.split(",") if "=" in part)
     wrong = [
-        f"{name}={what}" for name, what in found.items() if name not in POINTS or what.split(":")[0] not in ACTIONS
+        f"{name}={what}"
+        for name, what in found.items()
+        if name not in POINTS | SEALING or what.split(":")[0] not in ACTIONS
     ]
     if wrong or text.count(",") + 1 != len(found or [""]):
         raise SystemExit(f"TOOLHUB_FAULTS is for tests; it cannot be read: {text}")

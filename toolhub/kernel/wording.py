@@ -107,6 +107,9 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "dry_run.began": ("info", "play", gettext_lazy("Dry run began")),
     "dry_run.ended": ("quiet", "circle-stop", gettext_lazy("Dry run ended")),
     "invocation.preflighted": ("quiet", "circle-check", gettext_lazy("Preflights")),
+    "invocation.rerun": ("info", "rotate-ccw", gettext_lazy("Call run again to compare")),
+    "replay.began": ("info", "play", gettext_lazy("Replay began")),
+    "replay.ended": ("quiet", "circle-stop", gettext_lazy("Replay ended")),
     "request.rejected": ("warn", "circle-x", gettext_lazy("Requests turned away")),
     "chain.began": ("info", "play", gettext_lazy("Chain began")),
     "chain.ended": ("quiet", "circle-stop", gettext_lazy("Chain ended")),
@@ -194,6 +197,8 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "configuration.applied": ("info", "settings", gettext_lazy("Configuration applied")),
     "configuration.exported": ("info", "download", gettext_lazy("Configuration exported")),
     "master_keys.rotated": ("info", "key-round", gettext_lazy("Master key rotated")),
+    "log_key.added": ("info", "key-round", gettext_lazy("Signing key of the logs added")),
+    "log_key.retired": ("quiet", "key-round", gettext_lazy("Signing key of the logs retired")),
     "key.created": ("info", "key-round", gettext_lazy("Key created")),
     "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
     "snapshot.read": ("warn", "eye", gettext_lazy("Stored values revealed")),
@@ -213,6 +218,7 @@ SNAPSHOT: dict[str, Text] = {
     "error": gettext_lazy("Error"),
     "logs": gettext_lazy("Output of the process"),
     "segment": gettext_lazy("What was said, part"),
+    "replay": gettext_lazy("What a replay said"),
     "live": gettext_lazy("What is said now"),
 }
 BUMP: dict[str, Text] = {

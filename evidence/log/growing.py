@@ -1,0 +1,67 @@
+"""How does a tree get longer?
+
+Inside the sealer's transaction: the frontier says which hashes come next, the tiles get them. Before anything is appended, what is
+stored must lead to the newest checkpoint; nothing is built on a tree that somebody has changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from evidence.models import Checkpoint, Log, Tile
+from evidence.verify.merkle import HASH_BYTES, TILE_LEVELS, TILE_WIDTH, Frontier
+from evidence.verify.problems import InvalidProof
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHIFT = TILE_WIDTH.bit_length() - 1
+
+
+class LogDamaged(Exception):
+    """What is stored of a log does not fit together, so that nothing may be appended."""
+
+
+def append(log: Log, hashes: Sequence[bytes]) -> bytes:
+    """Append leaf hashes to the tiles and to the row of the log; returns the new root."""
+    frontier, before = _frontier(log), log.size
+    new: dict[tuple[int, int], list[bytes]] = defaultdict(list)
+
+    def emit(level: int, index: int, hash: bytes) -> None:
+        new[level // TILE_LEVELS, index >> _SHIFT].append(hash)
+
+    frontier.append_many(hashes, emit)
+    _write(log, {place: b"".join(group) for place, group in new.items()})
+    log.size, log.frontier = frontier.size, frontier.to_bytes()
+    won = Log.objects.filter(pk=log.pk, size=before).update(size=log.size, frontier=log.frontier)
+    if won != 1:
+        raise LogDamaged(f"{log} grew while it was being sealed.")
+    return frontier.root()
+
+
+def _frontier(log: Log) -> Frontier:
+    try:
+        frontier = Frontier.from_bytes(log.size, bytes(log.frontier))
+    except InvalidProof as error:
+        raise LogDamaged(f"{log}: {error}") from error
+    newest = Checkpoint.objects.filter(tenant_id=log.pk).order_by("-size").first()
+    if (newest.size if newest else 0) != log.size or (newest and bytes(newest.root) != frontier.root()):
+        raise LogDamaged(f"{log} does not lead to its newest checkpoint.")
+    return frontier
+
+
+def _write(log: Log, new: dict[tuple[int, int], bytes]) -> None:
+    """The last tile of a level gets longer, unless it is full; those that begin here are written."""
+    begun = []
+    for (level, n), hashes in new.items():
+        last, width = divmod(log.size >> level * TILE_LEVELS, TILE_WIDTH)  # of the hashes that this level had before
+        if n > last or not width:
+            begun.append(Tile(tenant_id=log.pk, level=level, n=n, hashes=hashes))
+            continue
+        there = Tile.objects.filter(tenant_id=log.pk, level=level, n=n)
+        tile = there.first()
+        if tile is None or len(tile.hashes) != width * HASH_BYTES:
+            raise LogDamaged(f"{log}: tile {n} of level {level} has another length than its log.")
+        there.update(hashes=bytes(tile.hashes) + hashes)
+    Tile.objects.bulk_create(begun)

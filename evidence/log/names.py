@@ -1,0 +1,46 @@
+"""What is a log called?
+
+Its origin is the address of its tiles without the scheme, as c2sp.org/tlog-tiles wants it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from evidence.models import GLOBAL_LOG
+from toolhub.kernel.ids import decode, encode
+from toolhub.kernel.tenancy import NO_TENANT
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+HUB, CHECKPOINTS = "hub", "checkpoints"
+_SPECIAL = {NO_TENANT: HUB, GLOBAL_LOG: CHECKPOINTS}
+_BY_NAME = {name: tenant_id for tenant_id, name in _SPECIAL.items()}
+
+
+def name_of(tenant_id: UUID) -> str:
+    """The last part of the log's address: `ten_…`, `hub` (facts of the hub itself) or `checkpoints` (the global log)."""
+    return _SPECIAL.get(tenant_id) or encode("ten", tenant_id)
+
+
+def tenant_named(name: str) -> UUID:
+    """Raises ``ValueError`` for what is no name of a log."""
+    return _BY_NAME.get(name) or decode("ten", name)
+
+
+def _base() -> str:
+    host = settings.TOOLHUB_LOG_ORIGIN or urlsplit(settings.TOOLHUB_PUBLIC_URL).netloc
+    return f"{host}/log"
+
+
+def origin_of(tenant_id: UUID) -> str:
+    return f"{_base()}/{name_of(tenant_id)}"
+
+
+def clock_name() -> str:
+    """The name of the keys that say *when* the hub signed a checkpoint."""
+    return f"{_base()}/clock"

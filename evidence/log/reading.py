@@ -1,0 +1,102 @@
+"""How is a log read?
+
+Whoever asks about a tenant acts for it, or hub-wide: row level security holds here as everywhere. Proofs are made from tiles, and
+fit a checkpoint that was published.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evidence.log.keys import keys_of
+from evidence.log.names import origin_of
+from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Seal, Tile
+from evidence.problems import NoSuchTree, NotSealed
+from evidence.verify import merkle, notes
+from evidence.verify.proofs import ConsistencyProof, InclusionProof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+CHUNK = 2_000
+__all__ = [
+    *("anchor_of", "checkpoint_at", "consistency", "keys_of", "latest_checkpoint", "leaves", "origin_of"),
+    *("place_of", "proof_of", "text_of", "tile", "tree_of"),
+]
+
+
+def latest_checkpoint(tenant_id: UUID) -> Checkpoint | None:
+    return Checkpoint.objects.filter(tenant_id=tenant_id).order_by("-size").first()
+
+
+def checkpoint_at(tenant_id: UUID, size: int | None = None) -> Checkpoint:
+    """The one of that size, or the newest; raises :class:`NoSuchTree`."""
+    found = (
+        latest_checkpoint(tenant_id)
+        if size is None
+        else Checkpoint.objects.filter(tenant_id=tenant_id, size=size).first()
+    )
+    if found is None:
+        raise NoSuchTree(f"This log has no checkpoint of {size} leaves." if size is not None else None)
+    return found
+
+
+def tile(tenant_id: UUID, level: int, n: int) -> bytes | None:
+    found = Tile.objects.filter(tenant_id=tenant_id, level=level, n=n).values_list("hashes", flat=True).first()
+    return None if found is None else bytes(found)
+
+
+def tree_of(tenant_id: UUID) -> merkle.Tiles:
+    return merkle.Tiles(lambda level, n: tile(tenant_id, level, n))
+
+
+def place_of(fact: Fact) -> int | None:
+    """Which leaf of its tenant's log the fact is; None: it is not sealed yet."""
+    return Seal.objects.filter(pk=fact.pk).values_list("leaf_index", flat=True).first()
+
+
+def leaves(tenant_id: UUID, start: int, stop: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """``(index, leaf, leaf_hash)`` as stored, in order; a chunk at a time is in memory. A leaf that is gone leaves a gap."""
+    for first in range(start, stop, CHUNK):
+        rows = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first, leaf_index__lt=min(first + CHUNK, stop))
+        for index, leaf, hash in rows.order_by("leaf_index").values_list("leaf_index", "fact__leaf", "fact__leaf_hash"):
+            yield index, bytes(leaf or b""), bytes(hash or b"")
+
+
+def proof_of(fact: Fact, *, size: int | None = None) -> str:
+    """That the fact is in the log, as text (c2sp.org/tlog-proof): with the newest checkpoint, or with the one of that size."""
+    index = place_of(fact)
+    if index is None:
+        raise NotSealed()
+    checkpoint = checkpoint_at(fact.tenant_id, size)
+    if index >= checkpoint.size:
+        raise NoSuchTree(f"This fact is leaf {index}, which a checkpoint of {checkpoint.size} leaves does not hold.")
+    return _proof(fact.tenant_id, index, checkpoint)
+
+
+def anchor_of(checkpoint: Checkpoint) -> str:
+    """That a tenant's checkpoint is in the global log, whose checkpoint witnesses sign. Acts hub-wide."""
+    anchor = latest_checkpoint(GLOBAL_LOG)
+    if checkpoint.global_index is None or anchor is None or checkpoint.global_index >= anchor.size:
+        raise NotSealed("This checkpoint is not in the global log yet.")
+    return _proof(GLOBAL_LOG, checkpoint.global_index, anchor)
+
+
+def text_of(checkpoint: Checkpoint) -> bytes:
+    """What the leaf of the global log holds: the checkpoint without its signatures."""
+    return notes.split_note(checkpoint.note)[0].encode()
+
+
+def _proof(tenant_id: UUID, index: int, checkpoint: Checkpoint) -> str:
+    path = merkle.inclusion_proof(tree_of(tenant_id), index, checkpoint.size)
+    return InclusionProof(index, tuple(path), checkpoint.note).text()
+
+
+def consistency(tenant_id: UUID, old: int, new: int | None = None) -> str:
+    """That the log continues its first ``old`` leaves, as text: up to the newest checkpoint, or to the one of that size."""
+    checkpoint = checkpoint_at(tenant_id, new)
+    if not 0 <= old <= checkpoint.size:
+        raise NoSuchTree(f"The checkpoint of {checkpoint.size} leaves does not continue one of {old}.")
+    path = merkle.consistency_proof(tree_of(tenant_id), old, checkpoint.size)
+    return ConsistencyProof(old, tuple(path), checkpoint.note).text()

@@ -1,0 +1,164 @@
+"""How do facts become leaves?
+
+A loop, every second, in any number of processes; a lock lets one of them seal at a time. Each turn takes of each tenant at most a
+batch of what is pending, so that a busy tenant keeps nobody waiting. A batch is one transaction: its facts are in the log, with
+a signed checkpoint, or pending as before. In the end the new checkpoints of all become leaves of the global log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, close_old_connections, connection, models, transaction
+
+from evidence.log.checkpoints import publish, sign_again
+from evidence.log.growing import LogDamaged, append
+from evidence.log.keys import register_keys
+from evidence.log.names import origin_of
+from evidence.log.signer import make_signing_key
+from evidence.models import GLOBAL_LOG, Checkpoint, Log, Pending, Seal
+from evidence.problems import KeyUnavailable
+from evidence.verify.merkle import leaf_hash
+from evidence.verify.notes import split_note
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.faults import fault
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from evidence.log.signer import PublicKey
+
+log = logging.getLogger("toolhub.sealer")
+BATCH = 10_000
+SQLITE_BATCH = 1_000  # its other writers wait for as long as a batch takes
+EVERY_S = 1.0
+WITHOUT_A_KEY_S = 30.0  # and as often it is said
+LOCK = 0x746F6F6C687562  # of PostgreSQL, for a transaction; SQLite's transactions take turns anyway
+
+_TAKE = """
+    INSERT INTO evidence_seal (fact_id, tenant_id, leaf_index)
+    SELECT fact_id, tenant_id, %s + row_number() OVER (ORDER BY fact_id) - 1
+    FROM (SELECT fact_id, tenant_id FROM evidence_pending WHERE tenant_id = %s LIMIT %s) AS taken
+"""
+
+
+def seal_pending(*, batch: int | None = None) -> tuple[int, bool]:
+    """One turn: how many facts were sealed, and whether some tenant has more than a batch of them."""
+    batch = batch or (BATCH if connection.vendor == "postgresql" else SQLITE_BATCH)
+    keys = register_keys()
+    sealed, more = 0, False
+    for tenant_id in _who_waits():
+        try:
+            count = _seal_some_of(tenant_id, batch, keys)
+        except LogDamaged as damage:
+            log.error("Nothing is sealed of one tenant: %s", damage)  # noqa: TRY400  the sentence says all
+            continue
+        sealed, more = sealed + count, more or count == batch
+    _note_checkpoints(batch, keys)
+    return sealed, more
+
+
+def _who_waits() -> Iterator[UUID]:
+    """The tenants with pending facts, each once; the index leads from one to the next."""
+    rows = Pending.objects.order_by("tenant_id").values_list("tenant_id", flat=True)
+    found = rows.first()
+    while found is not None:
+        yield found
+        found = rows.filter(tenant_id__gt=found).first()
+
+
+def _it_is_my_turn() -> bool:
+    """For this transaction. Held no longer, so that it needs no session of its own and nobody to notice that it was lost."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def _log_of(tenant_id: UUID) -> Log:
+    found, _ = Log.objects.get_or_create(tenant_id=tenant_id, defaults={"origin": origin_of(tenant_id)})
+    return found
+
+
+def _seal_some_of(tenant_id: UUID, batch: int, keys: list[PublicKey]) -> int:
+    with transaction.atomic():
+        if not _it_is_my_turn():
+            return 0
+        tree = _log_of(tenant_id)
+        first = tree.size
+        with connection.cursor() as cursor:
+            cursor.execute(_TAKE, [first, models.UUIDField().get_db_prep_value(tenant_id, connection), batch])
+            taken = cursor.rowcount
+        if not taken:
+            return 0
+        mine = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first)
+        publish(tree, append(tree, _leaf_hashes(mine, taken)), keys)
+        Pending.objects.filter(fact_id__in=mine.values("fact_id")).delete()
+        fault("seal.before_commit")
+    fault("seal.committed")
+    return taken
+
+
+def _leaf_hashes(seals: models.QuerySet[Seal], taken: int) -> list[bytes]:
+    """Made anew from the leaves: what is sealed is what is stored, or nothing."""
+    rows = list(seals.order_by("leaf_index").values_list("fact__leaf", "fact__leaf_hash", "fact_id"))
+    sha256, hashes = hashlib.sha256, []
+    for leaf, recorded, fact_id in rows:
+        hash = sha256(b"\x00" + (leaf or b"")).digest()
+        if leaf is None or hash != bytes(recorded):
+            raise LogDamaged(f"The fact {fact_id}, not sealed yet, is not the one that was recorded.")
+        hashes.append(hash)
+    if len(hashes) != taken:
+        raise LogDamaged(f"{taken} facts were taken, and {len(hashes)} are there.")
+    return hashes
+
+
+def _note_checkpoints(batch: int, keys: list[PublicKey]) -> None:
+    """Checkpoints that the global log does not hold yet become leaves of it."""
+    with transaction.atomic():
+        if not _it_is_my_turn():
+            return
+        new = Checkpoint.objects.filter(global_index=None).exclude(tenant_id=GLOBAL_LOG).order_by("pk")
+        rows = list(new[:batch])
+        if not rows:
+            return
+        tree = _log_of(GLOBAL_LOG)
+        for index, row in enumerate(rows, tree.size):
+            row.global_index = index
+        Checkpoint.objects.bulk_update(rows, ["global_index"], batch_size=500)
+        publish(tree, append(tree, [leaf_hash(split_note(row.note)[0].encode()) for row in rows]), keys)
+        fault("note.before_commit")
+    fault("note.committed")
+
+
+def turn() -> bool:
+    """What the loop does each second; whether there is more to do at once."""
+    make_signing_key()  # the very first; one that was lost is not replaced
+    _, more = seal_pending()
+    sign_again(register_keys())
+    return more
+
+
+def run(stop: threading.Event) -> None:
+    """Seal until told to stop. What goes wrong is logged and tried again with the next turn."""
+    while not stop.is_set():
+        close_old_connections()
+        more, wait = False, EVERY_S
+        try:
+            more = turn()
+        except KeyUnavailable as problem:
+            log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all
+            wait = WITHOUT_A_KEY_S
+        except DatabaseError as error:
+            log.warning("Facts were not sealed and are tried again: %s", error)
+        except Exception:
+            log.exception("Facts were not sealed and are tried again")
+        finally:
+            release_connection()
+        if not more:
+            stop.wait(wait)
