@@ -48,7 +48,7 @@ def decode_text(data: bytes, *, where: str) -> str:
 
 
 def decode_json(data: bytes, *, where: str) -> Any:
-    """JSON without duplicate keys, NaN and infinities."""
+    """JSON without duplicate keys, NaN, infinities and halves of surrogate pairs."""
     text = decode_text(data, where=where)
 
     def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -63,7 +63,10 @@ def decode_json(data: bytes, *, where: str) -> Any:
         raise Malformed(f"{where} holds {name}, which is not JSON.")
 
     try:
-        return json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+        value = json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except Malformed:
         raise
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,142 @@
+"""Which files does a bundle hold?
+
+A bundle is a zip file or the folder that it unpacks to. Nothing is ever unpacked: files are read as streams, only under
+names that the format knows, and never more than it allows, so neither a path nor a bomb leads anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import zipfile
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from .problems import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MANIFEST = "manifest.dsse.json"
+VKEYS = "vkeys"
+CHECKPOINT = "checkpoint"
+OLDER = "checkpoint.older"
+CONSISTENCY = "consistency"
+GLOBAL = "global.tlog-proof"
+FACTS = re.compile(r"facts/[0-9]{12}\.jsonl", re.ASCII)
+
+MAX_FILES = 50_000
+MAX_SMALL_BYTES = 16 << 20  # every file that is read as a whole
+MAX_LINE_BYTES = 64 << 20  # one fact with its opened values
+MAX_FACTS_BYTES = 64 << 30  # all of them
+
+_SMALL = {MANIFEST, VKEYS, CHECKPOINT, OLDER, CONSISTENCY, GLOBAL}
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+
+
+class Archive:
+    """The files of a bundle by name, with their sizes."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self.sizes = sizes
+        if strange := sorted(name for name in sizes if name not in _SMALL and not FACTS.fullmatch(name)):
+            raise Malformed(f"The bundle holds {strange[0]!r}, which is no file of a bundle.")
+        if len(sizes) > MAX_FILES or sum(sizes.values()) > MAX_FACTS_BYTES:
+            raise Malformed(f"The bundle has more than {MAX_FILES} files or {MAX_FACTS_BYTES >> 30} GiB.")
+        if large := [name for name in _SMALL & sizes.keys() if sizes[name] > MAX_SMALL_BYTES]:
+            raise Malformed(f"{large[0]} is larger than {MAX_SMALL_BYTES >> 20} MiB.")
+
+    @property
+    def facts(self) -> list[str]:
+        return sorted(name for name in self.sizes if FACTS.fullmatch(name))
+
+    def read(self, name: str) -> bytes:
+        if name not in self.sizes:
+            raise Malformed(f"The bundle has no file {name}.")
+        with self.open(name) as file:
+            return _read(file, self.sizes[name] + 1, name)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        raise NotImplementedError
+        yield
+
+
+class _Folder(Archive):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__(dict(_walk(path, path)))
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        with (self._path / name).open("rb") as file:
+            yield file
+
+
+class _Zip(Archive):
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self._zip = archive
+        sizes: dict[str, int] = {}
+        for info in archive.infolist():
+            if info.is_dir() and info.filename == "facts/" and not info.file_size:
+                continue
+            if info.filename in sizes:
+                raise Malformed(f"{path.name} holds {info.filename!r} twice.")
+            if info.flag_bits & 1 or info.compress_type not in _METHODS:
+                raise Malformed(f"{path.name} holds {info.filename!r} encrypted or in an unusual compression.")
+            sizes[info.filename] = info.file_size
+        super().__init__(sizes)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        try:
+            with self._zip.open(name) as file:
+                yield file
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+            raise Malformed(f"{name} cannot be read from the zip file: it was changed or cut.") from error
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """The bundle at ``path``. :class:`Malformed` when it is none, ``OSError`` when it cannot be read."""
+    if path.is_dir():
+        yield _Folder(path)
+        return
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+            raise Malformed(f"{path.name} is neither a folder nor a zip file, or the zip file was cut.") from error
+        with archive:
+            yield _Zip(path, archive)
+
+
+def lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """The lines of a file with their newlines, one at a time."""
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise Malformed(f"A line of {name} is longer than {MAX_LINE_BYTES >> 20} MiB.")
+        yield line
+
+
+def _read(file: IO[bytes], most: int, name: str) -> bytes:
+    data = file.read(most)
+    if len(data) == most:
+        raise Malformed(f"{name} is longer than its folder or zip file says.")
+    return data
+
+
+def _walk(top: Path, folder: Path) -> Iterator[tuple[str, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = os.path.relpath(entry.path, top).replace(os.sep, "/")
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode) and name == "facts":
+                yield from _walk(top, folder / entry.name)
+            elif stat.S_ISREG(mode):
+                yield name, entry.stat(follow_symlinks=False).st_size
+            else:
+                raise Malformed(f"The bundle holds {name!r}, which is no file of a bundle.")
