@@ -40,6 +40,7 @@ PERMISSIONS: dict[str, str] = {
     "invocations.view": _("See calls"),
     "invocations.cancel": _("End calls that wait or run"),
     "invocations.resolve": _("Say what became of calls whose outcome is unknown"),
+    "invocations.replay": _("Replay calls to compare, with a reason"),
     "evidence.view": _("Browse evidence"),
     "evidence.reveal": _("Reveal stored values, with a reason"),
 }
@@ -85,10 +86,17 @@ ROLE_PERMISSIONS: dict[str, frozenset[str]] = {
             "halts.throw",
         }
         | {"agents.manage", "grants.give", "grants.request", "consents.decide", "budgets.manage"}
-        | {"invocations.cancel", "invocations.resolve", "policies.draft", "policies.publish", "evidence.view"}
+        | {
+            "invocations.cancel",
+            "invocations.resolve",
+            "invocations.replay",
+            "policies.draft",
+            "policies.publish",
+            "evidence.view",
+        }
     ),
     Role.REVIEWER: frozenset(_SEE | {"tools.review"}),
-    Role.AUDITOR: frozenset(_SEE | {"evidence.view", "evidence.reveal"}),
+    Role.AUDITOR: frozenset(_SEE | {"invocations.replay", "evidence.view", "evidence.reveal"}),
     Role.DEVELOPER: frozenset({"tools.view", "tools.submit", "grants.request", "invocations.view"}),
 }
 

@@ -18,6 +18,7 @@ from evidence.models import SubjectKey
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
+from invocations.replaying.models import Replay, Rerun
 from registry.models import Installation, ToolVersion
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.rows import Reading, update
@@ -25,7 +26,7 @@ from toolhub.kernel.rows import Reading, update
 if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
-OF_THIS_APP = (Artifact, ArtifactContent)  # whose models Django looks for here
+OF_THIS_APP = (Artifact, ArtifactContent, Replay, Rerun)  # whose models Django looks for here
 
 
 class State(models.TextChoices):

@@ -15,6 +15,7 @@ class SnapshotKind(models.TextChoices):
     ERROR = "error"
     LOGS = "logs"
     SEGMENT = "segment"  # what a long run said since the one before; numbered
+    REPLAY = "replay"  # what a run of it said that was made to compare; numbered
     LIVE = "live"  # what a tool has said so far; the run's own end replaces it
 
 

@@ -61,7 +61,25 @@ class PrefixedIdConverter:
 
 PREFIXES = (
     *("ten", "agt", "key", "iss", "idn", "ntf", "dlv", "grt", "grq", "cns", "bud", "pol", "hlt"),
-    *("tol", "tvn", "rev", "ins", "sec", "inv", "chn", "fct", "snp", "cbe", "cbd", "art", "snk", "qry", "exp", "ver"),
+    *(
+        "tol",
+        "tvn",
+        "rev",
+        "ins",
+        "sec",
+        "inv",
+        "chn",
+        "fct",
+        "snp",
+        "cbe",
+        "cbd",
+        "art",
+        "rpl",
+        "snk",
+        "qry",
+        "exp",
+        "ver",
+    ),
 )
 
 
