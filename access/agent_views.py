@@ -15,12 +15,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access import agents as services
 from access.agents_api import state_of
 from access.exceptions import allowed_on, exceptions_on, on
-from access.forms import ReasonForm
 from access.models import Agent, ApiKey
 from access.people_forms import AgentForm, KeyForm, RotationForm
 from evidence.models import Fact
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem
 

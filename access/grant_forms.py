@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
-from access.forms import ReasonForm
 from access.models import Agent, ConsentMode
+from toolhub.kernel.forms import ReasonForm
 from toolhub.kernel.parsers import read_json
 from toolhub.kernel.problems import Malformed
 

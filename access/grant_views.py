@@ -12,13 +12,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import grant_requests, grants
 from access.conditions import sentence_of
-from access.forms import ReasonForm
 from access.grant_forms import AnswerForm, AskForm, ExtendForm, GrantForm, ManyForm
 from access.grants_api import STATES, filtered
 from access.models import Agent, Grant, GrantRequest, RequestState
 from evidence.models import Fact
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.ids import decode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, Problem, SchemaInvalid

@@ -11,12 +11,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import channels
 from access import issuers as services
-from access.forms import ReasonForm
 from access.models import AgentIdentity, Delivery, Notification, TrustedIssuer
 from access.people_forms import ChannelForm, IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
 from evidence.models import Fact
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem
 

@@ -10,11 +10,10 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods
 
-from access.forms import ReasonForm
 from invocations.models import Invocation, Resolution
 from invocations.resolving import check_can_resolve, resolve_outcome
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from django.utils.dateparse import parse_date
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from access.forms import ReasonForm
 from access.models import Agent
 from access.signing_in import recently_authenticated
 from evidence.kinds import BEGINS, PAIR, Kind
@@ -24,7 +23,7 @@ from invocations.artifacts.views import artifacts_of, opened_by
 from invocations.models import Invocation, State
 from invocations.reaching import why_told
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem, SchemaInvalid, by_reason
 from toolhub.kernel.waterfall import Step, lay_out

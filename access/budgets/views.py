@@ -13,11 +13,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.budgets import services
 from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS, AmountForm, BudgetForm
 from access.budgets.selectors import STATES, in_state, latest_windows, standings
-from access.forms import ReasonForm
 from access.models import Agent, Budget, BudgetScope, Dimension
 from evidence.models import Fact
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem, SchemaInvalid
 

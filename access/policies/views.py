@@ -9,7 +9,6 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from access.forms import ReasonForm
 from access.models import PolicyState, PolicyVersion
 from access.policies import previews, services
 from access.policies.api import filtered
@@ -21,6 +20,7 @@ from access.policies.text import read_text, write_text
 from access.signing_in import recently_authenticated
 from evidence.models import Fact
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.forms import ReasonForm
 from toolhub.kernel.ids import decode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem, SchemaInvalid

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.agent_views import on_agent, sees_agent
 from access.exceptions import allowed_on, on
-from access.forms import ReasonForm
 from access.models import Agent
 from evidence.models import Fact
 from invocations.callbacks import services
@@ -19,7 +18,7 @@ from invocations.callbacks.forms import EndpointForm, OverlapForm
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selecting import NAMES, STATES, selected
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.forms import add_problem
+from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import Problem
 
