@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from bench import boxes, hubs, kills, load, others, protocol, wheels
+from bench import boxes, direct, hubs, kills, load, others, protocol, wheels
 from bench.figures import CannotMeasure, Times, machine, print_table
 
 HEAD = ("milliseconds", "N", "min", "p50", "p95")
@@ -23,6 +23,7 @@ WARM_MS = (
 CALLS_PER_S, BOX_MIB, AHEAD_MS, KILL_MS = 150, 16, 40, 250
 PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
+REDACTION_MS = 20
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
 
 
@@ -83,6 +84,19 @@ def with_wheels(rounds: int) -> list[list[str]]:
     return [
         verdict(f"{ahead.name}: p50 ≤ {AHEAD_MS} ms", f"{ahead.p50:.1f} ms", reached=ahead.p50 <= AHEAD_MS),
         verdict(f"{ahead.name}: ≥ 10 × faster than inside", f"{times:.0f} ×", reached=times >= 10),
+    ]
+
+
+def trusted(rounds: int) -> None:
+    print_table("A call of a trusted tool, without a box", HEAD, [each.row() for each in direct.measure(rounds)])
+
+
+def redaction() -> list[list[str]]:
+    found = [Times(name, ms) for name, ms in hubs.on_sqlite("bench.redaction").items()]
+    print_table("All detectors over an output of 10 KiB, processor time", HEAD, [each.row() for each in found])
+    return [
+        verdict(f"{each.name}: p50 ≤ {REDACTION_MS} ms", f"{each.p50:.1f} ms", reached=each.p50 <= REDACTION_MS)
+        for each in found
     ]
 
 
@@ -208,6 +222,7 @@ def governed(calls: int) -> None:
 
 
 def of_the_sandbox(asked: argparse.Namespace) -> list[list[str]]:
+    trusted(asked.rounds)
     return [
         *warm(asked.rounds),
         *under_load(asked.seconds),
@@ -217,7 +232,7 @@ def of_the_sandbox(asked: argparse.Namespace) -> list[list[str]]:
 
 
 def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
-    verdicts = preflight("SQLite", hubs.on_sqlite("bench.preflight", str(asked.preflights)))
+    verdicts = redaction() + preflight("SQLite", hubs.on_sqlite("bench.preflight", str(asked.preflights)))
     if url := os.environ.get("TOOLHUB_TEST_DATABASE_URL"):
         verdicts += preflight("PostgreSQL", hubs.on_postgresql(url, "bench.preflight", str(asked.preflights)))
         verdicts += [discovery(url, asked.pages), *policy(url)]
