@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.db.backends.base.operations import BaseDatabaseOperations
 from django.test import Client
 
@@ -19,17 +20,32 @@ from registry import services as registry
 from registry.models import Decision
 from tests.append_only import flushes_evidence
 from tests.manifests import manifest
+from tests.pairs import seen, without_their_pair
 from toolhub.embedded import worker_thread
 from toolhub.kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from access.models import Agent, Tenant
     from registry.models import Tool, ToolVersion
 
 PASSWORD = "correct horse battery staple"
 BaseDatabaseOperations.execute_sql_flush = flushes_evidence(BaseDatabaseOperations.execute_sql_flush)  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Each call of each test has its pair (tests/pairs.py)."""
+    result = yield
+    uses = set(getattr(item, "fixturenames", ())) & {"db", "transactional_db"} or item.get_closest_marker("django_db")
+    if uses and not item.get_closest_marker("unpaired") and not connection.needs_rollback:
+        assert without_their_pair() == []
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    terminalreporter.write_line("Pairs: {calls} calls and {chains} chains in {tests} tests have theirs.".format(**seen))
 
 
 @dataclass(frozen=True, slots=True)

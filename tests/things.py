@@ -39,8 +39,9 @@ from registry.models import Decision, ToolVersion
 from tests.calls import row_of
 from tests.conftest import make_caller, make_person
 from tests.manifests import manifest
+from tests.pairs import keep_calls
 from tests.policies import permits
-from toolhub.kernel.ids import decode, encode
+from toolhub.kernel.ids import decode, encode, new_id
 from toolhub.kernel.principal import Principal
 from toolhub.walls import tables
 
@@ -179,7 +180,8 @@ def _calls(things: Things) -> dict[str, Any]:
     )
     done = row_of(things.caller.invoke(ECHO, {"text": word}))
     lost = row_of(things.caller.invoke(ECHO, {"text": word}))
-    Invocation.objects.filter(pk=lost.pk).update(state="outcome_unknown")
+    lost.pk, lost.state = new_id(), "outcome_unknown"
+    keep_calls(lost)
     held = row_of(
         things.caller.invoke(WRITE, {"text": word}, on_consent="hold", purpose=word, idempotency_key=f"key-of-{word}")
     )

@@ -30,6 +30,7 @@ from invocations.models import Invocation, State
 from registry import secrets
 from registry.models import Decision, Installation, Review, Tool, ToolState, ToolVersion, VersionState
 from tests.conftest import make_caller, make_person
+from tests.pairs import keep_calls
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.principal import Principal
 
@@ -83,7 +84,7 @@ def fill(tenant: Tenant, numbers: range) -> None:
             requested_by=agent.wire_id,
         )
         for state in (State.HELD, State.DENIED):
-            Invocation.objects.create(
+            call = Invocation(
                 tenant=tenant,
                 agent=agent,
                 tool=tool.name,
@@ -95,6 +96,7 @@ def fill(tenant: Tenant, numbers: range) -> None:
                 created_at=now,
                 finished_at=now if state == State.DENIED else None,
             )
+            keep_calls(call)
         Budget.objects.create(
             tenant=tenant,
             scope=BudgetScope.AGENT,

@@ -17,6 +17,7 @@ from access import services as access
 from invocations import claiming
 from invocations.claiming import Places, claim_next, next_call
 from invocations.models import Invocation, State, WorkClass
+from tests.pairs import end_call, keep_calls
 from tests.threads import at_once
 from toolhub.kernel.ids import new_id
 
@@ -59,11 +60,11 @@ def waiting(agent: Agent, *, tool: str = "sample.tools.echo", count: int = 1, **
         )
         for _ in range(count)
     ]
-    return Invocation.objects.bulk_create(rows)
+    return keep_calls(*rows)
 
 
 def over(invocation: Invocation) -> None:
-    Invocation.objects.filter(pk=invocation.pk).update(state=State.SUCCEEDED, finished_at=datetime.now(UTC))
+    end_call(invocation, State.SUCCEEDED)
 
 
 @pytest.mark.django_db

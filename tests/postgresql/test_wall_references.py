@@ -25,6 +25,7 @@ from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, Call
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation
 from registry.models import Installation, InstallationState, Tool, ToolVersion, VersionState
+from tests.pairs import end_call, keep_calls
 from toolhub.kernel.tenancy import acting_for
 from toolhub.walls import NOT_ASKED, POLICY, raise_walls, references, tables, what_is_missing
 
@@ -52,6 +53,11 @@ def is_refused(write: Callable[[], Any], *, tenant: Tenant) -> bool:
 def saved(row: models.Model) -> Any:
     row.save(force_insert=True)
     return row
+
+
+def kept(call: Invocation) -> Invocation:
+    """With its Begin, without which no transaction ends."""
+    return keep_calls(call)[0]
 
 
 def some_tool(tenant: Tenant, name: str, state: str = VersionState.APPROVED) -> tuple[Tool, ToolVersion]:
@@ -102,14 +108,14 @@ def test_what_a_row_refers_to_already_it_keeps_also_when_that_is_shared_no_more(
     Tool.objects.filter(pk=tool.pk).update(shared=True)
     with acting_for(tenant.pk):
         row = saved(installation(tenant, tool, version))
-        call = saved(call_of(tenant, caller.agent, row, version))
+        call = kept(call_of(tenant, caller.agent, row, version))
     Tool.objects.filter(pk=tool.pk).update(shared=False)
     ToolVersion.objects.filter(pk=version.pk).update(review_state=VersionState.REFUSED)
 
     with acting_for(tenant.pk):
         paused = Installation.objects.filter(pk=row.pk).update(state=InstallationState.PAUSED)
         moved = Installation.objects.filter(pk=row.pk).update(tool=another, version=another_version)
-        ended = Invocation.objects.filter(pk=call.pk).update(state="cancelled", finished_at=NOW)
+        ended = end_call(call, "cancelled")
 
     assert (paused, moved, ended) == (1, 1, 1)
     assert is_refused(lambda: Installation.objects.filter(pk=row.pk).update(tool=tool, version=version), tenant=tenant)
@@ -127,9 +133,9 @@ def callback_cases(
     said = {"url": "https://a.example.org", "created_by": "usr_1"}
     own = saved(CallbackEndpoint(tenant=tenant, agent=agent, name="own", **said))
     their = saved(CallbackEndpoint(tenant=theirs, agent=their_agent, name="theirs", **said))
-    call, told = saved(call_of(tenant, agent, None, None)), call_of(tenant, agent, None, None)
+    call, told = kept(call_of(tenant, agent, None, None)), call_of(tenant, agent, None, None)
     told.callback = their
-    their_call, another = (saved(call_of(theirs, their_agent, None, None)) for _ in range(2))
+    their_call, another = (kept(call_of(theirs, their_agent, None, None)) for _ in range(2))
     message = saved(CallbackDelivery(tenant=theirs, endpoint=their, invocation=another, created_at=NOW))
     return {
         ("invocations_callbackattempt", "delivery_id"): CallbackAttempt(tenant=tenant, delivery=message, at=NOW, ms=1),
@@ -169,7 +175,7 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     their_chain = saved(Chain(tenant=theirs, agent=their_agent, created_at=NOW))
     made_for_theirs.chain_step = saved(ChainStep(chain=their_chain, position=0, name="one", tool=ECHO))
     version = {"version": "2.0.0", "manifest": {}, "submitted_by": "usr_1"}
-    own_call, their_call = saved(call_of(tenant, agent, None, None)), saved(call_of(theirs, their_agent, None, None))
+    own_call, their_call = kept(call_of(tenant, agent, None, None)), kept(call_of(theirs, their_agent, None, None))
     given = {"tools": "*", "reason": "x", "given_by": "usr_1", "expires_at": NOW + timedelta(days=1)}
     more = artifact_cases(tenant, theirs, own_call, their_call) | {
         ("access_grant", "delegated_from_id"): Grant(tenant=tenant, agent=agent, delegated_from=their_grant, **given),
