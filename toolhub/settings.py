@@ -12,11 +12,17 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import dj_database_url
-from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
 from sandbox.image import read_images
+from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
+    CONTENT_SECURITY_POLICY,
+    INSTALLED_APPS,
+    MIDDLEWARE,
+    REST_FRAMEWORK,
+    SPECTACULAR_SETTINGS,
+)
 from toolhub.kernel.dotenv import take_settings_of_file
 from toolhub.kernel.names import QUEUE_INVOCATIONS, QUEUES
 from toolhub.kernel.secrets import read_or_make_secret
@@ -54,6 +60,14 @@ TOOLHUB_KEY_FILE = Path(env("TOOLHUB_KEY_FILE", str(TOOLHUB_DATA_DIR / "keys.jso
 _signing = env("TOOLHUB_SIGNING_KEY_FILE", str(TOOLHUB_DATA_DIR / "signing-keys.json"))
 TOOLHUB_SIGNING_KEY_FILE = Path(_signing) if _signing else None
 TOOLHUB_LOG_ORIGIN = env("TOOLHUB_LOG_ORIGIN")  # empty: the host of TOOLHUB_PUBLIC_URL
+# Where events, metrics and checkpoints go beside the console.
+TOOLHUB_EVENTS_DIR = env("TOOLHUB_EVENTS_DIR")
+TOOLHUB_METRICS_TOKEN = env("TOOLHUB_METRICS_TOKEN")
+TOOLHUB_METRICS_BIND = env("TOOLHUB_METRICS_BIND")
+TOOLHUB_WITNESSES = env("TOOLHUB_WITNESSES").split()
+TOOLHUB_ANCHOR_FILE = env("TOOLHUB_ANCHOR_FILE")
+TOOLHUB_ANCHOR_GIT = env("TOOLHUB_ANCHOR_GIT")
+TOOLHUB_ANCHOR_GIT_PUSH = env("TOOLHUB_ANCHOR_GIT_PUSH")
 TOOLHUB_TOOLS_PATH = [
     Path(part) for part in env("TOOLHUB_TOOLS_PATH", str(BASE_DIR / "tools")).split(os.pathsep) if part
 ]
@@ -155,52 +169,6 @@ TOOLHUB_DOCKER_URL = env("TOOLHUB_DOCKER_URL")  # empty: the local engine's sock
 TOOLHUB_DEPENDENCY_DIR = env("TOOLHUB_DEPENDENCY_DIR", str(TOOLHUB_DATA_DIR / "deps"))
 TOOLHUB_PACKAGE_INDEX = env("TOOLHUB_PACKAGE_INDEX")  # empty: pip's own configuration
 TOOLHUB_WHEELHOUSE = env("TOOLHUB_WHEELHOUSE")
-
-INSTALLED_APPS = [
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "django_htmx",
-    "template_partials",
-    "csp",
-    "guardian",
-    "allauth",
-    "allauth.account",
-    "allauth.mfa",
-    "allauth.socialaccount",
-    "allauth.socialaccount.providers.openid_connect",
-    "allauth.usersessions",
-    "rest_framework",
-    "drf_spectacular",
-    "toolhub.kernel",
-    "evidence",
-    "access",
-    "registry",
-    "invocations",
-    "toolhub",
-]
-
-MIDDLEWARE = [
-    "toolhub.kernel.middleware.request_id",
-    "toolhub.kernel.tenancy.scoped_request",
-    "django.middleware.security.SecurityMiddleware",
-    "toolhub.kernel.assets.Assets",
-    "csp.middleware.CSPMiddleware",
-    "toolhub.kernel.middleware.no_nul",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
-    "access.middleware.principal",
-    "toolhub.kernel.middleware.Problems",
-    "allauth.account.middleware.AccountMiddleware",
-]
 
 ROOT_URLCONF = "toolhub.urls"
 ASGI_APPLICATION = "toolhub.asgi.application"
@@ -319,21 +287,6 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TOOLHUB_PUBLIC_URL.startswith("http
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF],
-        "font-src": [SELF],
-        "connect-src": [SELF],
-        "form-action": [SELF],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-        "object-src": [NONE],
-    }
-}
-
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
@@ -348,25 +301,6 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_MAX_AGE = 300  # seconds; names carry no hash, so a browser asks again soon after an upgrade
-
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.ApiKeyAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["toolhub.kernel.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "invocations.rejecting.api_exception_handler",
-    "UNAUTHENTICATED_USER": None,
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "toolhub",
-    "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/errors`.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "SERVE_AUTHENTICATION": [],
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "toolhub.openapi.document_problems"],
-}
 
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
 CELERY: dict[str, Any] = {

@@ -1,0 +1,88 @@
+"""Which settings are the same for every hub?
+
+What a hub consists of, and what it answers browsers and agents. Nothing of this comes from the environment (:mod:`toolhub.settings`).
+"""
+
+from __future__ import annotations
+
+from csp.constants import NONE, SELF
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "template_partials",
+    "csp",
+    "guardian",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
+    "rest_framework",
+    "drf_spectacular",
+    "toolhub.kernel",
+    "evidence",
+    "access",
+    "registry",
+    "invocations",
+    "toolhub",
+]
+
+MIDDLEWARE = [
+    "toolhub.kernel.middleware.request_id",
+    "toolhub.kernel.tenancy.scoped_request",
+    "django.middleware.security.SecurityMiddleware",
+    "toolhub.kernel.assets.Assets",
+    "csp.middleware.CSPMiddleware",
+    "toolhub.kernel.middleware.no_nul",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "access.middleware.principal",
+    "toolhub.kernel.middleware.Problems",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["toolhub.kernel.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "invocations.rejecting.api_exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "toolhub",
+    "DESCRIPTION": "Discover and call tools under the organisation's rules. Errors: see `/errors`.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "toolhub.openapi.document_problems"],
+}
