@@ -18,6 +18,8 @@ from access.models import Agent, ApiKey
 from access.roles import AGENT_SCOPES, SCOPE_NEEDS, SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.search.names import AGENTS
+from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 
@@ -33,6 +35,7 @@ MAX_LIFETIME = timedelta(days=366)
 OVERLAP = timedelta(days=7)
 MAX_OVERLAP = timedelta(days=30)
 MAX_NETWORKS = 32
+MAX_NAMED = 100  # agents that one word of a search may stand for
 
 
 @transaction.atomic
@@ -236,3 +239,13 @@ def revoke_key(*, key_id: UUID, by: Principal, reason: str = "") -> ApiKey:
         said = {"reason": reason.strip()} if reason.strip() else None
         evidence.record(kind=Kind.KEY_REVOKED, subject=key.wire_id, actor=by, data=said)
     return key
+
+
+def ids_of_agents(tenant_id: UUID, name: str, starts: bool) -> list[str]:
+    """For the search of facts, which hold ids: the agents of that name, or whose name begins with it."""
+    condition = {"name__istartswith" if starts else "name__iexact": name}
+    rows = Agent.objects.filter(tenant_id=tenant_id, **condition).order_by("pk")[:MAX_NAMED]
+    return [encode("agt", id) for id in rows.values_list("pk", flat=True)]
+
+
+AGENTS.append(ids_of_agents)

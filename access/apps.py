@@ -23,4 +23,6 @@ class AccessConfig(AppConfig):
     name = "access"
 
     def ready(self) -> None:
+        import access.agents  # noqa: F401, PLC0415  tells the search of facts the names of agents; models load only after the apps
+
         post_migrate.connect(give_roles_what_they_allow, sender=self, dispatch_uid="sync_roles")

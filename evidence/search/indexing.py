@@ -1,0 +1,138 @@
+"""How do facts get into the index?
+
+A loop beside the sealer reads what it has sealed, in the order of the log, one block at a time: the way of a call has no part in it.
+How far it is, is one number per tenant, so that it goes on where it stopped, and the index can be made again from nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, close_old_connections, connection, transaction
+
+from evidence.models import Fact, IndexBlock, Indexed, Log, Posting, Seal
+from evidence.search import places
+from evidence.search.places import BLOCK
+from evidence.search.tags import SAYS_WHAT_IT_IS, tags_of, what_it_is
+from toolhub.kernel.db import release_connection
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterable
+    from uuid import UUID
+
+log = logging.getLogger("toolhub.search")
+EVERY_S = 1.0
+_AT_ONCE = 500  # parameters of a statement; SQLite takes 999
+_UPSERT = (
+    "INSERT INTO evidence_posting (tenant_id, tag, block, places) VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (tenant_id, tag, block) DO UPDATE SET places = excluded.places"
+)
+
+
+def calls_of(invocations: Iterable[UUID | None]) -> dict[UUID, dict[str, str]]:
+    """What each of the calls is, for the facts that follow its first ones."""
+    ids = list({each for each in invocations if each is not None})
+    said: dict[UUID, list[dict[str, Any]]] = {}
+    for at in range(0, len(ids), _AT_ONCE):
+        rows = Fact.objects.filter(invocation_id__in=ids[at : at + _AT_ONCE], kind__in=SAYS_WHAT_IT_IS).order_by("id")
+        for id, leaf in rows.values_list("invocation_id", "leaf"):
+            said.setdefault(id, []).append(json.loads(bytes(leaf)))
+    return {id: what_it_is(leaves) for id, leaves in said.items()}
+
+
+def tags_of_facts(facts: Iterable[Fact]) -> list[set[bytes]]:
+    rows = list(facts)
+    calls = calls_of(fact.invocation_id for fact in rows)
+    return [
+        tags_of(
+            json.loads(bytes(fact.leaf)),
+            bytes(fact.leaf_hash),
+            calls.get(fact.invocation_id, {}) if fact.invocation_id else {},
+        )
+        for fact in rows
+    ]
+
+
+@transaction.atomic
+def index_block(tenant_id: UUID, *, size: int) -> int:
+    """Take up what was sealed after the first ``size`` leaves, to the end of their block; returns how many are indexed now. When
+    another process has taken it up meanwhile, nothing is done."""
+    block, first = divmod(size, BLOCK)
+    seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=size, leaf_index__lt=(block + 1) * BLOCK)
+    facts = [seal.fact for seal in seals.select_related("fact").order_by("leaf_index")]
+    if not facts or not Indexed.objects.filter(tenant_id=tenant_id, size=size).update(size=size + len(facts)):
+        return size
+    bits: dict[bytes, int] = {}
+    for place, tags in enumerate(tags_of_facts(facts), first):
+        for tag in tags:
+            bits[tag] = bits.get(tag, 0) | 1 << place
+    if first:
+        for tag, stored in _stored(tenant_id, block, list(bits)):
+            bits[tag] |= places.decode(stored)
+    tenant = Posting._meta.get_field("tenant_id").get_db_prep_value(tenant_id, connection)
+    with connection.cursor() as cursor:
+        cursor.executemany(_UPSERT, [(tenant, tag, block, places.encode(found)) for tag, found in sorted(bits.items())])
+    _note_span(tenant_id, block, [fact.pk for fact in facts])
+    return size + len(facts)
+
+
+def _stored(tenant_id: UUID, block: int, tags: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
+    for at in range(0, len(tags), _AT_ONCE):
+        rows = Posting.objects.filter(tenant_id=tenant_id, block=block, tag__in=tags[at : at + _AT_ONCE])
+        for tag, stored in rows.values_list("tag", "places"):
+            yield bytes(tag), bytes(stored)
+
+
+def _note_span(tenant_id: UUID, number: int, ids: list[UUID]) -> None:
+    row, made = IndexBlock.objects.get_or_create(
+        tenant_id=tenant_id, number=number, defaults={"first_id": min(ids), "last_id": max(ids)}
+    )
+    if not made:
+        IndexBlock.objects.filter(tenant_id=tenant_id, number=number).update(
+            first_id=min(row.first_id, *ids), last_id=max(row.last_id, *ids)
+        )
+
+
+def index_tenant(tenant_id: UUID, stop: threading.Event | None = None) -> int:
+    """Take up all that is sealed; returns how many leaves the index has."""
+    row, _ = Indexed.objects.get_or_create(tenant_id=tenant_id)
+    size = row.size
+    while stop is None or not stop.is_set():
+        reached = index_block(tenant_id, size=size)
+        if reached == size:
+            break
+        size = reached
+    return size
+
+
+def index_all(stop: threading.Event | None = None) -> None:
+    sizes = dict(Indexed.objects.values_list("tenant_id", "size"))
+    for tenant_id, size in Log.objects.exclude(size=0).values_list("tenant_id", "size"):
+        if sizes.get(tenant_id, 0) < size:
+            index_tenant(tenant_id, stop)
+
+
+@transaction.atomic
+def forget_index(tenant_id: UUID) -> None:
+    """Begin again at the first leaf."""
+    Posting.objects.filter(tenant_id=tenant_id).delete()
+    IndexBlock.objects.filter(tenant_id=tenant_id).delete()
+    Indexed.objects.update_or_create(tenant_id=tenant_id, defaults={"size": 0})
+
+
+def run(stop: threading.Event) -> None:
+    """Follow the logs until told to stop. What goes wrong is logged and tried again with the next pass."""
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            index_all(stop)
+        except DatabaseError as error:
+            log.warning("Facts were not indexed and are tried again: %s", error)
+        except Exception:
+            log.exception("Facts were not indexed and are tried again")
+        finally:
+            release_connection()
+        stop.wait(EVERY_S)

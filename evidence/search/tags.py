@@ -1,0 +1,234 @@
+"""By which tags is a fact found, and which tags does a term of a query ask for?
+
+A tag is ``name:value`` in UTF-8. What a call is (its agent, tool, chain, consent, user) is in its first facts only; those that follow
+inherit it, so that a timeline of an agent or a chain has all of them. A term asks for spans of tags: one tag, or all with a beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evidence.kinds import BEGINS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from evidence.search.language import Query, Term
+
+# Facts of a call that say what it is. Later ones of them replace what the earlier said.
+SAYS_WHAT_IT_IS = (*BEGINS, Kind.INVOCATION_HELD, Kind.INVOCATION_RESUMED, Kind.CONSENT_USED)
+ANY = "any"
+HASH_DIGITS = 20  # of 64: enough to tell hashes apart, and each of them is a row of the index
+_MAX_VALUE = 200
+_WIRE_ID = re.compile(r"(?!ten_)[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}|usr_[0-9]{1,18}")
+_DIGITS = re.compile(r"(?:[a-z0-9-]{1,24}:)?([0-9a-f]{64})")
+_HEXADECIMAL = re.compile(r"(?:[a-z0-9-]{1,24}:)?([0-9a-fA-F]{8,64})")
+TOOL_URN = "soul:tool:"
+
+
+def tag(name: str, value: str) -> bytes:
+    return f"{name}:{value[:_MAX_VALUE]}".encode()
+
+
+# What a fact has.
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
+
+
+def _tool_of(leaf: dict[str, Any]) -> str:
+    subject: str = leaf.get("subject", "")
+    return leaf.get("tool", "") or (subject.removeprefix(TOOL_URN) if subject.startswith(TOOL_URN) else "")
+
+
+def _verdict(data: dict[str, Any]) -> str:
+    decision = data.get("decision")
+    if not isinstance(decision, dict) or "allowed" not in decision:
+        return "denied" if data.get("refused_at") else ""
+    if not decision["allowed"]:
+        return "denied"
+    return "consent" if decision.get("consent") else "allowed"
+
+
+def what_it_is(said: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """What the first facts of a call, in their order, say of the whole call."""
+    found: dict[str, str] = {}
+    for leaf in said:
+        data, actor = leaf.get("data", {}), leaf.get("actor", {})
+        if leaf.get("kind") in BEGINS:
+            found |= {"agent": actor.get("id", ""), "tool": leaf.get("tool", "")}
+        chain = data.get("chain")
+        named = {
+            "chain": chain.get("id", "") if isinstance(chain, dict) else "",
+            "consent": data.get("consent", "") or (leaf["subject"] if leaf.get("kind") == Kind.CONSENT_USED else ""),
+            "user": data.get("user", ""),
+        }
+        found |= {name: value for name, value in named.items() if isinstance(value, str) and value}
+    return found
+
+
+def tags_of(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set[bytes]:
+    """All tags of a fact. ``call``: :func:`what_it_is` of the call that it belongs to, empty for others."""
+    data, actor = leaf.get("data", {}), leaf.get("actor", {})
+    subject, tool = leaf.get("subject", ""), _tool_of(leaf) or call.get("tool", "")
+    agents = {call.get("agent", ""), data.get("agent", ""), actor.get("id", ""), subject}
+    policy = data.get("policy")
+    named = [
+        ("kind", leaf["kind"]),
+        ("tool", tool),
+        ("actor", actor.get("id", "")),
+        ("outcome", leaf.get("outcome", "")),
+        ("code", leaf.get("reason", "")),
+        ("subject", subject),
+        ("trace", leaf.get("trace", "")),
+        ("verdict", _verdict(data)),
+        ("policy", policy.get("version", "") if isinstance(policy, dict) else data.get("label", "")),
+        ("user", call.get("user", "") or data.get("user", "")),
+        ("id", call.get("chain", "")),
+        ("id", call.get("consent", "")),
+        *(("agent", each) for each in agents if isinstance(each, str) and each.startswith("agt_")),
+        *(("word", part) for part in tool.split(".")),
+        *(("pii", each) for each in _classes(data)),
+    ]
+    found = {tag(name, value) for name, value in named if isinstance(value, str) and value}
+    found.add(tag("hash", leaf_hash.hex()[:HASH_DIGITS]))
+    for text in _strings({name: value for name, value in leaf.items() if name not in ("id", "trace")}):
+        if len(text) >= 64 and (digits := _DIGITS.fullmatch(text)):
+            found.add(tag("hash", digits[1][:HASH_DIGITS]))
+        elif text[3:4] == "_" and _WIRE_ID.fullmatch(text):
+            found.add(tag("id", text))
+    return found
+
+
+def _classes(data: dict[str, Any]) -> set[str]:
+    """Which personal data detectors found in a result."""
+    applied = data.get("obligations")
+    if not isinstance(applied, list):
+        return set()
+    found = {each.get("detector", "") for each in applied if isinstance(each, dict) and each.get("count")} - {""}
+    return found | {ANY} if found else set()
+
+
+# What a term asks for.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Tags from ``low`` up to, and without, ``high``. ``low`` alone, when that is the next one."""
+
+    low: bytes
+    high: bytes
+
+    @property
+    def is_one(self) -> bool:
+        return self.high == self.low + b"\0"
+
+    def holds(self, tag: bytes) -> bool:
+        return self.low <= tag < self.high
+
+
+def one(name: str, value: str) -> Span:
+    low = tag(name, value)
+    return Span(low, low + b"\0")
+
+
+def beginning(name: str, value: str) -> Span:
+    low = tag(name, value)
+    return Span(low, low + b"\xff")  # which no UTF-8 has
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What only apps above this one know. ``agents``: the ids of those whose name is this, or begins with it."""
+
+    agents: Callable[[str, bool], list[str]] = lambda name, starts: []  # noqa: ARG005
+    user: Callable[[str], str] = str  # the keyed hash of a person's id
+
+
+@dataclass(slots=True)
+class Asked:
+    """Each of ``wanted`` must be met by one of its spans, and none of ``unwanted`` may be."""
+
+    wanted: list[list[Span]] = field(default_factory=list)
+    unwanted: list[Span] = field(default_factory=list)
+
+    def met_by(self, tags: set[bytes]) -> bool:
+        return all(any(span.holds(tag) for span in spans for tag in tags) for spans in self.wanted) and not any(
+            span.holds(tag) for span in self.unwanted for tag in tags
+        )
+
+    @property
+    def spans(self) -> list[Span]:
+        return [*self.unwanted, *(span for spans in self.wanted for span in spans)]
+
+
+ID_QUALIFIERS = ("call", "chain", "consent", "grant")
+
+
+def asked_by(query: Query, names: Names) -> Asked:
+    asked, alternatives = Asked(), dict[str, list[Span]]()
+    for term in query.terms:
+        if term.name in ("after", "before", "tenant"):
+            continue
+        spans = spans_of(term, names)
+        if term.negated:
+            asked.unwanted += spans
+        elif term.name:
+            alternatives.setdefault(term.name, []).extend(spans)
+        else:
+            asked.wanted.append(spans)
+    asked.wanted += alternatives.values()
+    return asked
+
+
+def spans_of(term: Term, names: Names) -> list[Span]:
+    named = beginning if term.starts else one
+    match term.name:
+        case "":
+            return _of_word(term, names)
+        case "hash":
+            return _of_hash(term.value)
+        case "agent":
+            ids = [term.value] if term.value.startswith("agt_") else names.agents(term.value, term.starts)
+            return [(named if id == term.value else one)("agent", id) for id in ids]
+        case "user":
+            return [one("user", names.user(term.value))]
+        case name if name in ID_QUALIFIERS:
+            return [one("id", term.value)]
+        case name:
+            return [named(name, term.value)]
+
+
+def _of_hash(digits: str) -> list[Span]:
+    return [
+        one("hash", digits[:HASH_DIGITS]) if len(digits) >= HASH_DIGITS else beginning("hash", digits),
+    ]
+
+
+def _of_word(term: Term, names: Names) -> list[Span]:
+    """A name, or the id of anything, pasted."""
+    word, named = term.value, beginning if term.starts else one
+    if word.startswith("system:"):
+        return [named("actor", word)]
+    if word.startswith("soul:"):
+        return [named("subject", word)]
+    if _WIRE_ID.fullmatch(word):
+        return [one("id", word), one("agent", word)]
+    found = [named("word", word.lower()), named("kind", word.lower()), named("code", word.upper())]
+    found.append(beginning("tool", word.lower()) if term.starts or "." in word else one("tool", word.lower()))
+    found += [one("agent", id) for id in names.agents(word, term.starts)]
+    if digits := _HEXADECIMAL.fullmatch(word):
+        found += _of_hash(digits[1].lower())
+        if len(digits[1]) == 32:
+            found.append(one("trace", digits[1].lower()))
+    return found
