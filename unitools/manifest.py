@@ -69,6 +69,12 @@ class Manifest:
         return list(self._get("output_repair"))
 
     @property
+    def determinism(self) -> tuple[str, list[str]]:
+        """What a replay may expect of outputs: ``exact`` but for these pointers, or ``none``: they differ each time."""
+        said = self._get("determinism")
+        return str(said.get("output", "exact")), list(said.get("ignore", []))
+
+    @property
     def capabilities(self) -> dict[str, Any]:
         return dict(self._get("capabilities"))
 

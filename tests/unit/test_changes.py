@@ -93,6 +93,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "lock.files_removed": (_locked([f"{LOCK[0]} {OTHER}"]), _locked(LOCK), "/dependency_lock/0", "patch", "low"),
     "lock.files_replaced": (_locked(LOCK), _locked([f"idna==3.10 {OTHER}"]), "/dependency_lock/0", "patch", "high"),
     "lock.removed": ({"dependency_lock": LOCK}, {}, "/dependency_lock/0", "patch", "low"),
+    "determinism.changed": ({}, {"determinism": {"ignore": ["/at"]}}, "/determinism", "minor", "low"),
     "output_repair.added": ({}, {"output_repair": ["wrap"]}, "/output_repair/0", "minor", "medium"),
     "output_repair.removed": ({"output_repair": ["wrap"]}, {}, "/output_repair/0", "minor", "medium"),
     "quotes.added": ({}, {"quotes": ["price"]}, "/quotes/0", "minor", "low"),

@@ -355,6 +355,7 @@ FIELDS: dict[str, Field] = {
     "concurrency": Field(replaced("concurrency.changed", "/concurrency"), _is_one_of("serial", "parallel")),
     "idempotency": Field(idempotency, _is_one_of("keyed", "none")),
     "idempotency_keep_seconds": Field(measured("idempotency_keep", "/idempotency_keep_seconds"), _is_number),
+    "determinism": Field(replaced("determinism.changed", "/determinism"), _is_object),
     "dry_run": Field(switched("dry_run", "/dry_run", "added", "removed"), _is_flag),
     "provider_compat": Field(provider_compat, _is_object),
     "deprecations": Field(deprecations, _is_objects("pointer")),

@@ -60,6 +60,7 @@ KINDS: dict[str, Kind] = {
     "idempotency.weakened": Kind("major", "high", "The tool no longer honours an Idempotency-Key; a repeated call may act twice."),
     "idempotency_keep.raised": Kind("minor", "low", "A repeated key is answered for {after} s instead of {before} s."),
     "idempotency_keep.lowered": Kind("major", "medium", "A repeated key makes a new call after {after} s instead of {before} s."),
+    "determinism.changed": Kind("minor", "low", "A replay expects another thing of outputs: {after} instead of {before}."),
     "dry_run.added": Kind("minor", "low", "The tool honours dry runs now."),
     "dry_run.removed": Kind("major", "medium", "The tool no longer honours dry runs."),
     "provider_compat.widened": Kind("minor", "low", "More models may use the tool."),
