@@ -41,8 +41,11 @@ PERMISSIONS: dict[str, str] = {
     "invocations.cancel": _("End calls that wait or run"),
     "invocations.resolve": _("Say what became of calls whose outcome is unknown"),
     "invocations.replay": _("Replay calls to compare, with a reason"),
+    "sinks.manage": _("Say where the events of the tenant go"),
     "evidence.view": _("Browse evidence"),
     "evidence.reveal": _("Reveal stored values, with a reason"),
+    "evidence.erase": _("Erase what is kept of a person"),
+    "evidence.retain": _("Say how long values are kept"),
 }
 
 # What a person may be given on a single tool or agent, and do with that one only (access/exceptions.py).
@@ -122,7 +125,10 @@ SCOPES: dict[str, str] = {
     "members:read": _("See people, their roles and who is invited"),
     "issuers:manage": _("Trust identity providers and say for which agents their tokens speak"),
     "notifications:manage": _("Say where notifications go"),
+    "sinks:manage": _("Say where the events of the tenant go"),
     "configuration:apply": _("Apply and export the tenant's configuration"),
+    "evidence:erase": _("Erase what is kept of a person"),
+    "evidence:retain": _("Say how long values are kept"),
 }
 # What a person must hold to give a scope to a key or a token; whoever manages agents gives the others.
 SCOPE_NEEDS: dict[str, str] = {
@@ -141,6 +147,9 @@ SCOPE_NEEDS: dict[str, str] = {
     "members:read": "members.view",
     "issuers:manage": "issuers.manage",
     "notifications:manage": "notifications.manage",
+    "sinks:manage": "sinks.manage",
     "configuration:apply": "configuration.apply",
+    "evidence:erase": "evidence.erase",
+    "evidence:retain": "evidence.retain",
 }
 AGENT_SCOPES = ("tools:read", "invocations:create", "invocations:read", "consents:request", "grants:request")
