@@ -21,6 +21,14 @@ class KeyUnavailable(Problem):
     )
 
 
+class ValuesErased(Problem):
+    """The stored values of this person were erased."""
+
+    reason, code, status = "EVIDENCE.VALUES_ERASED", PlatformCode.NOT_FOUND, 410
+    cause = "Somebody with the right to do so had everything erased that was kept of the person whom the call was made for."
+    cure = "Nothing brings the values back. That the call was made, and how it ended, can still be read."
+
+
 class RevealReasonTooShort(Problem):
     """Revealing stored values needs a reason of at least 10 characters."""
 
@@ -54,6 +62,33 @@ class NotSealed(Problem):
     retryable, retry_after_s = Retryable.YES, 3
     cause = "What happens is put into the log within seconds, by the keeper; this was not yet, or no keeper runs."
     cure = "Ask again in some seconds. Operators: `manage.py doctor` says whether a keeper is alive."
+
+
+class ExportsFull(Problem):
+    """This tenant has as many exports as it may."""
+
+    reason, code, status = "EVIDENCE.EXPORTS_FULL", PlatformCode.RATE_LIMITED, 429
+    retryable, retry_after_s = Retryable.YES, 60
+    cause = "Exports take room and time of the keeper, so a tenant has only some at a time."
+    cure = "Wait until one is done or has expired, or cancel one that nobody needs."
+
+
+class ExportNotReady(Problem):
+    """This export has no content to download."""
+
+    reason, code, status = "EVIDENCE.EXPORT_NOT_READY", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+    cause = "It is still being made, it failed or was cancelled, or its content was removed when its time was over."
+    cure = "Look at its state: wait while it is being made, otherwise ask for the export again."
+
+
+class ExportLinkInvalid(Problem):
+    """This link to an export is not one that the hub gave out, or its time is over."""
+
+    reason, code, status = "EVIDENCE.EXPORT_LINK", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+    cause = "Links to exports are good for an hour, and as they are; a changed or cut one is refused."
+    cure = "Ask for the export again with a key: its answer has a fresh link."
 
 
 class NoSuchTree(Problem):
