@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evidence.key_triggers import key_triggers
 from evidence.kinds import PAIR
 from toolhub.kernel.triggers import Trigger, put_up_triggers
 
@@ -112,7 +113,7 @@ def _on_sqlite(kept: Kept) -> list[Trigger]:
 
 def triggers_for(vendor: str) -> list[Trigger]:
     make = _on_postgresql if vendor == "postgresql" else _on_sqlite
-    return [trigger for kept in KEPT for trigger in make(kept)]
+    return [*(trigger for kept in KEPT for trigger in make(kept)), *key_triggers(vendor)]
 
 
 def keep_evidence(connection: BaseDatabaseWrapper) -> None:

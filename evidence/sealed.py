@@ -32,6 +32,7 @@ class Sealed:
 
 
 SEALED = (
+    Sealed("tenant keys", "evidence.TenantKey", "key_id", "wrapped_key"),
     Sealed("snapshots", "evidence.Snapshot", "key_id", "wrapped_key"),
     Sealed("secrets", "registry.Secret", "key_id", "wrapped_key"),
     Sealed("files", "invocations.StoredFile", "key_id", "wrapped_key"),

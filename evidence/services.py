@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.db import connection, transaction
 from django.utils import timezone
 
+from evidence.keys import unwrapped, wrap_under
 from evidence.keystore import NONCE_BYTES, keystore
 from evidence.kinds import Kind
-from evidence.models import Fact, Pending, Snapshot, SnapshotKind
+from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from toolhub.kernel.canonical import canonical, encoded
 from toolhub.kernel.ids import encode, new_id
@@ -107,11 +108,16 @@ def _context(tenant_id: UUID, invocation_id: UUID, kind: str) -> bytes:
     return b"\0".join([tenant_id.bytes, invocation_id.bytes, kind.encode()])
 
 
-def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, value: Any, number: int = 0) -> Snapshot:
-    """Store ``value`` encrypted under a key of its own, bound to this tenant, invocation and kind."""
+def seal_values(
+    *, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, value: Any, key: SubjectKey, number: int = 0
+) -> Snapshot:
+    """Store ``value`` encrypted under a key of its own, bound to this tenant, invocation and kind, and wrapped with ``key``.
+
+    Of a person who was forgotten meanwhile nothing is stored: what is returned is only committed to, and nobody has the salt.
+    """
     alg, document = encoded(value)
     salt, data_key, nonce = os.urandom(SALT_BYTES), AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
-    key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
+    erased = key.destroyed_at is not None
     context = _context(tenant_id, invocation_id, str(kind))
     snapshot = Snapshot(
         tenant_id=tenant_id,
@@ -121,24 +127,33 @@ def seal_values(*, tenant_id: UUID, invocation_id: UUID, kind: SnapshotKind, val
         alg=alg,
         commitment="sha256:" + hashlib.sha256(salt + document).hexdigest(),
         size=len(document),
-        key_id=key_id,
-        wrapped_key=wrapped,
+        subject_key=key,
+        wrapped_key=b"" if erased else wrap_under(key, data_key),
         nonce=nonce,
         ciphertext=AESGCM(data_key).encrypt(nonce, salt + document, context),
         created_at=timezone.now(),
     )
-    return insert(snapshot)
+    return snapshot if erased else insert(snapshot)
+
+
+def _plain(snapshot: Snapshot) -> bytes:
+    """Salt and document."""
+    data_key = unwrapped(snapshot)
+    context = _context(snapshot.tenant_id, snapshot.invocation_id, snapshot.kind)
+    try:
+        return AESGCM(data_key).decrypt(bytes(snapshot.nonce), bytes(snapshot.ciphertext), context)
+    except InvalidTag as error:
+        raise KeyUnavailable("A snapshot does not belong to its row, or was changed.") from error
 
 
 def open_values(snapshot: Snapshot) -> Any:
     """The stored value. Callers inside the hub that run or answer the call itself need no fact; people do (:func:`reveal`)."""
-    data_key = keystore().unwrap(snapshot.key_id, bytes(snapshot.wrapped_key), context=snapshot.tenant_id.bytes)
-    context = _context(snapshot.tenant_id, snapshot.invocation_id, snapshot.kind)
-    try:
-        plain = AESGCM(data_key).decrypt(bytes(snapshot.nonce), bytes(snapshot.ciphertext), context)
-    except InvalidTag as error:
-        raise KeyUnavailable("A snapshot does not belong to its row, or was changed.") from error
-    return json.loads(plain[SALT_BYTES:])
+    return json.loads(_plain(snapshot)[SALT_BYTES:])
+
+
+def recommitted(snapshot: Snapshot) -> str:
+    """The commitment to what is stored, worked out again from salt and value."""
+    return "sha256:" + hashlib.sha256(_plain(snapshot)).hexdigest()
 
 
 @transaction.atomic

@@ -19,6 +19,7 @@ from access.budgets.services import keep_manifest_limit
 from access.consents import spend_consent
 from access.models import ConsentMode
 from evidence import services as evidence
+from evidence.keys import key_of, subject_of
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
 from invocations.callbacks.services import endpoint_of
@@ -121,6 +122,8 @@ def write_begin(
 ) -> Invocation:
     """The row, the sealed input and the Begin fact, in the transaction of the caller. ``more``: further fields of the row."""
     installed = standing.installed
+    whose = subject_of(fingerprints["user_fingerprint"], agent_id=by.agent(), at=log.created_at)
+    key = key_of(tenant_id=by.tenant_id, subject=whose)
     invocation = Invocation(
         id=id,
         tenant_id=by.tenant_id,
@@ -150,13 +153,16 @@ def write_begin(
         steps=log.steps,
         input_valid=found_by(log.steps, "preflight.input_schema"),
         trace=current_trace(),
+        values_key=key,
         created_at=log.created_at,
         **fingerprints,
         **more,
     )
     insert(invocation)
     value = {"arguments": call.arguments, "envelope": call.envelope.context(), "seed": os.urandom(SEED_BYTES).hex()}
-    snapshot = evidence.seal_values(tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value)
+    snapshot = evidence.seal_values(
+        tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value, key=key
+    )
     version = preflight.version if preflight else None
     said = {
         "commit": snapshot.commitment,

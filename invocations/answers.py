@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from invocations.preflight import Preflight
     from toolhub.kernel.problems import Problem
 
-SEALED = Reading(lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id), invocation_id=UUID)
+SEALED = Reading(
+    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id).select_related(
+        "subject_key__tenant_key"
+    ),
+    invocation_id=UUID,
+)
 STATUS = {State.SUCCEEDED: "ok", State.DENIED: "denied"}
 
 
@@ -105,7 +110,7 @@ def answer_of(
         failure: dict[str, Any] = evidence.open_values(error) if error else {}
         warnings = [*warnings, *failure.get("warnings", [])]
         problem = problem or problem_of_row(invocation, failure)
-    elif output is None and invocation.output_digest:
+    elif output is None and invocation.state == State.SUCCEEDED:
         problem = AnswerErased(remedy="Make a new call, with another Idempotency-Key, if the answer is needed again.")
     return ResponseEnvelope(
         data=value.get("data"),

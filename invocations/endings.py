@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from access.budgets import ledger
 from evidence import services as evidence
+from evidence.keys import fingerprint_under
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations.artifacts.storing import artifacts_said, artifacts_sealed, keep_artifacts
@@ -27,6 +28,7 @@ from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
 from invocations.steps import found_by
 from invocations.stored_files import Kept, keep_files, keep_nothing
+from invocations.values import is_forgotten, values_key_of, was_forgotten_meanwhile
 from invocations.waker import waker
 from registry.compiled import compiled_version
 from registry.deprecation import deprecation_warnings, retirement_of
@@ -183,7 +185,8 @@ def notices_of(invocation: Invocation) -> list[str]:
 
 def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: list[Artifact]) -> dict[str, Any]:
     """Store the values of an ending; returns their commitments for the End fact."""
-    place: dict[str, Any] = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk}
+    key = values_key_of(invocation)
+    place: dict[str, Any] = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk, "key": key}
     said: dict[str, Any] = {}
     notices = notices_of(invocation)
     if ending.output is not NOTHING:
@@ -203,7 +206,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: l
         }
     if ending.raw is not NOTHING:
         document = evidence.json_bytes(ending.raw)
-        commit = evidence.fingerprint(document, tenant_id=invocation.tenant_id)
+        commit = fingerprint_under(key, document)
         said["raw_output"] = {"commit": commit, "bytes": len(document)}
     if ending.problem is not None:
         problem = ending.problem
@@ -239,16 +242,19 @@ def _files_kept(invocation: Invocation, ending: Ending) -> Kept:
         return Kept()
     if ending.state != State.SUCCEEDED:
         return keep_nothing(outcome, ending.inputs, "the call did not succeed")
+    if is_forgotten(invocation):
+        return keep_nothing(outcome, ending.inputs, "the values of this call were erased")
     reach = Profile.from_json(invocation.profile or {}).capabilities
     return keep_files(
-        outcome, reach, ending.inputs, tenant_id=invocation.tenant_id, by=encode("agt", invocation.agent_id)
+        outcome, reach, ending.inputs, key=values_key_of(invocation), by=encode("agt", invocation.agent_id)
     )
 
 
 def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
     """The files, the sealed values and the End fact, in the transaction of the caller."""
     kept = _files_kept(invocation, ending)
-    artifacts = keep_artifacts(invocation, ending.artifacts) if ending.state == State.SUCCEEDED else []
+    keeps = ending.state == State.SUCCEEDED and not is_forgotten(invocation)
+    artifacts = keep_artifacts(invocation, ending.artifacts) if keeps else []
     said = seal_ending(invocation, ending, kept, artifacts) | artifacts_said(artifacts)
     if files := kept.said():
         said["files"] = files
@@ -285,8 +291,17 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
     """End a call that has begun. False when somebody else ended it first; then nothing is written.
 
     ``attempt`` is the fencing token: the run that is ended, 0 for a call that no worker has claimed. ``only`` narrows it
-    further, to what the caller has seen and decided on.
+    further, to what the caller has seen and decided on. Who is forgotten at this moment leaves nothing.
     """
+    try:
+        return _finish(invocation, ending, actor=actor, attempt=attempt, only=only)
+    except IntegrityError:
+        if not was_forgotten_meanwhile(invocation):
+            raise
+        return _finish(invocation, ending, actor=actor, attempt=attempt, only=only)
+
+
+def _finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None) -> bool:
     now = datetime.now(UTC)
     if not ending.ran and invocation.was_lost:  # it did not run this time; nobody knows what it did before
         ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
@@ -302,7 +317,7 @@ def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt:
             reason=ending.problem.reason if ending.problem else "",
             ttl_seconds=ending.ttl_seconds,
             sources=ending.sources,
-            output_digest="" if ending.output is NOTHING else digest(ending.output),
+            output_digest="" if ending.output is NOTHING or is_forgotten(invocation) else digest(ending.output),
             steps=[*invocation.steps, *ending.steps],
             output_valid=found_by(ending.steps, "output.validate"),
             **({} if ending.ran else {"idempotency_key": ""}),

@@ -58,7 +58,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.worker")
 WRITE_AGAIN_S = 0.5
 INPUT = Reading(
-    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id, kind=SnapshotKind.INPUT),
+    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id, kind=SnapshotKind.INPUT).select_related(
+        "subject_key__tenant_key"
+    ),
     invocation_id=UUID,
 )
 

@@ -25,6 +25,7 @@ from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.endings import principal_of_agent
 from invocations.leaks import redacted
 from invocations.models import Invocation, State
+from invocations.values import values_key_of
 from invocations.waker import waker
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.telemetry import trace_id_of
@@ -183,7 +184,11 @@ def write_live(invocation: Invocation, document: dict[str, Any]) -> bool:
             return False
         Snapshot.objects.filter(invocation_id=invocation.pk, kind=SnapshotKind.LIVE).delete()
         evidence.seal_values(
-            tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind=SnapshotKind.LIVE, value=document
+            tenant_id=invocation.tenant_id,
+            invocation_id=invocation.pk,
+            kind=SnapshotKind.LIVE,
+            value=document,
+            key=values_key_of(invocation),
         )
     waker().wake(invocation.pk)  # who follows it
     return True
@@ -209,6 +214,7 @@ def write_segment(invocation: Invocation, document: dict[str, Any]) -> bool:
         kind=SnapshotKind.SEGMENT,
         number=number,
         value=document,
+        key=values_key_of(invocation),
     )
     lines = document["lines"]
     said: dict[str, Any] = {

@@ -95,7 +95,7 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
 
     def for_work(self) -> InvocationQuerySet:
         """With what running and answering a call need of its version; manifests are kept compiled, and not read again."""
-        return self.select_related("version__tool").defer(
+        return self.select_related("version__tool", "values_key__tenant_key").defer(
             *(f"version__{name}" for name in ("manifest", "warnings", "changes", "search"))
         )
 

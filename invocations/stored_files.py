@@ -21,6 +21,7 @@ from django.db.models.functions import Greatest
 
 from access.models import Tenant
 from evidence import services as evidence
+from evidence.keys import unwrapped, wrap_under
 from evidence.keystore import NONCE_BYTES, keystore
 from evidence.kinds import Kind
 from evidence.problems import KeyUnavailable
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from access.capabilities import Capabilities
+    from evidence.models import SubjectKey
     from invocations.sandbox.base import Outcome
     from toolhub.kernel.principal import Principal
 
@@ -60,12 +62,17 @@ def _context(tenant_id: UUID, path: str) -> bytes:
     return tenant_id.bytes + b"\0file\0" + path.encode()
 
 
-def _sealed(tenant_id: UUID, path: str, content: bytes) -> dict[str, Any]:
+def _sealed(tenant_id: UUID, path: str, content: bytes, key: SubjectKey | None) -> dict[str, Any]:
+    """Under the key of the call that wrote it; what people store is under the hub's."""
     data_key, nonce = AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
-    key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
+    if key is None:
+        key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
+    else:
+        key_id, wrapped = "", wrap_under(key, data_key)
     return {
         "size": len(content),
         "fingerprint": evidence.fingerprint(content, tenant_id=tenant_id),
+        "subject_key": key,
         "key_id": key_id,
         "wrapped_key": wrapped,
         "nonce": nonce,
@@ -74,7 +81,7 @@ def _sealed(tenant_id: UUID, path: str, content: bytes) -> dict[str, Any]:
 
 
 def _opened(row: StoredFile) -> bytes:
-    data_key = keystore().unwrap(row.key_id, bytes(row.wrapped_key), context=row.tenant_id.bytes)
+    data_key = unwrapped(row)
     try:
         return AESGCM(data_key).decrypt(bytes(row.nonce), bytes(row.ciphertext), _context(row.tenant_id, row.path))
     except InvalidTag as error:
@@ -116,12 +123,14 @@ def _check_place(tenant_id: UUID, path: str) -> None:
         )
 
 
-def _write(*, tenant_id: UUID, path: str, content: bytes, changed_by: str) -> tuple[StoredFile, bool]:
+def _write(
+    *, tenant_id: UUID, path: str, content: bytes, changed_by: str, key: SubjectKey | None = None
+) -> tuple[StoredFile, bool]:
     """Store or replace, within the caller's transaction."""
     _lock(tenant_id)
     _check_room(tenant_id, path, len(content))
     _check_place(tenant_id, path)
-    fields = _sealed(tenant_id, path, content) | {"changed_by": changed_by}
+    fields = _sealed(tenant_id, path, content, key) | {"changed_by": changed_by}
     return StoredFile.objects.update_or_create(tenant_id=tenant_id, path=path, defaults=fields)
 
 
@@ -249,14 +258,15 @@ def keep_nothing(outcome: Outcome, before: Sequence[TenantFile], why: str) -> Ke
 
 
 def keep_files(
-    outcome: Outcome, reach: Capabilities, before: Sequence[TenantFile], *, tenant_id: UUID, by: str
+    outcome: Outcome, reach: Capabilities, before: Sequence[TenantFile], *, key: SubjectKey, by: str
 ) -> Kept:
-    """Keep what a run has left, in the transaction of its End.
+    """Keep what a run has left, in the transaction of its End, under the key of its call.
 
     The box lets a tool do only what the rules say; they are asked once more here, where it counts. A file that somebody has
     changed since the run got its copy is not removed: the tool has not seen it.
     """
-    rules, had = rules_of(reach), {each.path: each.content for each in before}
+    tenant_id, rules = key.tenant_id, rules_of(reach)
+    had = {each.path: each.content for each in before}
     kept = Kept(read=len(before), not_taken=list(outcome.skipped))
     if outcome.files or outcome.gone:
         _lock(tenant_id)
@@ -272,7 +282,8 @@ def keep_files(
     for each in outcome.files:
         existing = StoredFile.objects.filter(tenant_id=tenant_id, path=each.path).exists()
         if may(rules, "write" if existing else "create", each.path):
-            kept.written.append(_write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by)[0])
+            row, _ = _write(tenant_id=tenant_id, path=each.path, content=each.content, changed_by=by, key=key)
+            kept.written.append(row)
         else:
             why = "a file is there that it may not change" if existing else "it may not make a file there"
             kept.not_taken.append((each.path, why))

@@ -28,8 +28,8 @@ class TenantKey(models.Model):
 class SubjectKey(models.Model):
     """The key of one person's values, or of an agent's calls for nobody in one month. Destroyed, it leaves only its row.
 
-    ``subject`` is the keyed hash of the caller's ``user_id``, or ``agt_… 2026-11``. Nothing is written under a key that is destroyed: the
-    database refuses it.
+    ``subject`` is the keyed hash of the caller's ``user_id``, or ``agt_… 2026-11``. The database refuses values under a key that
+    is destroyed.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -18,11 +18,13 @@ from django.db.models import Sum
 
 from access.models import Tenant
 from evidence import services as evidence
-from evidence.keystore import NONCE_BYTES, keystore
+from evidence.keys import fingerprint_under, unwrapped, wrap_under
+from evidence.keystore import NONCE_BYTES
 from evidence.kinds import Kind
 from evidence.problems import KeyUnavailable
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.problems import ArtifactsFull, NoSuchArtifact
+from invocations.values import values_key_of
 from toolhub.kernel.canonical import digest
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from evidence.models import SubjectKey
     from invocations.artifacts.describing import Described
     from invocations.models import Invocation
     from toolhub.kernel.principal import Principal
@@ -55,28 +58,27 @@ def _check_room(tenant_id: UUID, more: int) -> None:
         )
 
 
-def _content(tenant_id: UUID, content: bytes) -> ArtifactContent:
+def _content(key: SubjectKey, content: bytes) -> ArtifactContent:
     """The row that holds it; a new one if there is none. Under the lock of the tenant."""
-    fingerprint = evidence.fingerprint(content, tenant_id=tenant_id)
+    tenant_id, fingerprint = key.tenant_id, fingerprint_under(key, content)
     found = ArtifactContent.objects.filter(tenant_id=tenant_id, fingerprint=fingerprint).defer("ciphertext").first()
     if found is not None:
         return found
     _check_room(tenant_id, len(content))
     data_key, nonce = AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
-    key_id, wrapped = keystore().wrap(data_key, context=tenant_id.bytes)
     return ArtifactContent.objects.create(
         tenant_id=tenant_id,
         fingerprint=fingerprint,
         size=len(content),
-        key_id=key_id,
-        wrapped_key=wrapped,
+        subject_key=key,
+        wrapped_key=wrap_under(key, data_key),
         nonce=nonce,
         ciphertext=AESGCM(data_key).encrypt(nonce, content, _context(tenant_id, fingerprint)),
     )
 
 
 def opened(row: ArtifactContent) -> bytes:
-    data_key = keystore().unwrap(row.key_id, bytes(row.wrapped_key), context=row.tenant_id.bytes)
+    data_key = unwrapped(row)
     try:
         context = _context(row.tenant_id, row.fingerprint)
         return AESGCM(data_key).decrypt(bytes(row.nonce), bytes(row.ciphertext), context)
@@ -88,7 +90,7 @@ def keep_artifacts(invocation: Invocation, artifacts: Sequence[Described]) -> li
     """In the transaction of the call's End."""
     if not artifacts:
         return []
-    tenant_id = invocation.tenant_id
+    tenant_id, key = invocation.tenant_id, values_key_of(invocation)
     Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)  # two are not to find the same last free byte
     return [
         Artifact.objects.create(
@@ -96,8 +98,8 @@ def keep_artifacts(invocation: Invocation, artifacts: Sequence[Described]) -> li
             invocation=invocation,
             name=each.name,
             media_type=each.media_type,
-            content=_content(tenant_id, each.content),
-            thumbnail=_content(tenant_id, each.thumbnail) if each.thumbnail else None,
+            content=_content(key, each.content),
+            thumbnail=_content(key, each.thumbnail) if each.thumbnail else None,
             summary=each.summary,
         )
         for each in artifacts

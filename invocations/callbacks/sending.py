@@ -21,12 +21,14 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from evidence import services as evidence
+from evidence.keys import fingerprint_under
 from evidence.keystore import keystore
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from evidence.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from invocations.answers import answer_of
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackSecret
+from invocations.values import values_key_of
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.outbound import Failed, Refused, ask
 from toolhub.kernel.principal import Principal
@@ -169,7 +171,7 @@ def _settle(row: CallbackDelivery, tried: CallbackAttempt, body: bytes, *, final
     if tried.status is not None:
         said["status"] = tried.status
     if body:
-        said["body"] = evidence.fingerprint(body, tenant_id=row.tenant_id)
+        said["body"] = fingerprint_under(values_key_of(row.invocation), body)
     evidence.record(
         kind=Kind.CALLBACK_DELIVERED if ok else Kind.CALLBACK_FAILED,
         subject=row.wire_id,

@@ -18,8 +18,10 @@ from access.budgets.ahead import hold
 from access.budgets.rates import check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
+from evidence.keys import key_of, subject_of
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
+from evidence.problems import ValuesErased
 from invocations.chains.examining import Examination, examine
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
 from invocations.chains.plan import Plan, read_plan
@@ -128,6 +130,8 @@ def _accept(
 ) -> Chain:
     """Row, steps, sealed plan, fact and the budgets of all calls, all or nothing. The budgets come last, as for a call."""
     now = datetime.now(UTC)
+    whose = subject_of(fingerprints["user_fingerprint"], agent_id=by.agent(), at=now)
+    key = key_of(tenant_id=by.tenant_id, subject=whose)
     chain = Chain.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
@@ -140,6 +144,7 @@ def _accept(
         request_id=envelope.request_id,
         idempotency_key=envelope.idempotency_key,
         trace=current_trace(),
+        values_key=key,
         created_at=now,
         **fingerprints,
     )
@@ -160,6 +165,7 @@ def _accept(
         invocation_id=chain.pk,
         kind=SnapshotKind.INPUT,
         value={"plan": plan.document, "envelope": envelope.context() | said},
+        key=key,
     )
     evidence.record(
         kind=Kind.CHAIN_BEGAN,
@@ -191,7 +197,10 @@ def _accept(
 
 def envelope_and_plan(chain: Chain) -> tuple[RequestEnvelope, Plan]:
     """As they were sent; only the hub itself looks, to make the next call."""
-    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=chain.pk, kind=SnapshotKind.INPUT))
+    snapshot = Snapshot.objects.filter(invocation_id=chain.pk, kind=SnapshotKind.INPUT).first()
+    if snapshot is None:
+        raise ValuesErased()
+    sealed = evidence.open_values(snapshot)
     return RequestEnvelope(**sealed["envelope"]), read_plan(sealed["plan"])
 
 

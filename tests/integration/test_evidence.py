@@ -12,10 +12,11 @@ from django.db import IntegrityError, connection, transaction
 from evidence import kinds
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.models import AppendOnlyError, Fact, Pending, Snapshot, SnapshotKind
+from evidence.models import AppendOnlyError, Fact, Pending, Snapshot
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from invocations.sandbox.base import Outcome, Status
 from tests.calls import PAIR, kinds_of, row_of
+from tests.sealed import seal
 from toolhub.kernel.canonical import canonical
 from toolhub.kernel.ids import decode, new_id
 from toolhub.kernel.principal import Principal
@@ -237,12 +238,7 @@ def test_a_post_execution_plan_is_passed_through_and_not_executed(
 
 
 def test_equal_values_have_different_commitments_and_ciphertexts(by: Principal) -> None:
-    first, second = (
-        evidence.seal_values(
-            tenant_id=by.tenant_id, invocation_id=new_id(), kind=SnapshotKind.INPUT, value={"a": 1}, key=key_for(by)
-        )
-        for _ in range(2)
-    )
+    first, second = (seal(by.tenant_id, {"a": 1}) for _ in range(2))
 
     assert first.commitment != second.commitment
     assert bytes(first.ciphertext) != bytes(second.ciphertext)
@@ -251,9 +247,7 @@ def test_equal_values_have_different_commitments_and_ciphertexts(by: Principal) 
 @pytest.mark.req("SPEC-10")
 @pytest.mark.parametrize("column", ["tenant_id", "invocation_id", "kind", "ciphertext", "wrapped_key", "nonce"])
 def test_a_snapshot_that_was_moved_or_changed_cannot_be_opened(column: str, by: Principal) -> None:
-    snapshot = evidence.seal_values(
-        tenant_id=by.tenant_id, invocation_id=new_id(), kind=SnapshotKind.INPUT, value={"a": 1}, key=key_for(by)
-    )
+    snapshot = seal(by.tenant_id, {"a": 1})
     changed: dict[str, Any] = {"tenant_id": new_id(), "invocation_id": new_id(), "kind": "output"}
     old = getattr(snapshot, column)
     setattr(snapshot, column, changed.get(column) or bytes([bytes(old)[0] ^ 1]) + bytes(old)[1:])
@@ -267,9 +261,7 @@ def test_a_snapshot_that_was_moved_or_changed_cannot_be_opened(column: str, by: 
 
 @pytest.fixture
 def snapshot(by: Principal) -> Snapshot:
-    return evidence.seal_values(
-        tenant_id=by.tenant_id, invocation_id=new_id(), kind=SnapshotKind.INPUT, value={"text": CANARY}, key=key_for(by)
-    )
+    return seal(by.tenant_id, {"text": CANARY})
 
 
 @pytest.mark.req("SPEC-10")

@@ -23,10 +23,10 @@ from access.roles import ROLE_PERMISSIONS, Role
 from evidence import keystore as stores
 from evidence import services as evidence
 from evidence.keyfile import read_key_file
-from evidence.models import Fact, Snapshot, SnapshotKind
+from evidence.models import Fact, Snapshot, TenantKey
 from evidence.rotation import rewrap_everything
 from registry.models import Secret
-from toolhub.kernel.ids import new_id
+from tests.sealed import seal, seal_as_before
 from toolhub.kernel.problems import Problem
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_what_keeps_an_owner_from_being_made_is_said_and_nothing_is_half_done(tr
 
 def test_init_does_not_make_a_new_key_where_values_need_a_lost_one(hub: Any, operator: Person) -> None:
     init("--keys-only")
-    evidence.seal_values(tenant_id=operator.by.tenant_id, invocation_id=new_id(), kind=SnapshotKind.INPUT, value=1)
+    seal(operator.by.tenant_id, 1)
     hub.TOOLHUB_KEY_FILE.unlink()
 
     with pytest.raises(CommandError, match="is lost"):
@@ -134,7 +134,7 @@ def test_init_does_not_make_a_new_key_where_values_need_a_lost_one(hub: Any, ope
 def test_a_key_file_of_another_hub_is_said(hub: Any, operator: Person) -> None:
     init("--keys-only")
     rotate()
-    evidence.seal_values(tenant_id=operator.by.tenant_id, invocation_id=new_id(), kind=SnapshotKind.INPUT, value=1)
+    seal(operator.by.tenant_id, 1)
     hub.TOOLHUB_KEY_FILE.unlink()
     from evidence.keyfile import make_key_file
 
@@ -189,10 +189,7 @@ def sealed(hub: Any, operator: Person) -> list[Snapshot]:
     hub.TOOLHUB_OUTBOUND_NETWORKS = ["127.0.0.0/8"]
     channels.set_notification(channel="webhook", target="http://127.0.0.1/x", events=["review.waiting"], by=operator.by)
     channels.set_notification(channel="email", target="a@example.org", events=["review.waiting"], by=operator.by)
-    return [
-        evidence.seal_values(tenant_id=tenant_id, invocation_id=new_id(), kind=SnapshotKind.INPUT, value={"n": n})
-        for n in range(7)
-    ]
+    return [seal_as_before(tenant_id, {"n": n}) for n in range(7)]
 
 
 def key_ids() -> set[str]:
@@ -217,6 +214,22 @@ def test_a_rotation_wraps_everything_anew_and_changes_no_value(sealed: list[Snap
     assert fact.tenant_id == sealed[0].tenant_id
     assert b'"rewrapped":{"notifications":1,"secrets":1,"snapshots":7}' in bytes(fact.leaf)
     assert set(read_key_file(hub.TOOLHUB_KEY_FILE)[0]) == {"k1", "k2"}
+
+
+@pytest.mark.req("SPEC-10")
+def test_of_values_under_the_key_of_a_person_only_the_key_of_the_tenant_is_wrapped_anew(
+    hub: Any, operator: Person
+) -> None:
+    init("--keys-only")
+    rows = [seal(operator.by.tenant_id, {"n": n}) for n in range(7)]
+
+    said = rotate()
+
+    assert "Wrapped anew: 1 tenant keys." in said
+    assert [evidence.open_values(row) for row in Snapshot.objects.order_by("pk")] == [
+        {"n": n} for n in range(len(rows))
+    ]
+    assert TenantKey.objects.get().key_id == "k2"
 
 
 def test_an_interrupted_rotation_goes_on_where_it_stopped(

@@ -18,6 +18,7 @@ from invocations.models import StoredFile
 from invocations.problems import FilesFull, FilesTooLarge
 from invocations.sandbox.base import Outcome, Status, TenantFile
 from tests.calls import ScriptedSandbox, row_of
+from tests.sealed import some_key
 from toolhub.kernel.problems import Conflict
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_what_a_run_leaves_is_kept_as_far_as_it_may_write(caller: Caller, action
     outcome = Outcome(Status.OK, files=left)
 
     found = stored_files.keep_files(
-        outcome, reach(("/data/out", actions)), (), tenant_id=caller.by.tenant_id, by="agt_x"
+        outcome, reach(("/data/out", actions)), (), key=some_key(caller.by.tenant_id), by="agt_x"
     )
 
     rows = StoredFile.objects.filter(tenant_id=caller.by.tenant_id)
@@ -107,7 +108,7 @@ def test_only_a_file_that_the_run_had_and_may_delete_goes(caller: Caller) -> Non
     outcome = Outcome(Status.OK, gone=("/data/out/mine.txt", "/data/out/unseen.txt", "/data/in/given.txt"))
     within = reach(("/data/out", "read delete"), ("/data/in", "read"))
 
-    said = stored_files.keep_files(outcome, within, before, tenant_id=caller.by.tenant_id, by="agt_x")
+    said = stored_files.keep_files(outcome, within, before, key=some_key(caller.by.tenant_id), by="agt_x")
 
     assert set(StoredFile.objects.values_list("path", flat=True)) == {"/data/out/unseen.txt", "/data/in/given.txt"}
     assert said.removed == ["/data/out/mine.txt"]
@@ -121,7 +122,7 @@ def test_a_file_that_changed_while_the_run_had_its_copy_is_not_removed(caller: C
     store(caller, mine="newer")
 
     kept = stored_files.keep_files(
-        Outcome(Status.OK, gone=("/data/mine.txt",)), within, before, tenant_id=caller.by.tenant_id, by="agt_x"
+        Outcome(Status.OK, gone=("/data/mine.txt",)), within, before, key=some_key(caller.by.tenant_id), by="agt_x"
     )
 
     assert kept.not_taken == [("/data/mine.txt", "the file was changed or removed meanwhile")]
@@ -166,7 +167,7 @@ def test_a_run_that_moves_a_file_needs_its_room_once(caller: Caller, settings: A
     before = stored_files.files_for(within, tenant_id=tenant)
     moved = Outcome(Status.OK, files=(TenantFile("/data/old/new", content),), gone=("/data/old",))
 
-    stored_files.keep_files(moved, within, before, tenant_id=tenant, by="agt")
+    stored_files.keep_files(moved, within, before, key=some_key(tenant), by="agt")
 
     assert [file.path for file in StoredFile.objects.all()] == ["/data/old/new"]
 
