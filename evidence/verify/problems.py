@@ -7,6 +7,8 @@
     ├── InvalidProof     hashes do not lead to the root
     ├── InvalidSignature a known key did not sign this
     └── UnknownSigner    no key that the verifier trusts signed this
+
+`CannotTell` is none of them: nothing is wrong, but the question cannot be answered with what is there.
 """
 
 from __future__ import annotations
@@ -30,3 +32,7 @@ class InvalidSignature(Refused):
 
 class UnknownSigner(Refused):
     """Nobody whom the verifier trusts has signed."""
+
+
+class CannotTell(Exception):
+    """What was asked cannot be answered with this evidence."""

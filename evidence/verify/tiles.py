@@ -74,7 +74,8 @@ def pack_entries(leaves: Iterable[bytes]) -> bytes:
 
 
 def unpack_entries(bundle: bytes) -> list[bytes]:
-    leaves, at = [], 0
+    leaves: list[bytes] = []
+    at = 0
     while at < len(bundle):
         end = at + 2 + int.from_bytes(bundle[at : at + 2], "big")
         if end > len(bundle) or at + 2 > len(bundle):

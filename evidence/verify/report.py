@@ -1,0 +1,133 @@
+"""What does somebody who verifies evidence get to read?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from .strict import encode_base64
+
+MAX_FINDINGS = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong: a sentence, and the leaf that it is about, if it is about one."""
+
+    sentence: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.sentence if self.index is None else f"Leaf {self.index}: {self.sentence}"
+
+
+@dataclass
+class Report:
+    """What was found. ``cosigned``: by name, the time (seconds since 1970) that each witness saw the checkpoint at."""
+
+    origin: str = ""
+    size: int = 0
+    root: bytes = b""
+    signed_at: int | None = None
+    keys: list[str] = field(default_factory=list)  # that signed the checkpoint
+    own_keys: bool = False  # the auditor named the keys
+    older: list[int] = field(default_factory=list)  # the sizes of the older checkpoints that it continues
+    cosigned: dict[str, int] = field(default_factory=dict)
+    own_witnesses: list[str] = field(default_factory=list)  # those among them that the auditor named
+    in_global_log: str = ""  # the origin of the log of checkpoints
+    own_global_key: bool = False  # whose key the auditor named too
+    start: int = 0
+    stop: int = 0
+    complete: bool = False
+    about: dict[str, Any] = field(default_factory=dict)
+    facts: int = 0
+    good: int = 0
+    pairs: int = 0
+    open_calls: int = 0
+    begun_before: int = 0
+    commitments: int = 0
+    values: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    more_findings: int = 0
+
+    unanswered: list[str] = field(default_factory=list)  # what was asked and this evidence cannot tell
+    mirror: bool = False  # a copied log instead of a bundle
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings and not self.unanswered
+
+    @property
+    def first_bad(self) -> int | None:
+        return min((found.index for found in self.findings if found.index is not None), default=None)
+
+    def found(self, sentence: object, index: int | None = None) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(str(sentence), index))
+        else:
+            self.more_findings += 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self),
+            "ok": self.ok,
+            "first_bad": self.first_bad,
+            "root": encode_base64(self.root),
+            "findings": [{"index": found.index, "sentence": found.sentence} for found in self.findings],
+        }
+
+    def lines(self) -> list[str]:
+        """For people: what was verified, what it rests on, and the verdict last."""
+        lines = [*self._about_the_log(), *self._about_the_facts()] if self.size or self.origin else []
+        lines += [f"WRONG   {found}" for found in self.findings]
+        if self.more_findings:
+            lines.append(f"WRONG   … and {self.more_findings} more.")
+        lines += [f"UNKNOWN {sentence}" for sentence in self.unanswered]
+        if self.ok:
+            return [*lines, "", "VERIFIED"]
+        first = (
+            "" if self.first_bad is None else f" The first bad leaf is {self.first_bad}; {self.good} facts are good."
+        )
+        return [*lines, "", f"NOT VERIFIED.{first}"]
+
+    def _about_the_log(self) -> list[str]:
+        lines = [f"log        {self.origin}", f"checkpoint {self.size} leaves, root {encode_base64(self.root)}"]
+        if self.signed_at is not None:
+            lines.append(f"signed at  {_time(self.signed_at)}")
+        for key in self.keys:
+            if self.own_keys:
+                lines.append(f"key        {key}, which you named")
+            else:
+                lines += [
+                    f"key        {key}",
+                    "           came with the evidence: compare it with one that you got another way, or name it with --key",
+                ]
+        if self.in_global_log:
+            whose = "a key that you named" if self.own_global_key else "a key that came with the bundle"
+            lines.append(f"included   in {self.in_global_log}, signed with {whose}")
+        for name, at in sorted(self.cosigned.items()):
+            whose = "your witness" if name in self.own_witnesses else "with a key that came with the bundle"
+            lines.append(f"witnessed  by {name} at {_time(at)}, {whose}")
+        lines += [f"continues  the checkpoint of {size} leaves" for size in self.older]
+        return lines
+
+    def _about_the_facts(self) -> list[str]:
+        if self.complete:
+            whole = f"all leaves from {self.start} to {self.stop - 1}" if self.stop > self.start else "an empty range"
+        else:
+            whole = f"a selection of the leaves {self.start} to {self.stop - 1}: what is left out, and pairs, are not checked"
+        lines = [f"facts      {self.good} of {self.facts} are in the log; {whole}"]
+        if self.complete:
+            before = f", {self.begun_before} began before the range" if self.begun_before else ""
+            lines.append(f"calls      {self.pairs} began and ended, {self.open_calls} are open{before}")
+        if self.commitments:
+            lines.append(f"values     {self.values} of {self.commitments} opened, and they are what was committed to")
+        return lines
+
+
+def _time(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds} s after 1970"
