@@ -127,7 +127,7 @@ SCOPES: dict[str, str] = {
     "notifications:manage": _("Say where notifications go"),
     "sinks:manage": _("Say where the events of the tenant go"),
     "configuration:apply": _("Apply and export the tenant's configuration"),
-    "evidence:read": _("See the state of the log, verifications and exports"),
+    "evidence:read": _("Read the log of facts: leaves, proofs, verifications and exports"),
     "evidence:export": _("Export evidence and have the log verified"),
     "evidence:erase": _("Erase what is kept of a person"),
     "evidence:retain": _("Say how long values are kept"),

@@ -8,9 +8,9 @@ LABEL org.opencontainers.image.title="toolhub"
 COPY --from=packages /venv /venv
 WORKDIR /srv/toolhub
 COPY . .
-# A user of its own; /data holds the key file and is a volume.
+# A user of its own; /data holds the key file and is a volume; /signing is one that only the keeper mounts.
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin toolhub \
-    && install -d -o toolhub -g toolhub -m 0700 /data \
+    && install -d -o toolhub -g toolhub -m 0700 /data /signing \
     && /venv/bin/python -m compileall -q .
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOOLHUB_DATA_DIR=/data
 USER toolhub

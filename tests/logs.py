@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from evidence.models import Fact
 
 
+KEYS = signer.InMemorySigner()  # of all tests of a process: what they have signed goes on
+
+
 @contextmanager
 def signing_with(keys: signer.Signer | None = None) -> Iterator[signer.Signer]:
     """The signer of this process for a while: keys in memory, unless others are given."""
-    keys = keys or signer.InMemorySigner()
+    keys = keys or KEYS
     signer.signer.cache_clear()
     before, signer.signer._make = signer.signer._make, lambda: keys
     try:

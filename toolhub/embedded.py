@@ -20,9 +20,10 @@ from invocations.chains import driving
 from invocations.sandbox.current import current_sandbox, start_sandbox
 from registry.dependencies import builder
 from toolhub.celery import app
+from toolhub.keeper import keeper_threads, loop_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
 log = logging.getLogger("toolhub.embedded")
@@ -49,44 +50,31 @@ def worker_thread() -> Iterator[None]:
         thread.join(timeout=READY_WITHIN_S)
 
 
-@contextmanager
-def loop_thread(name: str, loop: Callable[[threading.Event], None]) -> Iterator[None]:
-    """A loop that runs while the block does."""
-    stop = threading.Event()
-    thread = threading.Thread(target=loop, args=(stop,), name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(timeout=READY_WITHIN_S)
-
-
-def sweeper_thread() -> AbstractContextManager[None]:
+def sweeper_thread() -> AbstractContextManager[threading.Thread]:
     return loop_thread("sweeper", sweeper.run)
 
 
-def sender_thread() -> AbstractContextManager[None]:
+def sender_thread() -> AbstractContextManager[threading.Thread]:
     """What sends messages to people; apart from the sweeper, which waits for nobody."""
     return loop_thread("sender", deliveries.run)
 
 
-def callback_thread() -> AbstractContextManager[None]:
+def callback_thread() -> AbstractContextManager[threading.Thread]:
     """What tells the agents' servers of calls that have ended."""
     return loop_thread("callbacks", sending.run)
 
 
-def chain_thread() -> AbstractContextManager[None]:
+def chain_thread() -> AbstractContextManager[threading.Thread]:
     """What takes chains on whose turn was missed."""
     return loop_thread("chains", driving.run)
 
 
-def builder_thread() -> AbstractContextManager[None]:
+def builder_thread() -> AbstractContextManager[threading.Thread]:
     """What installs the dependencies of tools; it may be at one of them for minutes."""
     return loop_thread("builder", builder.run)
 
 
-def reporter_thread() -> AbstractContextManager[None]:
+def reporter_thread() -> AbstractContextManager[threading.Thread]:
     """What writes down how the sandboxes are, for the console."""
     return loop_thread("reporter", sandbox_hosts.run)
 
@@ -100,6 +88,7 @@ def all_parts() -> Iterator[None]:
         chain_thread(),
         builder_thread(),
         reporter_thread(),
+        keeper_threads(),
         sweeper_thread(),
         worker_thread(),
     ):

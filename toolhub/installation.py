@@ -15,14 +15,16 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 
 from access import members
 from access.models import Tenant
 from access.roles import HUB_OWNERS, Role
 from evidence.keyfile import LOST, make_key_file, read_key_file
+from evidence.log.signer import make_signing_key
 from evidence.problems import KeyUnavailable
 from evidence.sealed import anything_is_sealed, wrapped_with
+from toolhub.hub_role import let_hub_log_in
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.secrets import read_or_make_secret
 
@@ -46,8 +48,15 @@ def secret_key_file() -> Path:
 
 
 def make_keys() -> list[str]:
-    """The session key and the master keys, unless they are there; says what was made and what was found."""
+    """The session key, the signing key and the master keys, unless they are there; says what was made and what was found."""
     said = []
+    if (signing := settings.TOOLHUB_SIGNING_KEY_FILE) is not None:  # elsewhere: the keeper makes its own
+        made = make_signing_key()
+        said.append(
+            f"A key that logs are signed with was made in {signing}. Back it up."
+            if made
+            else f"The signing key is in {signing}."
+        )
     if settings.TOOLHUB_SECRET_KEY_GIVEN:
         said.append("The session key comes from TOOLHUB_SECRET_KEY.")
     else:
@@ -79,6 +88,12 @@ def check_that_keys_fit() -> None:
                 f"The {what} of this database are wrapped with the key {missing[0]}, which is not in {settings.TOOLHUB_KEY_FILE}.",
                 remedy="Restore the key file that belongs to this database.",
             )
+
+
+def let_processes_log_in() -> None:
+    """Where web, worker and keeper connect as the hub's own role, whoever owns the tables gives it its password."""
+    if settings.TOOLHUB_HUB_ROLE_PASSWORD and connection.vendor == "postgresql":
+        let_hub_log_in(connection, settings.TOOLHUB_HUB_ROLE_PASSWORD)
 
 
 def wanted_password() -> str:

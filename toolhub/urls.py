@@ -10,6 +10,8 @@ from access import api as access_api
 from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
+from evidence.events import api as events_api
+from evidence.log import api as log_api
 from invocations import api as invocations_api
 from invocations import explain_api, files_api, following_api, preflight_api, proposals_api
 from invocations.artifacts import api as artifacts_api
@@ -102,6 +104,19 @@ api = [
         invocations_api.InvocationEvidenceView.as_view(),
         name="api_evidence",
     ),
+    path("evidence/log", log_api.LogView.as_view(), name="api_log"),
+    path("evidence/log/checkpoint", log_api.LogCheckpointView.as_view(), name="api_log_checkpoint"),
+    path("evidence/log/tile/<path:tile>", log_api.LogTileView.as_view(), name="api_log_tile"),
+    path("evidence/log/consistency", log_api.LogConsistencyView.as_view(), name="api_log_consistency"),
+    path("evidence/log/anchor", log_api.LogAnchorView.as_view(), name="api_log_anchor"),
+    path("evidence/facts/<fct:fact_id>/proof", log_api.FactProofView.as_view(), name="api_fact_proof"),
+    path("evidence/sinks", events_api.SinkListView.as_view(), name="api_sinks"),
+    path("evidence/sinks/<snk:sink_id>", events_api.SinkView.as_view(), name="api_sink"),
+    path("evidence/sinks/<snk:sink_id>/pause", events_api.SinkPauseView.as_view(), name="api_sink_pause"),
+    path("evidence/sinks/<snk:sink_id>/resume", events_api.SinkResumeView.as_view(), name="api_sink_resume"),
+    path("evidence/sinks/<snk:sink_id>/test", events_api.SinkTestView.as_view(), name="api_sink_test"),
+    path("evidence/sinks/<snk:sink_id>/rotate", events_api.SinkRotateView.as_view(), name="api_sink_rotate"),
+    path("evidence/sinks/<snk:sink_id>/end", events_api.SinkEndView.as_view(), name="api_sink_end"),
     path("consents", consents_api.ConsentListView.as_view(), name="api_consents"),
     path("consents/<cns:consent_id>", access_api.ConsentView.as_view(), name="api_consent"),
     path("grants", grants_api.GrantListView.as_view(), name="api_grants"),
@@ -222,8 +237,12 @@ urlpatterns = [
     path("", include("registry.urls")),
     path("", include("invocations.urls")),
     path("", include("invocations.callbacks.urls")),
+    path("", include("evidence.events.urls")),
     path("", include("evidence.urls")),
     path("", include("toolhub.configuration.urls")),
+    path("log/checkpoints/checkpoint", log_api.global_checkpoint, name="global_checkpoint"),
+    path("log/checkpoints/vkeys", log_api.global_keys, name="global_keys"),
+    path("log/checkpoints/tile/<path:tile>", log_api.global_tile, name="global_tile"),
     path("", console.overview, name="overview"),
     path("theme", console.theme, name="theme"),
     path("language", console.language, name="set_language"),

@@ -34,8 +34,8 @@ def keys_of(origin: str) -> list[str]:
     return texts + [str(VerifierKey(clock_name(), COSIGNATURE, bytes(row.clock))) for row in rows]
 
 
-def register_keys() -> list[PublicKey]:
-    """The keys that sign now, the current one first. A new one is published, and becomes a fact, before it signs anything.
+def check_signing_keys() -> tuple[list[PublicKey], dict[str, LogKey]]:
+    """The keys that the signer has, and those that are published.
 
     Raises :class:`KeyUnavailable` when a key that has signed is not there, or is another one: who goes on with a new key as if
     nothing had happened would hide that a key was lost.
@@ -46,10 +46,17 @@ def register_keys() -> list[PublicKey]:
         if row.retired_at is None and all(key.name != name for key in given):
             raise KeyUnavailable(f"Logs are signed with the key {name}, which is not in the file.", remedy=LOST)
     for key in given:
+        if key.name in known and (bytes(known[key.name].public), bytes(known[key.name].clock)) != (key.log, key.clock):
+            raise KeyUnavailable(f"The signing key {key.name} is not the one that has signed so far.", remedy=LOST)
+    return given, known
+
+
+def register_keys() -> list[PublicKey]:
+    """The keys that sign now, the current one first. A new one is published, and becomes a fact, before it signs anything."""
+    given, known = check_signing_keys()
+    for key in given:
         if key.name not in known:
             _add(key)
-        elif (bytes(known[key.name].public), bytes(known[key.name].clock)) != (key.log, key.clock):
-            raise KeyUnavailable(f"The signing key {key.name} is not the one that has signed so far.", remedy=LOST)
     return [key for key in given if key.name not in known or known[key.name].retired_at is None]
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evidence.log.keys import keys_of
-from evidence.log.names import origin_of
+from evidence.log.keys import keys_of as keys_of
+from evidence.log.names import origin_of as origin_of
 from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Seal, Tile
 from evidence.problems import NoSuchTree, NotSealed
 from evidence.verify import merkle, notes
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 CHUNK = 2_000
-__all__ = [
-    *("anchor_of", "checkpoint_at", "consistency", "keys_of", "latest_checkpoint", "leaves", "origin_of"),
-    *("place_of", "proof_of", "text_of", "tile", "tree_of"),
-]
 
 
 def latest_checkpoint(tenant_id: UUID) -> Checkpoint | None:
@@ -38,7 +34,7 @@ def checkpoint_at(tenant_id: UUID, size: int | None = None) -> Checkpoint:
         else Checkpoint.objects.filter(tenant_id=tenant_id, size=size).first()
     )
     if found is None:
-        raise NoSuchTree(f"This log has no checkpoint of {size} leaves." if size is not None else None)
+        raise NoSuchTree("This log has no checkpoint" + (f" of {size} leaves." if size is not None else " yet."))
     return found
 
 

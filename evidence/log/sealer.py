@@ -93,7 +93,7 @@ def _seal_some_of(tenant_id: UUID, batch: int, keys: list[PublicKey]) -> int:
         first = tree.size
         with connection.cursor() as cursor:
             cursor.execute(_TAKE, [first, models.UUIDField().get_db_prep_value(tenant_id, connection), batch])
-            taken = cursor.rowcount
+            taken = int(cursor.rowcount)
         if not taken:
             return 0
         mine = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first)
@@ -138,7 +138,6 @@ def _note_checkpoints(batch: int, keys: list[PublicKey]) -> None:
 
 def turn() -> bool:
     """What the loop does each second; whether there is more to do at once."""
-    make_signing_key()  # the very first; one that was lost is not replaced
     _, more = seal_pending()
     sign_again(register_keys())
     return more
@@ -150,6 +149,7 @@ def run(stop: threading.Event) -> None:
         close_old_connections()
         more, wait = False, EVERY_S
         try:
+            make_signing_key()  # the very first; one that was lost is not replaced
             more = turn()
         except KeyUnavailable as problem:
             log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all

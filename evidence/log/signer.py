@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
+from django.db import connection
 
 from evidence.keyfile import make_key_file, read_key_file
 from evidence.models import LogKey
@@ -67,8 +68,11 @@ class InMemorySigner:
     def keys(self) -> list[PublicKey]:
         self.refresh()
         names = sorted(self.seeds, key=lambda name: (name != self.current, name))
-        public = lambda name, clock: _private(self.seeds[name], clock).public_key().public_bytes_raw()  # noqa: E731
-        return [PublicKey(name, public(name, False), public(name, True)) for name in names]
+        halves = [[_private(self.seeds[name], clock).public_key() for clock in (False, True)] for name in names]
+        return [
+            PublicKey(name, log.public_bytes_raw(), clock.public_bytes_raw())
+            for name, (log, clock) in zip(names, halves, strict=True)
+        ]
 
     def sign(self, message: bytes, *, key: str, clock: bool = False) -> bytes:
         if key not in self.seeds:
@@ -105,12 +109,18 @@ def signing_key_file() -> Path:
     return path
 
 
+def _anything_is_signed() -> bool:
+    """Before the first migration there is no table."""
+    there = LogKey._meta.db_table in connection.introspection.table_names()
+    return there and LogKey.objects.filter(retired_at=None).exists()
+
+
 def make_signing_key() -> bool:
     """A file with a first key, unless there is one; False when it was there. Never in place of a file that was lost."""
     path = signing_key_file()
     if path.exists():
         return False
-    if LogKey.objects.filter(retired_at=None).exists():
+    if _anything_is_signed():
         raise KeyUnavailable(
             f"The file of signing keys {path} is lost, and logs were signed with its keys. No other was made: it would hide "
             "the loss.",

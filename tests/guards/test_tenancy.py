@@ -10,6 +10,10 @@ from tests.guards.test_architecture import PRODUCT, name_of, parsed
 HUB_WIDE = {
     "invocations/sandbox_views.py:_names_of_tenants": "names beside boxes, for who manages the hub",
     "invocations/unmapped.py:note_unmapped": "what goes wrong in the hub is of no tenant",
+    "evidence/log/api.py:_anchor_of": "that a tenant's own checkpoint is in the global log",
+    "evidence/log/api.py:global_checkpoint": "everybody may have it: a size and a hash, signed",
+    "evidence/log/api.py:global_keys": "public keys",
+    "evidence/log/api.py:global_tile": "everybody may have it: hashes",
     "access/authentication.py:key_of": "whose key it is, is what is asked",
     "access/authentication.py:note_use": "before the request acts for the key's tenant",
     "access/tokens.py:_of_issuer": "which tenant a token is for, is what is asked",

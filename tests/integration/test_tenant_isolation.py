@@ -36,7 +36,7 @@ API_OBJECTS = [route for route in SCOPED if route.takes]
 # What these name belongs to no tenant: a person's own means of signing in, a link that is a secret, a catalogue of the hub.
 OF_NO_TENANT = {
     "account_reset_password_from_key", "mfa_remove_webauthn", "mfa_edit_webauthn", "openid_connect_login",
-    "openid_connect_callback", "invitation", "api_error", "problem",
+    "openid_connect_callback", "invitation", "api_error", "problem", "global_tile",
 }  # fmt: skip
 
 
@@ -120,17 +120,17 @@ def pages(things: Things) -> Iterator[tuple[str, str]]:
                 assert answer.status_code == 302
                 continue
             assert answer.status_code in (200, 403), route.name  # 403: somebody else's draft
-            yield route.name, answer.content.decode()
+            yield route.name, answer.content.decode(errors="replace")
     for route in SCOPED:
         if "GET" in route.methods:
             answer = send(Client(), "GET", things.url(route), headers=headers)
             assert answer.status_code in (200, 202), (route.name, answer.content)  # 202: a call that waits
-            yield route.name, answer.content.decode()
+            yield route.name, answer.content.decode(errors="replace")
 
 
 # They say nothing that is a tenant's own alone: forms to fill in, what is the same for all, names that the twin has as well.
 SAY_NOTHING = {
-    "agent_new", "person_new", "notification_new", "grants_revoke", "consents_revoke", "tool_submit", "installations",
+    "agent_new", "person_new", "notification_new", "sink_new", "grants_revoke", "consents_revoke", "tool_submit", "installations",
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
     "api_configuration_schema", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
 }  # fmt: skip

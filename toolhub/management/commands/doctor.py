@@ -13,7 +13,11 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from evidence.append_only import triggers_for
 from evidence.keystore import keystore
+from evidence.log.keys import check_signing_keys
+from evidence.log.state import log_state
+from invocations.pairs import TRIGGERS
 from invocations.sandbox.base import SandboxUnavailable
 from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.engine import Engine, EngineError
@@ -21,8 +25,10 @@ from invocations.sandbox.examinations import current_examinations
 from registry.dependencies import states, store
 from registry.dependencies.target import folder_name
 from sandbox.image import image_called
+from toolhub.hub_role import may_alter_tables
 from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
+from toolhub.kernel.triggers import missing_triggers
 from toolhub.management.sandbox_lines import NOTE, OK, WRONG, lines_about
 from toolhub.startup import missing_keys
 from toolhub.walls import what_is_missing
@@ -51,6 +57,20 @@ def walls() -> str:
     if missing := what_is_missing(connection):
         raise LookupError(missing)
     return "row-level security binds every request to its tenant"
+
+
+def evidence() -> str:
+    """Whoever owns the tables may switch triggers off. That is nothing wrong on one host, where it owns all else as well."""
+    postgresql = connection.vendor == "postgresql"
+    wanted = [*triggers_for(connection.vendor), *(TRIGGERS if postgresql else [])]
+    if missing := sorted({f"{each.name} on {each.table}" for each in missing_triggers(connection, wanted)}):
+        raise LookupError(
+            f"Not in force: {', '.join(missing)}. Find out who took that down and verify the log; "
+            "`.venv/bin/python manage.py migrate` puts it up again."
+        )
+    said = "append-only" + (", each call with its Begin and its End" if postgresql else "")
+    lifted_by = may_alter_tables(connection) if postgresql else ""
+    return Remark(f"{said}; {lifted_by} (docs/how-to/run-the-production-shape.md)") if lifted_by else said
 
 
 def broker() -> str:
@@ -111,7 +131,22 @@ def packages() -> str:
     return Remark("; ".join([found, *remarks])) if remarks else found
 
 
-CHECKS: tuple[Callable[[], str], ...] = (database, walls, broker, keys, tools, packages, sandbox, images)
+def log() -> str:
+    """Whether facts get into the log. The key is looked at where it is: with the keeper."""
+    path = settings.TOOLHUB_SIGNING_KEY_FILE
+    if path is not None and path.exists():
+        check_signing_keys()
+    state = log_state()
+    if state.wrong and settings.TOOLHUB_EMBEDDED:
+        return Remark(f"{state.wrong} That is so while the hub is not running.")
+    if state.wrong:
+        raise LookupError(f"{state.wrong} Is a keeper running (`manage.py keep`)? Its own log says what stops it.")
+    if state.signed_at is None:
+        return Remark("nothing was sealed yet: the first keeper (`manage.py keep`) makes its key and begins")
+    return f"facts pending: {state.pending}; signed last at {state.signed_at:%H:%M:%S} UTC"
+
+
+CHECKS: tuple[Callable[[], str], ...] = (database, walls, evidence, broker, keys, tools, packages, log, sandbox, images)
 
 
 class Command(BaseCommand):

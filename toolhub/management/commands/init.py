@@ -29,6 +29,7 @@ class Command(BaseCommand):
             if keys_only:
                 return
             call_command("migrate", interactive=False, verbosity=0)
+            installation.let_processes_log_in()
             owner = installation.make_owner()
         except Problem as problem:
             raise CommandError(f"{problem.detail} {problem.remedy}") from problem

@@ -1,0 +1,196 @@
+"""At which addresses does an auditor's program read the log?
+
+The tenant's log is that of the key: its facts are nobody else's. Of the global log everybody may have checkpoints and tiles, which
+are hashes; its leaves say which tenants there are and how much each does, so nobody gets them but as a proof of one's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_GET
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evidence.log import reading
+from evidence.log.state import log_state
+from evidence.models import GLOBAL_LOG, Fact
+from evidence.problems import NoSuchTree
+from evidence.verify import tiles
+from evidence.verify.merkle import HASH_BYTES, TILE_WIDTH
+from evidence.verify.problems import Malformed
+from toolhub.kernel.api import caller
+from toolhub.kernel.console import public
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.problems import NotFound, SchemaInvalid
+from toolhub.kernel.serializers import enveloped
+from toolhub.kernel.tenancy import hub_wide
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpRequest
+    from rest_framework.request import Request
+
+    from evidence.models import Checkpoint
+
+SCOPE = "evidence:read"
+TEXT, BYTES = "text/plain; charset=utf-8", "application/octet-stream"
+FOR_EVER = "max-age=31536000, immutable"  # a tile never changes; a longer one has another name
+SIZE = OpenApiParameter("size", int, description="Of the tree: a checkpoint's. Without it, that of the newest.")
+
+
+def text_answer(text: str) -> HttpResponse:
+    return HttpResponse(text, content_type=TEXT, headers={"Cache-Control": "no-cache"})
+
+
+def _size(request: Request, name: str = "size") -> int | None:
+    text = request.query_params.get(name, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise SchemaInvalid(f"`{name}` is a number of leaves.")
+    return int(text) if text else None
+
+
+def _tile_answer(tenant_id: UUID, path: str, *, entries: bool, who: str) -> HttpResponse:
+    try:
+        place = tiles.TilePath.parse(f"tile/{path}")
+    except Malformed as error:
+        raise NotFound(str(error)) from error
+    if place.level == tiles.ENTRIES and not entries:
+        raise NotFound("The leaves of this log are not public: they would show what each tenant does, and how much.")
+    if place.level == tiles.ENTRIES:
+        first = place.n * TILE_WIDTH
+        leaves = [leaf for _, leaf, _ in reading.leaves(tenant_id, first, first + place.width)]
+        content, whole = tiles.pack_entries(leaves), len(leaves) == place.width
+    else:
+        content = (reading.tile(tenant_id, place.level, place.n) or b"")[: place.width * HASH_BYTES]
+        whole = len(content) == place.width * HASH_BYTES
+    if not whole:
+        raise NoSuchTree("This log has no such tile yet.")
+    return HttpResponse(content, content_type=BYTES, headers={"Cache-Control": f"{who}, {FOR_EVER}"})
+
+
+class LogSerializer(serializers.Serializer[Any]):
+    origin = serializers.CharField()
+    size = serializers.IntegerField()
+    checkpoint = serializers.CharField()
+    vkeys = serializers.ListField(child=serializers.CharField())
+    pending = serializers.IntegerField()
+    pending_since = serializers.DateTimeField(allow_null=True)
+
+
+class LogView(APIView):
+    """The tenant's log: its name, its newest checkpoint, the keys that it is verified with, and what is not sealed yet."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_log", responses={200: enveloped("LogEnvelope", LogSerializer())})
+    def get(self, request: Request) -> Response:
+        tenant_id = caller(request).tenant_id
+        newest, state = reading.latest_checkpoint(tenant_id), log_state(tenant_id)
+        origin = reading.origin_of(tenant_id)
+        data: dict[str, Any] = {
+            "origin": origin,
+            "size": newest.size if newest else 0,
+            "checkpoint": newest.note if newest else "",
+            "vkeys": reading.keys_of(origin),
+            "pending": state.pending,
+            "pending_since": state.oldest.isoformat() if state.oldest else None,
+        }
+        return Response(ResponseEnvelope(data=data).to_json())
+
+
+class LogCheckpointView(APIView):
+    """The newest checkpoint of the tenant's log, or the one of a size: a signed note (c2sp.org/tlog-checkpoint)."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_checkpoint", parameters=[SIZE], responses={(200, "text/plain"): OpenApiTypes.STR})
+    def get(self, request: Request) -> HttpResponse:
+        return text_answer(reading.checkpoint_at(caller(request).tenant_id, _size(request)).note)
+
+
+class LogTileView(APIView):
+    """A tile of the tenant's log (c2sp.org/tlog-tiles): `<L>/<N>[.p/<W>]` of hashes, `entries/<N>[.p/<W>]` of leaves."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_tile", responses={(200, BYTES): OpenApiTypes.BINARY})
+    def get(self, request: Request, tile: str) -> HttpResponse:
+        return _tile_answer(caller(request).tenant_id, tile, entries=True, who="private")
+
+
+class LogConsistencyView(APIView):
+    """That the tenant's log continues its first `old` leaves: `old`, the hashes, and the newer checkpoint, as c2sp.org/tlog-witness
+    writes them.
+    """
+
+    required_scope = SCOPE
+
+    @extend_schema(
+        operation_id="prove_consistency",
+        parameters=[OpenApiParameter("old", int, description="The size of the older checkpoint."), SIZE],
+        responses={(200, "text/plain"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        old = _size(request, "old") or 0
+        return text_answer(reading.consistency(caller(request).tenant_id, old, _size(request)))
+
+
+def _anchor_of(checkpoint: Checkpoint) -> str:
+    with hub_wide():
+        return reading.anchor_of(checkpoint)
+
+
+class LogAnchorView(APIView):
+    """That a checkpoint of the tenant is in the global log, whose checkpoint witnesses sign: a tlog-proof of the checkpoint's text."""
+
+    required_scope = SCOPE
+
+    @extend_schema(
+        operation_id="prove_checkpoint", parameters=[SIZE], responses={(200, "text/plain"): OpenApiTypes.STR}
+    )
+    def get(self, request: Request) -> HttpResponse:
+        return text_answer(_anchor_of(reading.checkpoint_at(caller(request).tenant_id, _size(request))))
+
+
+class FactProofView(APIView):
+    """That a fact of the tenant is in its log: a proof as text (c2sp.org/tlog-proof), with the newest checkpoint."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="prove_fact", parameters=[SIZE], responses={(200, "text/plain"): OpenApiTypes.STR})
+    def get(self, request: Request, fact_id: UUID) -> HttpResponse:
+        fact = Fact.objects.visible_to(caller(request)).get(pk=fact_id)
+        return text_answer(reading.proof_of(fact, size=_size(request)))
+
+
+@require_GET
+@public
+def global_checkpoint(request: HttpRequest) -> HttpResponse:
+    """The newest checkpoint of the global log, with the signatures of its witnesses."""
+    del request
+    with hub_wide():
+        return text_answer(reading.checkpoint_at(GLOBAL_LOG).note)
+
+
+@require_GET
+@public
+def global_keys(request: HttpRequest) -> HttpResponse:
+    """The keys of the global log, one a line. Whoever verifies has them from elsewhere: this address can lie like any other."""
+    del request
+    with hub_wide():
+        return text_answer("".join(f"{vkey}\n" for vkey in reading.keys_of(reading.origin_of(GLOBAL_LOG))))
+
+
+@require_GET
+@public
+def global_tile(request: HttpRequest, tile: str) -> HttpResponse:
+    """A tile of the global log; hashes only."""
+    del request
+    with hub_wide():
+        return _tile_answer(GLOBAL_LOG, tile, entries=False, who="public")

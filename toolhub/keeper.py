@@ -1,0 +1,41 @@
+"""What keeps the evidence, beside those who call and those who run tools?
+
+The keeper is one process (`manage.py keep`), or threads of the embedded default: a loop for each row of :data:`LOOPS`. It alone
+holds the key that logs are signed with. Any number of keepers may be started; of each loop's work one does a piece at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from evidence.log import sealer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ENDED_WITHIN_S = 30
+
+LOOPS: dict[str, Callable[[threading.Event], None]] = {
+    "sealer": sealer.run,
+}
+
+
+@contextmanager
+def loop_thread(name: str, loop: Callable[[threading.Event], None]) -> Iterator[threading.Thread]:
+    """A loop that runs while the block does."""
+    stop = threading.Event()
+    thread = threading.Thread(target=loop, args=(stop,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        stop.set()
+        thread.join(timeout=ENDED_WITHIN_S)
+
+
+@contextmanager
+def keeper_threads() -> Iterator[list[threading.Thread]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(loop_thread(name, loop)) for name, loop in LOOPS.items()]

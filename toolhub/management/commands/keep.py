@@ -1,0 +1,46 @@
+"""Keep the evidence: seal facts into logs and what else the keeper does, until told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evidence.log import sealer
+from evidence.log.signer import make_signing_key, signing_key_file
+from toolhub.keeper import LOOPS, keeper_threads
+from toolhub.kernel.problems import Problem
+
+LOOKED_EVERY_S = 5
+
+
+class Command(BaseCommand):
+    help = (
+        f"Run the keeper: {', '.join(LOOPS)}. It alone needs TOOLHUB_SIGNING_KEY_FILE, and makes the file when nothing was ever "
+        "signed."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--once", action="store_true", help="seal what is pending, and end")
+
+    def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
+        try:
+            if make_signing_key():
+                self.stdout.write(f"A signing key was made in {signing_key_file()}. Back it up.")
+            if once:
+                while sealer.turn():
+                    pass
+                return
+        except Problem as problem:
+            raise CommandError(f"{problem.detail} {problem.remedy}") from problem
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        with keeper_threads() as threads:
+            while not stop.wait(LOOKED_EVERY_S):
+                if dead := [thread.name for thread in threads if not thread.is_alive()]:
+                    self.stderr.write(f"{', '.join(dead)} ended by itself.")
+                    sys.exit(1)  # whoever started the keeper starts it again

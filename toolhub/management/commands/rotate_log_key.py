@@ -1,0 +1,38 @@
+"""Sign logs with a new key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evidence.log.keys import keys_of, replace_lost_keys, retire_old_keys, rotate_key
+from evidence.log.names import origin_of
+from evidence.log.signer import signing_key_file
+from evidence.models import GLOBAL_LOG
+from toolhub.kernel.problems import Problem
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a new key that logs are signed with; the old ones go on signing beside it until --retire. Each step is a fact in "
+        "every log, and old keys stay published. Runs where the keeper runs."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument("--retire", action="store_true", help="end all keys but the newest, and destroy them")
+        group.add_argument("--lost", action="store_true", help="the file is lost for good: begin with a new key")
+
+    def handle(self, *args: Any, retire: bool = False, lost: bool = False, **options: Any) -> None:
+        try:
+            if retire:
+                self.stdout.write(f"Retired: {', '.join(retire_old_keys()) or 'none'}.")
+            else:
+                name = replace_lost_keys() if lost else rotate_key()
+                self.stdout.write(f"{name} is in {signing_key_file()} and signs from now on. Back the file up.")
+                self.stdout.write("Who verifies needs these keys:")
+        except Problem as problem:
+            raise CommandError(f"{problem.detail} {problem.remedy}") from problem
+        for vkey in keys_of(origin_of(GLOBAL_LOG)):
+            self.stdout.write(f"  {vkey}")
