@@ -17,7 +17,7 @@ from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv
 
 ROOT = Path(__file__).resolve().parents[2]
-SECRETS = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "TOOLHUB_SECRET_KEY", "DOCKER_GID")
+SECRETS = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "TOOLHUB_SECRET_KEY", "DOCKER_GID", "TOOLHUB_HUB_ROLE_PASSWORD")
 ENGINE_SOCKET = "/var/run/docker.sock"
 
 
@@ -72,6 +72,17 @@ def test_the_hubs_processes_can_write_nothing_but_their_data_and_gain_no_rights(
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_only_what_migrates_connects_as_the_owner_of_the_tables(services: dict[str, Any]) -> None:
+    users = {
+        name: re.match(r"postgresql://(\w+):", service.get("environment", {}).get("TOOLHUB_DATABASE_URL", ""))
+        for name, service in services.items()
+    }
+
+    assert {name for name, user in users.items() if user and user[1] == "toolhub"} == {"migrate"}
+    assert {user[1] for name, user in users.items() if user and name != "migrate"} == {"toolhub_hub"}
+    assert "TOOLHUB_HUB_ROLE_PASSWORD" not in services["web"]["environment"]
 
 
 def test_every_service_says_how_its_health_is_known(services: dict[str, Any]) -> None:
