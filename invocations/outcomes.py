@@ -126,8 +126,8 @@ def _repairs_told(repaired: Repaired | None) -> list[str]:
     return [f"The tool's result did not match its output schema and was repaired: {said}."]
 
 
-def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
-    """The ending of a run that the sandbox has reported."""
+def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog, *, counts: bool = True) -> Ending:
+    """The ending of a run that the sandbox has reported. ``counts``: it is one of a call, and not made to compare."""
     if outcome.status is not Status.OK:
         state, problem = problem_of_outcome(outcome, wall_ms=version.view.timeout_ms)
         return Ending(
@@ -142,7 +142,8 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog) -> Ending:
     compiled = compiled_version(version.pk)
     with steps.step("output.validate") as told:
         findings = findings_of(compiled.output_validator, value)
-        count_validation("output", valid=not findings)
+        if counts:
+            count_validation("output", valid=not findings)
         if findings:
             told["status"] = "failed"
     repaired = None

@@ -23,6 +23,7 @@ from invocations.holding import expired
 from invocations.models import FINAL, Invocation, State
 from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.rejecting import witness_counted
+from invocations.replaying.ringing import ring_for_replays
 from invocations.retrying import may_run_again, run_again
 from toolhub.kernel.db import database_now, release_connection
 from toolhub.kernel.principal import Principal
@@ -122,6 +123,7 @@ def sweep() -> dict[str, int]:
     done = {
         "closed": close_overdue(),
         "resent": queue.ring_again(limit=BATCH),
+        "replays_rung": ring_for_replays(),
         "consents_expired": expire_consents(limit=BATCH),
     }
     done["settled"] = settle_lost()

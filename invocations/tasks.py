@@ -6,8 +6,9 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from invocations import execution
+from invocations.replaying import working
 from toolhub.kernel.faults import fault
-from toolhub.kernel.names import RUN_INVOCATION
+from toolhub.kernel.names import RUN_INVOCATION, RUN_REPLAYS
 
 
 @shared_task(name=RUN_INVOCATION, acks_late=True, ignore_result=True)
@@ -17,3 +18,10 @@ def run_invocation(*, invocation_id: str = "") -> None:
     close_old_connections()
     fault("message.heard")
     execution.run_waiting()
+
+
+@shared_task(name=RUN_REPLAYS, acks_late=True, ignore_result=True)
+def replay() -> None:
+    """Go through a piece of what waits."""
+    close_old_connections()
+    working.work_on_replays()

@@ -17,7 +17,7 @@ from evidence.kinds import BEGINS
 from evidence.models import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from uuid import UUID
 
     from access.policies.compiler import CompiledPolicy
@@ -86,17 +86,20 @@ def layers_with(draft: CompiledPolicy, tenant_id: UUID | None) -> dict[UUID, Seq
     return {owner: (draft, compiled_policy(pk)) for pk, owner in rows.values_list("pk", "tenant_id") if owner}
 
 
-def preview_of(version: PolicyVersion, *, calls: int) -> dict[str, Any]:
-    """The simulation over the last calls and the analysis, as they are kept with the draft."""
-    basis = basis_of(version)
+def layers_under(version: PolicyVersion) -> Callable[[UUID], Sequence[CompiledPolicy]]:
+    """By tenant: what would decide if this version were in force."""
     draft = compile_policy(version.document, version.label, version.digest)
     above = in_force(None) if version.tenant_id is not None else None
     hub = compiled_policy(above.pk) if above else BUILTIN
     others = layers_with(draft, version.tenant_id)
     own: Sequence[CompiledPolicy] = (hub, draft) if others is None else (draft,)
-    done = simulate(
-        past_calls(version.tenant_id, calls), lambda tenant: own if others is None else others.get(tenant, own)
-    )
+    return lambda tenant: own if others is None else others.get(tenant, own)
+
+
+def preview_of(version: PolicyVersion, *, calls: int) -> dict[str, Any]:
+    """The simulation over the last calls and the analysis, as they are kept with the draft."""
+    basis = basis_of(version)
+    done = simulate(past_calls(version.tenant_id, calls), layers_under(version))
     analysis = compared(document_before(version), version.document)
     return done.to_json() | {
         "basis": basis,

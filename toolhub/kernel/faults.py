@@ -39,6 +39,14 @@ SEALING = {
     "note.before_commit": "new checkpoints are leaves of the global log, not committed",
     "note.committed": "the same, committed",
 }
+EXPORTING = {
+    "export.before_commit": "a piece of an export is written, not committed",
+    "export.committed": "the same, committed",
+}
+REPLAYING = {
+    "replay.before_commit": "worker: a piece of a replay is written, not committed",
+    "replay.committed": "the same, committed; the worker still has the replay",
+}
 ACTIONS = ("kill", "stop")
 
 
@@ -47,7 +55,7 @@ def _read(text: str) -> dict[str, str]:
     wrong = [
         f"{name}={what}"
         for name, what in found.items()
-        if name not in POINTS | SEALING or what.split(":")[0] not in ACTIONS
+        if name not in POINTS | SEALING | EXPORTING | REPLAYING or what.split(":")[0] not in ACTIONS
     ]
     if wrong or text.count(",") + 1 != len(found or [""]):
         raise SystemExit(f"TOOLHUB_FAULTS is for tests; it cannot be read: {text}")

@@ -4,6 +4,7 @@ Queues, tasks, the fields of spans, metrics. GenAI semantic conventions are not 
 """
 
 RUN_INVOCATION = "invocations.run"
+RUN_REPLAYS = "invocations.replay"
 QUEUE_INVOCATIONS = "invocations"
 QUEUES = {"quick": QUEUE_INVOCATIONS, "long": "invocations.long"}  # by class of work
 
