@@ -1,7 +1,8 @@
 """How is a message to somebody's server signed, and when is it tried again?
 
 Standard Webhooks, version 1: a secret that is shown once, a signature over id, time and body, and for a while the signatures of
-two secrets. Used for what people are told (``access.deliveries``) and for what agents are (``invocations.callbacks``), and for the events that sinks get (:mod:`evidence.events`).
+two secrets. Used for what people are told (``access.deliveries``), for what agents are (``invocations.callbacks``), and for the
+events that sinks get (:mod:`evidence.events`).
 """
 
 from __future__ import annotations

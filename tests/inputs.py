@@ -60,6 +60,15 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "delivery_again": {"again": "yes"},
         "callback_new": {"name": "another", "url": "https://new.example.org/hook"},
         "callback_rotate": {"overlap_hours": "1"},
+        "sink_new": {
+            "name": "another", "channel": "webhook", "url": "https://new.example.org/events", "mode": "batched",
+            "max_mb": "64",
+        },
+        "sink_pause": REASON,
+        "sink_resume": {},
+        "sink_test": {},
+        "sink_rotate": {"overlap_hours": "1"},
+        "sink_end": REASON,
         "callback_disable": REASON,
         "callback_again": {},
         # What they were given.
@@ -228,6 +237,12 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_delivery_again": {},
         "POST api_callbacks": {"name": "another", "url": "https://new.example.org/hook"},
         "POST api_callback_rotate": {},
+        "POST api_sinks": {"name": "another", "channel": "webhook", "url": "https://new.example.org/events"},
+        "POST api_sink_pause": REASON,
+        "POST api_sink_resume": {},
+        "POST api_sink_test": {},
+        "POST api_sink_rotate": {},
+        "POST api_sink_end": REASON,
         "POST api_callback_disable": REASON,
         "POST api_callback_again": {},
     }  # fmt: skip

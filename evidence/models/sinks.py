@@ -66,6 +66,10 @@ class EventSink(models.Model):
     def wire_id(self) -> str:
         return encode("snk", self.id)
 
+    @property
+    def tenant_wire_id(self) -> str:
+        return encode("ten", self.tenant_id)
+
 
 class SinkSecret(models.Model):
     """What the messages to a server are signed with, until ``ends_at``."""

@@ -12,7 +12,7 @@ import http.client
 import socket
 import ssl
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -46,8 +46,11 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """``headers`` by their names in lower case."""
+
     status: int
     body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,4 +197,4 @@ def ask(
         raise Failed(f"{target.host} answered with more than {MAX_BYTES:,} bytes.")
     if response.status not in statuses:
         raise Failed(f"{target.host} answered {response.status}.")
-    return Answer(response.status, said)
+    return Answer(response.status, said, {name.lower(): value for name, value in response.getheaders()})
