@@ -26,7 +26,8 @@ from scripts.provision.processes import end, free_port, identity, pid_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-NEEDED = ("postgresql", "redis-server", "gettext", "docker-compose", "fonts-noto-cjk")
+FOREIGN = ("golang-go", "golang-golang-x-mod-dev")  # verify our proofs with code that is not ours (tests/foreign)
+NEEDED = ("postgresql", "redis-server", "gettext", "docker-compose", "fonts-noto-cjk", *FOREIGN)
 START_S = 30.0
 KEPT = "kept"  # the directory of `testenv start`: nobody owns it, `testenv stop` ends it
 LOCALE = "C.UTF-8"
