@@ -47,7 +47,7 @@ from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
-from toolhub.kernel.problems import Forbidden, Internal, Problem
+from toolhub.kernel.problems import DatabaseUnavailable, Forbidden, Internal, Problem
 from toolhub.kernel.rows import Reading
 from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
@@ -188,6 +188,8 @@ def execute(invocation: Invocation) -> Ending:
             check_still_allowed(invocation)
     except Problem as problem:
         return Ending(state=State.CANCELLED, problem=problem, ran=False, steps=steps.steps)
+    except (OperationalError, InterfaceError) as error:
+        return _not_begun(invocation, error, steps)
     try:
         with steps.step("sandbox.prepare"):
             package = package_of(invocation.version)
@@ -196,12 +198,21 @@ def execute(invocation: Invocation) -> Ending:
         return Ending(state=State.CANCELLED, problem=problem, ran=False, steps=steps.steps)
     except Problem as problem:
         return Ending(state=State.FAILED, problem=problem, ran=False, steps=steps.steps)
+    except (OperationalError, InterfaceError) as error:
+        return _not_begun(invocation, error, steps)
     release_connection()  # nothing of the database is held while the tool runs
-    with minded(
-        invocation
-    ):  # also while its result is judged: to look through what it left may take longer than a lease
+    # Also while its result is judged: to look through what it left may take longer than a lease.
+    with minded(invocation) as watch:
         outcome = _run(invocation, call, profile, steps, queued_ms=queued_ms)
+        if watch.given_up and outcome.status is Status.CANCELLED and not outcome.nothing_ran:
+            lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+            return Ending(state=State.OUTCOME_UNKNOWN, problem=lost, outcome=outcome, steps=steps.steps)
         return _judged(invocation, outcome, call, compiled, steps)
+
+
+def _not_begun(invocation: Invocation, error: Exception, steps: StepLog) -> Ending:
+    log.warning("%s was not begun, since the database does not answer: %s", invocation.wire_id, error)
+    return Ending(state=State.CANCELLED, problem=DatabaseUnavailable(), ran=False, steps=steps.steps)
 
 
 def _run(invocation: Invocation, call: SandboxCall, profile: Profile, steps: StepLog, *, queued_ms: float) -> Outcome:
@@ -249,10 +260,7 @@ def _judged(
     outcome, leak = withhold_leaks(outcome, call.secrets)
     if outcome.status is Status.START_FAILED:
         log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
-    if (
-        outcome.status is Status.CANCELLED
-        and Invocation.objects.filter(pk=invocation.pk, cancel_asked_at__isnull=False).exists()
-    ):
+    if outcome.status is Status.CANCELLED and _cancel_was_asked(invocation):
         ending = _cancelled(outcome, steps)
     elif leak is not None:
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
@@ -263,6 +271,14 @@ def _judged(
         return ending
     validator = compiled.output_validator
     return oblige(ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps)
+
+
+def _cancel_was_asked(invocation: Invocation) -> bool:
+    try:
+        return Invocation.objects.filter(pk=invocation.pk, cancel_asked_at__isnull=False).exists()
+    except (OperationalError, InterfaceError) as error:
+        log.warning("Whether somebody cancelled %s cannot be asked: %s", invocation.wire_id, error)
+        return False
 
 
 def _cancelled(outcome: Outcome, steps: StepLog) -> Ending:

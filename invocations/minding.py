@@ -35,18 +35,21 @@ _REMEMBERED = 1000
 _GIVEN_UP_AT = 0.8  # of a lease that was not renewed: its run has to be over before others take the call for lost
 
 
-class _Watch:
-    """One run: poked when it is to end or has ended. ``kept_at``: when its lease was last asked for and given."""
+class Watch:
+    """One run: poked when it is to end or has ended. ``kept_at``: when its lease was last asked for and given; ``given_up``: it could
+    not be renewed, so the run was ended here, and whoever sweeps takes the call for lost.
+    """
 
     def __init__(self, box: str, kept_at: float) -> None:
         self.box, self.kept_at = box, kept_at
         self.poked = threading.Event()
         self.unwanted = False
+        self.given_up = False
         self.over = False
 
 
 _lock = threading.Lock()
-_watches: dict[UUID, _Watch] = {}
+_watches: dict[UUID, Watch] = {}
 _guard: threading.Thread | None = None
 _unwanted: OrderedDict[UUID, None] = OrderedDict()  # asked to end before their run was known here
 
@@ -90,7 +93,7 @@ def _take_up(invocation: Invocation) -> float:
     return now
 
 
-def _end_box(watch: _Watch) -> None:
+def _end_box(watch: Watch) -> None:
     """One that cannot be ended now is tried again, and keeps nobody from ending the others."""
     try:
         current_sandbox().kill(watch.box)
@@ -98,7 +101,7 @@ def _end_box(watch: _Watch) -> None:
         log.exception("The run %s could not be ended and is tried again", watch.box)
 
 
-def _mind(invocation: Invocation, watch: _Watch) -> None:
+def _mind(invocation: Invocation, watch: Watch) -> None:
     while True:
         watch.poked.wait(settings.TOOLHUB_LEASE_S / 3)
         watch.poked.clear()
@@ -125,14 +128,15 @@ def _end_unkept() -> None:
             late = [watch for watch in _watches.values() if watch.kept_at < given_up]
         for watch in late:
             log.warning("The lease of %s cannot be kept; its run is ended", watch.box)
+            watch.given_up = True
             _end_box(watch)
 
 
 @contextmanager
-def minded(invocation: Invocation) -> Iterator[None]:
+def minded(invocation: Invocation) -> Iterator[Watch]:
     """Watch over the run while the block runs. Raises when the call is not this worker's any more; then nothing may run."""
     global _guard
-    watch = _Watch(box_name(invocation), _take_up(invocation))
+    watch = Watch(box_name(invocation), _take_up(invocation))
     with _lock:
         if _guard is None:
             _guard = threading.Thread(target=_end_unkept, name="leases", daemon=True)
@@ -145,7 +149,7 @@ def minded(invocation: Invocation) -> Iterator[None]:
     thread = threading.Thread(target=_mind, args=(invocation, watch), name=f"mind-{invocation.wire_id}", daemon=True)
     thread.start()
     try:
-        yield
+        yield watch
     finally:
         with _lock:
             if _watches.get(invocation.pk) is watch:  # and not that of a later run of the same call
