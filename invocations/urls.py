@@ -5,6 +5,7 @@ from django.urls import path
 from invocations import approval_views, explain_views, file_views, resolving_views, sandbox_views, views
 from invocations.artifacts import views as artifact_views
 from invocations.chains import views as chain_views
+from invocations.replaying import views as replay_views
 
 urlpatterns = [
     path("explain", explain_views.explain, name="explain"),
@@ -28,5 +29,12 @@ urlpatterns = [
     path("invocations/<inv:invocation_id>", views.invocation, name="invocation"),
     path("invocations/<inv:invocation_id>/cancel", views.cancel, name="invocation_cancel"),
     path("invocations/<inv:invocation_id>/resolve", resolving_views.resolve, name="invocation_resolve"),
+    path("invocations/<inv:invocation_id>/replay", replay_views.replay_new, name="replay_new"),
+    path("replays", replay_views.replays, name="replays"),
+    path("replays/new", replay_views.replay_period, name="replay_period"),
+    path("replays/<rpl:replay_id>", replay_views.replay, name="replay"),
+    path("replays/<rpl:replay_id>/cancel", replay_views.replay_cancel, name="replay_cancel"),
+    path("replays/<rpl:replay_id>/calls/<inv:invocation_id>", replay_views.replay_call, name="replay_call"),
+    path("replays/<rpl:replay_id>/calls/<inv:invocation_id>/values", replay_views.replay_values, name="replay_values"),
     path("invocations/<inv:invocation_id>/values", views.values, name="invocation_values"),
 ]

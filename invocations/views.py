@@ -160,6 +160,7 @@ def _page(
         "may_remove_artifacts": request.principal.may("files.manage"),
         "opened": opened or [],
         "may_reveal": request.principal.may("evidence.reveal"),
+        "may_replay": invocation.is_final and request.principal.may("invocations.replay"),
         "may_cancel": not invocation.is_final and request.principal.may("invocations.cancel"),
         "may_resolve": invocation.state == State.OUTCOME_UNKNOWN
         and not invocation.resolution

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from access import members
 from access import services as access
 from access.models import AgentIdentity, PolicyVersion
+from evidence.models import SavedSearch
 from registry import installations, lifecycle
 from tests.manifests import manifest
 from tests.policies import permits
@@ -60,6 +61,9 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "delivery_again": {"again": "yes"},
         "callback_new": {"name": "another", "url": "https://new.example.org/hook"},
         "callback_rotate": {"overlap_hours": "1"},
+        "verification_new": {"start": "0", "stop": "1"},
+        "export_new": {"format": "csv", "query": "outcome:failed"},
+        "export_cancel": {},
         "sink_new": {
             "name": "another", "channel": "webhook", "url": "https://new.example.org/events", "mode": "batched",
             "max_mb": "64",
@@ -125,8 +129,15 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         # Evidence.
         "invocation_cancel": {},
         "invocation_resolve": {"resolution": "took_effect", **REASON},
+        "replay_new": REASON,
+        "replay_period": {"what": "decisions", "since": "2026-01-01", "until": "2026-01-02", "most": "10", **REASON},
+        "replay_cancel": {},
+        "replay_values": REASON,
         "chain_cancel": {},
         "invocation_values": REASON,
+        "searches": {"name": "another", "query": "outcome:failed"},
+        "search_change": {"name": "renamed"},
+        "search_delete": {},
     }  # fmt: skip
 
 
@@ -216,6 +227,11 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_key_rotate": {"overlap_s": 60},
         "POST api_key_revoke": REASON,
         # People.
+        "POST api_invocation_replays": REASON,
+        "POST api_replays": {
+            "what": "decisions", "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", **REASON,
+        },
+        "DELETE api_replay": None,
         "PUT api_member_roles": {"roles": ["auditor"], **REASON},
         "POST api_member_permission": {"permission": "evidence.view"},
         "POST api_member_permission_take": {"permission": "halts.throw"},
@@ -237,6 +253,9 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_delivery_again": {},
         "POST api_callbacks": {"name": "another", "url": "https://new.example.org/hook"},
         "POST api_callback_rotate": {},
+        "POST api_verifications": {},
+        "POST api_exports": {"format": "jsonl"},
+        "DELETE api_export": None,
         "POST api_sinks": {"name": "another", "channel": "webhook", "url": "https://new.example.org/events"},
         "POST api_sink_pause": REASON,
         "POST api_sink_resume": {},
@@ -287,6 +306,10 @@ def _map_no_scopes(things: Things, by: Principal) -> None:
     AgentIdentity.objects.update(scopes=[], agent=things.robot.agent)
 
 
+def _hand_over_search(things: Things, by: Principal) -> None:
+    SavedSearch.objects.filter(pk=things.named["search_id"]).update(owner=by.id)
+
+
 PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "tool_enable": _pause_tool,
     "api_tool_enable": _pause_tool,
@@ -300,6 +323,8 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "api_member_permission_take": _give_permission,
     "api_member_exception_take": _give_exception,
     "api_issuer": _map_no_scopes,
+    "search_change": _hand_over_search,
+    "search_delete": _hand_over_search,
 }
 
 

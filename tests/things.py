@@ -26,12 +26,15 @@ from access.policies import services as policies
 from access.roles import Role
 from evidence.events.services import make_sink
 from evidence.models import Anchor, Cosignature, Fact, LogKey
+from evidence.search.saved import save_search
 from invocations import stored_files
 from invocations.artifacts.describing import Described
 from invocations.artifacts.storing import keep_artifacts
 from invocations.callbacks.models import CallbackDelivery
 from invocations.callbacks.services import make_endpoint
 from invocations.models import Invocation, SandboxHost, Unmapped
+from invocations.replaying.models import Rerun
+from invocations.replaying.services import replay_call
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
 from registry.dependencies import states
@@ -198,6 +201,10 @@ def _calls(things: Things) -> dict[str, Any]:
     described = Described("report.txt", "text/plain", b"not shown anywhere")
     with transaction.atomic():
         (artifact,) = keep_artifacts(done, [described])
+    replay = replay_call(invocation_id=done.pk, reason=f"for {word} a test", by=things.people["first"].by)
+    Rerun.objects.create(
+        replay=replay, invocation=done, number=1, verdict="match", runs=1, version=word, created_at=replay.created_at
+    )
     steps = [{"id": "write", "tool": WRITE, "arguments": {"text": f"a chain of {word}"}}]
     plan = {"request_id": "test-request-1", "actor": {"type": "agent", "id": word}, "plan": {"steps": steps}}
     chain = things.caller.post("/chains", plan | {"on_consent": "hold", "purpose": word})
@@ -209,6 +216,7 @@ def _calls(things: Things) -> dict[str, Any]:
         "api_delegation.grant_id": handed_on.pk,
         "invocation_id": done.pk,
         "artifact_id": artifact.pk,
+        "replay_id": replay.pk,
         "api_invocation.invocation_id": held.pk,
         "invocation_cancel.invocation_id": held.pk,
         "invocation_resolve.invocation_id": lost.pk,
@@ -277,7 +285,9 @@ def _people(things: Things) -> dict[str, Any]:
     sink, _ = make_sink(name=word, channel="webhook", url=f"https://{word}.example.org/events", by=by)
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
     things.also["identity"] = identity
+    search = save_search(name=word, query="outcome:failed", shared=True, by=by)
     return {
+        "search_id": search.pk,
         "agent_id": things.caller.agent.pk,
         "user_id": invited.pk,
         "issuer_id": issuer.pk,

@@ -5,21 +5,24 @@ from __future__ import annotations
 from django.urls import include, path, register_converter
 from drf_spectacular.views import SpectacularJSONAPIView
 
-from access import agents_api, channels_api, delegations_api, grants_api, issuers_api, members_api, oauth
+from access import agents_api, channels_api, delegations_api, facts_api, grants_api, issuers_api, members_api, oauth
 from access import api as access_api
 from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
+from evidence.checking import api as checking_api
 from evidence.events import api as events_api
+from evidence.exports import api as exports_api
 from evidence.log import api as log_api
 from invocations import api as invocations_api
 from invocations import explain_api, files_api, following_api, preflight_api, proposals_api
 from invocations.artifacts import api as artifacts_api
 from invocations.callbacks import api as callbacks_api
 from invocations.chains import api as chains_api
+from invocations.replaying import api as replays_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
-from toolhub import catalogue, console, health
+from toolhub import catalogue, console, health, metrics
 from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters
 
@@ -100,10 +103,34 @@ api = [
         name="api_invocation_events",
     ),
     path(
+        "invocations/<inv:invocation_id>/replays",
+        replays_api.InvocationReplaysView.as_view(),
+        name="api_invocation_replays",
+    ),
+    path(
+        "invocations/<inv:invocation_id>/reconstruction",
+        replays_api.InvocationReconstructionView.as_view(),
+        name="api_invocation_reconstruction",
+    ),
+    path("replays", replays_api.ReplaysView.as_view(), name="api_replays"),
+    path("replays/<rpl:replay_id>", replays_api.ReplayView.as_view(), name="api_replay"),
+    path("replays/<rpl:replay_id>/calls", replays_api.ReplayCallsView.as_view(), name="api_replay_calls"),
+    path(
         "evidence/invocations/<inv:invocation_id>",
         invocations_api.InvocationEvidenceView.as_view(),
         name="api_evidence",
     ),
+    path("evidence/facts", facts_api.FactListView.as_view(), name="api_facts"),
+    path("evidence/integrity", checking_api.IntegrityView.as_view(), name="api_integrity"),
+    path("evidence/verifications", checking_api.VerificationListView.as_view(), name="api_verifications"),
+    path(
+        "evidence/verifications/<ver:verification_id>",
+        checking_api.VerificationView.as_view(),
+        name="api_verification",
+    ),
+    path("evidence/exports", exports_api.ExportListView.as_view(), name="api_exports"),
+    path("evidence/exports/<exp:job_id>", exports_api.ExportView.as_view(), name="api_export"),
+    path("evidence/exports/<exp:job_id>/content", exports_api.ExportContentView.as_view(), name="api_export_content"),
     path("evidence/log", log_api.LogView.as_view(), name="api_log"),
     path("evidence/log/checkpoint", log_api.LogCheckpointView.as_view(), name="api_log_checkpoint"),
     path("evidence/log/tile/<path:tile>", log_api.LogTileView.as_view(), name="api_log_tile"),
@@ -237,6 +264,8 @@ urlpatterns = [
     path("", include("registry.urls")),
     path("", include("invocations.urls")),
     path("", include("invocations.callbacks.urls")),
+    path("", include("evidence.checking.urls")),
+    path("", include("evidence.exports.urls")),
     path("", include("evidence.events.urls")),
     path("", include("evidence.urls")),
     path("", include("toolhub.configuration.urls")),
@@ -253,4 +282,5 @@ urlpatterns = [
     path(".well-known/oauth-protected-resource", oauth.protected_resource, name="oauth_protected_resource"),
     path(".well-known/oauth-authorization-server", oauth.authorization_server, name="oauth_authorization_server"),
     path("readyz", health.ready, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
 ]

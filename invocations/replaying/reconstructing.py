@@ -126,7 +126,6 @@ FIELDS: dict[str, tuple[Callable[[Told, Invocation], Any], Callable[[Told, Invoc
     ),
     "dry_run": (lambda told, _: _data(told.begin, "dry_run"), lambda _, row: row.dry_run),
     "origin": (lambda told, _: _data(told.begin, "origin"), lambda _, row: row.origin),
-    "request_id": (lambda told, _: _data(told.begin, "request_id"), lambda _, row: row.request_id),
     "version": (lambda told, _: _last(told, "tool", "version"), lambda _, row: row.version and row.version.version),
     "manifest": (
         lambda told, _: _last(told, "tool", "manifest"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy
 
-from invocations.replaying.models import ReplayState, Verdict, What
+from invocations.replaying.models import What
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -15,20 +15,6 @@ WHAT: dict[str, StrOrPromise] = {
     What.FACTS: gettext_lazy("Rebuild calls from their facts"),
     What.DECISIONS: gettext_lazy("Decide again"),
     What.RUNS: gettext_lazy("Run again in a sandbox"),
-}
-# word -> (tone, label)
-VERDICT: dict[str, tuple[str, StrOrPromise]] = {
-    Verdict.MATCH: ("ok", gettext_lazy("Match")),
-    Verdict.DIFFERS: ("bad", gettext_lazy("Differs")),
-    Verdict.NOT_DETERMINISTIC: ("warn", gettext_lazy("Not deterministic")),
-    Verdict.CANNOT: ("hold", gettext_lazy("Cannot be replayed")),
-}
-STATE: dict[str, tuple[str, StrOrPromise]] = {
-    ReplayState.QUEUED: ("info", gettext_lazy("Waits")),
-    ReplayState.RUNNING: ("info", gettext_lazy("Runs")),
-    ReplayState.ENDED: ("ok", gettext_lazy("Ended")),
-    ReplayState.CANCELLED: ("hold", gettext_lazy("Cancelled")),
-    ReplayState.FAILED: ("bad", gettext_lazy("Failed")),
 }
 # Why a call cannot be run again.
 WHY: dict[str, StrOrPromise] = {
@@ -65,4 +51,46 @@ NOTE: dict[str, StrOrPromise] = {
     "digest_only": gettext_lazy("The result is not kept any more: only its digest was compared."),
     "raw_same": gettext_lazy("What the tool returned is what it returned then, before the obligations of the policy."),
     "raw_other": gettext_lazy("What the tool returned differs, before the obligations of the policy."),
+}
+# What is compared when a call is rebuilt from its facts, or decided again.
+FIELDS: dict[str, StrOrPromise] = {
+    "begin": gettext_lazy("Begin"),
+    "leaves": gettext_lazy("Text and hash of its facts"),
+    "pair": gettext_lazy("Begin and End"),
+    "state": gettext_lazy("State"),
+    "row": gettext_lazy("The stored call"),
+    "agent": gettext_lazy("Agent"),
+    "tool": gettext_lazy("Tool"),
+    "created_at": gettext_lazy("Received"),
+    "finished_at": gettext_lazy("Ended"),
+    "reason": gettext_lazy("Reason"),
+    "attempt": gettext_lazy("Run"),
+    "retries": gettext_lazy("Runs after a crash"),
+    "dry_run": gettext_lazy("Dry run"),
+    "origin": gettext_lazy("Origin"),
+    "request_id": gettext_lazy("Request id"),
+    "version": gettext_lazy("Version of the tool"),
+    "manifest": gettext_lazy("Manifest"),
+    "build": gettext_lazy("Code"),
+    "policy": gettext_lazy("Policy"),
+    "policy_hash": gettext_lazy("Hash of the policy"),
+    "grant": gettext_lazy("Grant"),
+    "consent": gettext_lazy("Consent"),
+    "profile": gettext_lazy("Profile"),
+    "profile_document": gettext_lazy("Stored profile"),
+    "obligations": gettext_lazy("Obligations"),
+    "sources": gettext_lazy("Sources"),
+    "resolution": gettext_lazy("What became of it"),
+    "image": gettext_lazy("Image"),
+    "box": gettext_lazy("Box"),
+    "budget": gettext_lazy("Budget"),
+    "input": gettext_lazy("Commitment to the arguments"),
+    "output": gettext_lazy("Commitment to the result"),
+    "input_value": gettext_lazy("Stored arguments"),
+    "output_value": gettext_lazy("Stored result"),
+    "output_digest": gettext_lazy("Digest of the result"),
+    "decision": gettext_lazy("Decision of the policy"),
+    "decision_input": gettext_lazy("What was decided on"),
+    "allowed": gettext_lazy("Allowed or denied"),
+    "rules": gettext_lazy("Rules"),
 }
