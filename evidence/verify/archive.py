@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from .problems import Malformed
+from .problems import Malformed, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,8 @@ MAX_LINE_BYTES = 64 << 20  # one fact with its opened values
 MAX_FACTS_BYTES = 64 << 30  # all of them
 
 _SMALL = {MANIFEST, VKEYS, CHECKPOINT, OLDER, CONSISTENCY, GLOBAL}
+# What zipfile raises when it meets bytes that are no zip file.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, IndexError)
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
@@ -95,7 +98,9 @@ class _Zip(Archive):
         try:
             with self._zip.open(name) as file:
                 yield file
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+        except Refused:
+            raise
+        except _UNREADABLE as error:
             raise Malformed(f"{name} cannot be read from the zip file: it was changed or cut.") from error
 
 
@@ -108,7 +113,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
     with path.open("rb") as file:
         try:
             archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+        except _UNREADABLE as error:
             raise Malformed(f"{path.name} is neither a folder nor a zip file, or the zip file was cut.") from error
         with archive:
             yield _Zip(path, archive)

@@ -15,7 +15,7 @@ from .bundle import PREDICATE_TYPE
 from .dsse import open_statement
 from .facts import Pairs, check_columns, check_value, commitments_of, parse_leaf
 from .merkle import verify_consistency
-from .notes import COSIGNATURE, Checkpoint, VerifierKey, open_checkpoint, open_note, split_note
+from .notes import COSIGNATURE, Checkpoint, VerifierKey, clock_of, open_checkpoint, open_note, split_note
 from .problems import Malformed, Refused, UnknownSigner
 from .proofs import ConsistencyProof, InclusionProof
 from .report import Report
@@ -103,9 +103,11 @@ class _Check:
         self.checkpoint = open_checkpoint(self.note, self.trusted)
         report = self.report
         report.origin, report.size, report.root = self.checkpoint.origin, self.checkpoint.size, self.checkpoint.root
-        for found in open_note(self.note, [*self.trusted, *_others(bundled, self.trusted)]).verified:
-            if found.name == self.checkpoint.origin and found.at is not None:
-                report.signed_at = found.at
+        clock = clock_of(self.checkpoint.origin)
+        clocks = [key for key in bundled if key.name == clock and key.alg == COSIGNATURE]
+        for found in open_note(self.note, [*self.trusted, *_others(clocks, self.trusted)]).verified:
+            if found.name == clock:
+                report.signed_at, report.own_clock = found.at, any(key.name == clock for key in self.given)
             elif found.name == self.checkpoint.origin:
                 report.keys += [str(key) for key in self.trusted if (key.name, key.id) == (found.name, found.id)]
 
@@ -165,7 +167,7 @@ class _Check:
         except UnknownSigner:
             return
         for found in verified:
-            if found.name not in (origin, self.checkpoint.origin) and found.at is not None:
+            if found.name not in (clock_of(origin), clock_of(self.checkpoint.origin)) and found.at is not None:
                 self.report.cosigned[found.name] = found.at
             self.cosigners.add(str(keys[found.name, found.id]))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .archive import CHECKPOINT, MANIFEST, MAX_SMALL_BYTES, VKEYS
 from .facts import Pairs, parse_leaf
-from .notes import COSIGNATURE, VerifierKey, open_checkpoint, open_note
+from .notes import COSIGNATURE, VerifierKey, clock_of, open_checkpoint, open_note
 from .problems import CannotTell, Malformed, Refused, UnknownSigner
 from .report import Report
 from .strict import decode_text
@@ -47,8 +47,8 @@ def _verify(path: Path, report: Report, keys: Sequence[str], older: Sequence[byt
     for found in open_note(note, [*trusted, *witnesses]).verified:
         if found.at is None:
             report.keys += [str(key) for key in trusted if (key.name, key.id) == (found.name, found.id)]
-        elif found.name == head.origin:
-            report.signed_at = found.at
+        elif found.name == clock_of(head.origin):
+            report.signed_at, report.own_clock = found.at, bool(keys)
         else:
             report.cosigned[found.name] = found.at
     for key in map(VerifierKey.parse, witnesses):

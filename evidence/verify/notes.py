@@ -225,6 +225,11 @@ def open_checkpoint(note: str | bytes, keys: Iterable[str | VerifierKey], *, ori
     return checkpoint
 
 
+def clock_of(origin: str) -> str:
+    """The name of the keys with which the owner of a log says when a checkpoint was signed. A clock of one's own is no witness."""
+    return f"{origin.rpartition('/')[0]}/clock"
+
+
 def cosigned_message(text: str, at: int) -> bytes:
     """What a witness signs for a checkpoint's text."""
     return f"cosignature/v1\ntime {at}\n{text}".encode()

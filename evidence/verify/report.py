@@ -29,7 +29,8 @@ class Report:
     origin: str = ""
     size: int = 0
     root: bytes = b""
-    signed_at: int | None = None
+    signed_at: int | None = None  # seconds since 1970, as the owner of the log says
+    own_clock: bool = False  # the auditor named the key of the clock
     keys: list[str] = field(default_factory=list)  # that signed the checkpoint
     own_keys: bool = False  # the auditor named the keys
     older: list[int] = field(default_factory=list)  # the sizes of the older checkpoints that it continues
@@ -94,7 +95,8 @@ class Report:
     def _about_the_log(self) -> list[str]:
         lines = [f"log        {self.origin}", f"checkpoint {self.size} leaves, root {encode_base64(self.root)}"]
         if self.signed_at is not None:
-            lines.append(f"signed at  {_time(self.signed_at)}")
+            whose = "" if self.own_clock else ", says a clock whose key came with the evidence"
+            lines.append(f"signed at  {_time(self.signed_at)}{whose}")
         for key in self.keys:
             if self.own_keys:
                 lines.append(f"key        {key}, which you named")

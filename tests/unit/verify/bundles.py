@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evidence.verify import bundle
 from evidence.verify.facts import columns_of
 from evidence.verify.merkle import consistency_proof, inclusion_proof
-from evidence.verify.notes import Checkpoint, Cosigner, Signer, add_lines, sign
+from evidence.verify.notes import Checkpoint, Cosigner, Signer, add_lines, clock_of, sign
 from tests.unit.verify.trees import ORIGIN, SIGNER, MemoryTiles, private_key
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GLOBAL_SIGNER = Signer("hub.example/evidence/checkpoints", private_key(1))
 WITNESS = Cosigner("witness.example/w1", private_key(2))
-CLOCK = Cosigner(ORIGIN, private_key(4))
+CLOCK = Cosigner(clock_of(ORIGIN), private_key(4))
 AT = 1_790_000_000
 VALUE = b'{"arguments":{"city":"Berlin"}}'
 SALT = bytes(range(32))

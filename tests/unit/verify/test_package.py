@@ -27,7 +27,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package")
     for part in ("packaging/toolhub-verify", "evidence/verify"):
         shutil.copytree(ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
-    pip = [sys.executable, "-m", "pip"]
+    pip: list[str | Path] = [sys.executable, "-m", "pip"]
     env = os.environ | QUIET
     wheel = [*pip, "wheel", "-q", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder]
     subprocess.run([*wheel, folder / "source/packaging/toolhub-verify"], check=True, env=env)
@@ -49,7 +49,7 @@ def test_the_package_verifies_a_bundle_where_there_is_no_django(program: Path, t
     log = Log(facts(12))
     path = write(tmp_path / "bundle.zip", log, files_of(log, older=5))
     (tmp_path / "kept").write_text(log.checkpoint(5))
-    asked = [program, path, "--key", str(SIGNER.key), "--older", tmp_path / "kept", "--json"]
+    asked: list[str | Path] = [program, path, "--key", str(SIGNER.key), "--older", tmp_path / "kept", "--json"]
 
     done = subprocess.run(asked, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
 
@@ -57,7 +57,7 @@ def test_the_package_verifies_a_bundle_where_there_is_no_django(program: Path, t
     told = json.loads(done.stdout)
     assert (told["ok"], told["good"], told["older"]) == (True, 12, [5])
     for module in ("django", "evidence", "toolhub"):
-        missing = [program.with_name("python"), "-c", f"import {module}"]
+        missing: list[str | Path] = [program.with_name("python"), "-c", f"import {module}"]
         assert (
             b"ModuleNotFoundError"
             in subprocess.run(missing, cwd=tmp_path, env={}, capture_output=True, check=False).stderr
