@@ -1,58 +1,48 @@
-"""How do people browse facts in the console?"""
+"""How do people read one fact in the console?"""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext
+from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
-from evidence.kinds import Kind
+from evidence.checking.standing import said_by, standing_of
+from evidence.log.reading import proof_of
 from evidence.models import Fact, Pending
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-    from django.http import HttpResponse
-
-FILTERS = ("kind", "tool", "actor", "outcome", "subject")
-
-
-@require_GET
-@needs("evidence.view")
-def facts(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Fact), filters, kinds."""
-    filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
-    if filters["kind"] and filters["kind"] not in Kind.values:
-        raise SchemaInvalid(gettext("There is no such kind of fact to filter by."))
-    columns = {"kind": "kind", "tool": "tool", "actor": "actor_id", "outcome": "outcome", "subject": "subject"}
-    rows = Fact.objects.visible_to(request.principal).defer("leaf")
-    rows = rows.filter(**{columns[name]: value for name, value in filters.items() if value})
-    context = {
-        "section": "evidence",
-        "page": page_of(rows, prefix="fct", after=request.GET.get("after", "")),
-        "filters": filters,
-        "kinds": Kind.choices,
-    }
-    return render_page(request, "evidence/fact_list.html", context, partial="rows")
 
 
 @require_GET
 @needs("evidence.view")
 def fact(request: ConsoleRequest, fact_id: UUID) -> HttpResponse:
-    """Context: fact, leaf (the statement as data), raw (the exact text that is hashed), hash (hex), pending (not yet in a log)."""
+    """Context: fact, leaf (the statement as data), raw (the exact text that is hashed), hash (hex), pending (not yet in a log),
+    place (Standing in the log).
+    """
     found = Fact.objects.visible_to(request.principal).get(pk=fact_id)
     raw = bytes(found.leaf)
     context = {
         "section": "evidence",
+        "tab": "facts",
         "fact": found,
-        "leaf": json.loads(raw),
-        "raw": raw.decode(),
+        "leaf": said_by(raw),
+        "raw": raw.decode(errors="replace"),
         "hash": bytes(found.leaf_hash).hex(),
         "pending": Pending.objects.filter(pk=found.pk).exists(),
+        "place": standing_of(found),
     }
     return render_page(request, "evidence/fact_detail.html", context)
+
+
+@require_GET
+@needs("evidence.view")
+def fact_proof(request: ConsoleRequest, fact_id: UUID) -> HttpResponse:
+    """That the fact is in the log, as a file (c2sp.org/tlog-proof)."""
+    found = Fact.objects.visible_to(request.principal).get(pk=fact_id)
+    response = HttpResponse(proof_of(found), content_type="text/plain; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="{found.wire_id}.tlog-proof"'
+    response.headers["Cache-Control"] = "no-store"
+    return response

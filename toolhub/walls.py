@@ -75,7 +75,17 @@ WRITTEN_BY_OWNER = {
     # The keeper alone seals, and shows others what is sealed.
     **dict.fromkeys(("evidence_anchor", "evidence_cosignature"), "false"),
     **dict.fromkeys(
-        ("evidence_log", "evidence_logkey", "evidence_seal", "evidence_tile", "evidence_checkpoint"), "false"
+        (
+            "evidence_indexed",
+            "evidence_indexblock",
+            "evidence_posting",
+            "evidence_log",
+            "evidence_logkey",
+            "evidence_seal",
+            "evidence_tile",
+            "evidence_checkpoint",
+        ),
+        "false",
     ),
 }
 # Of what others may see too, a row refers to no more than fits its own tool. Columns of the row are in braces.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, close_old_connections, connection, transaction
 
-from evidence.models import Fact, IndexBlock, Indexed, Log, Posting, Seal
+from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, Seal
 from evidence.search import places
 from evidence.search.places import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, tags_of, what_it_is
@@ -110,7 +110,7 @@ def index_tenant(tenant_id: UUID, stop: threading.Event | None = None) -> int:
 
 def index_all(stop: threading.Event | None = None) -> None:
     sizes = dict(Indexed.objects.values_list("tenant_id", "size"))
-    for tenant_id, size in Log.objects.exclude(size=0).values_list("tenant_id", "size"):
+    for tenant_id, size in Log.objects.exclude(tenant_id=GLOBAL_LOG).values_list("tenant_id", "size"):
         if sizes.get(tenant_id, 0) < size:
             index_tenant(tenant_id, stop)
 

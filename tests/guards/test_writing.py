@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 WRITES = {"create", "save", "update", "delete", "get_or_create", "bulk_create", "update_or_create"}
 WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/services.py:record": "it is the fact",
+    "evidence/search/indexing.py:index_block": "an index of facts, made again from the log at any time",
+    "evidence/search/indexing.py:_note_span": "the same",
+    "evidence/search/indexing.py:index_tenant": "the same",
+    "evidence/search/indexing.py:forget_index": "the same",
+    "evidence/search/saved.py:save_search": "a search that somebody makes again; decides nothing",
+    "evidence/search/saved.py:change_search": "the same",
+    "evidence/search/saved.py:delete_search": "the same",
     "evidence/services.py:seal_values": "part of a Begin or End, which binds its commitment",
     "invocations/queue.py:ring_again": "a message sent is not a decision",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",

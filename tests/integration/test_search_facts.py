@@ -22,6 +22,7 @@ from evidence.search.indexing import forget_index, index_all, index_tenant, tags
 from evidence.search.language import parse
 from evidence.search.names import names_in
 from evidence.search.tags import asked_by
+from invocations.models import Invocation
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import SchemaInvalid
@@ -37,10 +38,12 @@ TOOLS = ("commerce.pricing.quote", "commerce.orders.place", "web.pages.read")
 CODES = ("", "", "", "QUOTA.RATE_LIMITED", "SANDBOX.TIMEOUT")
 
 
-def agent(by: Principal, id: UUID) -> Principal:
-    return Principal(ActorKind.AGENT, encode("agt", id), "x", by.tenant_id, agent_id=id)
+def agent(by: Principal, name: str) -> Principal:
+    made = access.create_agent(name=name, by=by)
+    return Principal(ActorKind.AGENT, made.wire_id, name, by.tenant_id, agent_id=made.pk)
 
 
+@transaction.atomic
 def write_call(by: Principal, chosen: random.Random, *, chain: str = "", consent: str = "") -> UUID:
     """Begin and End of a call, as the hub writes them."""
     id, code, tool = new_id(), chosen.choice(CODES), chosen.choice(TOOLS)
@@ -53,13 +56,17 @@ def write_call(by: Principal, chosen: random.Random, *, chain: str = "", consent
         data["chain"] = {"id": chain}
     if consent:
         data["consent"] = consent
+    state, now = "failed" if code else "succeeded", timezone.now()
+    Invocation.objects.create(
+        id=id, tenant_id=by.tenant_id, agent_id=by.agent(), tool=tool, state=state, created_at=now, finished_at=now
+    )
     call: dict[str, Any] = {"invocation_id": id, "subject": encode("inv", id), "tool": tool}
     evidence.record(kind=Kind.INVOCATION_BEGAN, actor=by, data=data, **call)
     found = [{"action": "mask", "detector": "phone", "count": chosen.choice((0, 2))}]
     evidence.record(
         kind=Kind.INVOCATION_ENDED,
         actor=Principal.system("worker", tenant_id=by.tenant_id),
-        outcome="failed" if code else "succeeded",
+        outcome=state,
         reason=code,
         data={"obligations": found},
         **call,
@@ -149,7 +156,7 @@ def test_a_search_finds_what_matches_and_nothing_else(
     query: str, tenant: Tenant, by: Principal, caller: Caller
 ) -> None:
     chosen = random.Random(query)
-    robot = agent(by, new_id())
+    robot = agent(by, "robot")
     for number in range(60):
         write_call(
             caller.by if number % 3 else robot, chosen, consent=encode("cns", new_id()) if number % 7 == 0 else ""
@@ -175,12 +182,12 @@ def test_a_call_a_chain_a_consent_and_an_agent_have_all_that_became_of_them(
     tenant: Tenant, by: Principal, caller: Caller
 ) -> None:
     chosen, chain, consent = random.Random(1), encode("chn", new_id()), encode("cns", new_id())
-    evidence.record(kind=Kind.CHAIN_BEGAN, subject=chain, actor=caller.by)
+    evidence.record(kind=Kind.CHAIN_CANCEL_ASKED, subject=chain, actor=caller.by)
     first, second = (
         write_call(caller.by, chosen, chain=chain),
         write_call(caller.by, chosen, chain=chain, consent=consent),
     )
-    other = write_call(agent(by, new_id()), chosen)
+    other = write_call(agent(by, "robot"), chosen)
     reader = Principal(ActorKind.USER, "usr_7", "Ann", by.tenant_id)
     evidence.record(kind=Kind.SNAPSHOT_READ, subject=encode("snp", new_id()), actor=reader, invocation_id=second)
     seal(tenant)

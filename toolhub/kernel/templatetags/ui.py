@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from toolhub.kernel import drawing, wording
 from toolhub.kernel.diffing import visible as draw_invisible
+from toolhub.kernel.timelines import days_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -207,28 +208,26 @@ def with_ids(form: BaseForm, name: str) -> BaseForm:
 
 
 @register.inclusion_tag("components/facts.html", takes_context=True)
-def facts(context: Context, rows: Iterable[Any]) -> dict[str, Any]:
-    """Facts as a timeline: what happened, who did it, the reason that was given, and the hash of the leaf."""
-    return {"request": context.get("request"), "rows": [{"fact": row, "why": _why(row), **_look(row)} for row in rows]}
+def facts(context: Context, rows: Iterable[Any], headed: bool = False) -> dict[str, Any]:
+    """Facts as a timeline: what happened, who did it, the reason that was given, and the hash of the leaf. ``headed``: each day has
+    its heading also when there is one only."""
+    shown = list(rows)
+    request = context.get("request")
+    principal = getattr(request, "principal", None)
+    days = days_of(shown)
+    return {
+        "request": request,
+        "days": days,
+        "headed": headed or len(days) > 1,
+        "of_many": len({row.subject for row in shown}) > 1,
+        "may_open": principal is not None and principal.may("evidence.view"),
+    }
 
 
 @register.simple_tag
 def fact_kind(kind: str) -> SafeString:
     tone, name, text = wording.FACT.get(kind, ("quiet", "circle-dot", kind))
     return format_html('<span class="fk" data-tone="{}">{}{}</span>', tone, icon(name), text)
-
-
-def _look(fact: Any) -> dict[str, Any]:
-    tone, name, text = wording.FACT.get(fact.kind, ("quiet", "circle-dot", fact.kind))
-    if fact.kind in ("invocation.ended", "dry_run.ended") and fact.outcome in wording.STATUS:
-        tone, name, _text = wording.STATUS[fact.outcome]
-    return {"tone": tone, "icon": name, "label": text}
-
-
-def _why(fact: Any) -> str:
-    """The reason that a person gave for a decision; it is in the leaf, beside the columns."""
-    said = json.loads(bytes(fact.leaf)).get("data", {})
-    return str(said.get("reason") or said.get("note") or "")
 
 
 # ---- forms and lists ------------------------------------------------------------------------------------------------

@@ -1,0 +1,111 @@
+"""How do people read what happened: day by day, the beginning of a thing together with its end?
+
+Works on facts as they are; knows of them only their columns, and what wire ids lead to.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from toolhub.kernel import wording
+from toolhub.kernel.ids import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+BEGAN, ENDED = ".began", ".ended"
+TOOL_URN = "soul:tool:"
+# What a wire id leads to, by its prefix.
+PAGES = {
+    "inv": "invocation",
+    "cns": "consent",
+    "chn": "chain",
+    "grt": "grant",
+    "agt": "agent",
+    "pol": "policy",
+    "bud": "budget",
+    "fct": "fact",
+    "iss": "issuer",
+    "ntf": "notification",
+}
+
+
+@dataclass(slots=True)
+class Entry:
+    """``began``: the beginning that stands in the same line as its end. ``took_ms``: since the beginning, where that is known."""
+
+    fact: Any
+    began: Any = None
+    took_ms: float | None = None
+
+    @property
+    def look(self) -> dict[str, Any]:
+        tone, icon, label = wording.FACT.get(self.fact.kind, ("quiet", "circle-dot", self.fact.kind))
+        if self.fact.kind.endswith(ENDED) and self.fact.outcome in wording.STATUS:
+            tone, icon, _label = wording.STATUS[self.fact.outcome]
+        return {"tone": tone, "icon": icon, "label": label}
+
+    @property
+    def why(self) -> str:
+        """The reason that a person gave for a decision; it is in the leaf, beside the columns."""
+        said = json.loads(bytes(self.fact.leaf)).get("data", {})
+        return str(said.get("reason") or said.get("note") or "")
+
+    @property
+    def subject_url(self) -> str:
+        return page_of_id(self.fact.subject)
+
+
+@dataclass(slots=True)
+class Day:
+    date: date
+    entries: list[Entry] = field(default_factory=list)
+
+
+def page_of_id(subject: str) -> str:
+    """The page of what a fact is about; empty where there is none."""
+    prefix = subject.partition("_")[0]
+    try:
+        if subject.startswith(TOOL_URN):
+            return reverse("tool", args=[subject.removeprefix(TOOL_URN)])
+        return reverse(PAGES[prefix], args=[decode(prefix, subject)]) if prefix in PAGES else ""
+    except (ValueError, NoReverseMatch):
+        return ""
+
+
+def days_of(facts: Iterable[Any]) -> list[Day]:
+    """In the order of ``facts``, whichever it is. A beginning and its end that are neighbours become one entry."""
+    rows = list(facts)
+    begun = {_thing(row): row for row in rows if row.kind.endswith(BEGAN)}
+    entries: list[Entry] = []
+    for row in rows:
+        entry = Entry(row)
+        if row.kind.endswith(ENDED) and (began := begun.get(_thing(row))):
+            entry.took_ms = (row.occurred_at - began.occurred_at).total_seconds() * 1000
+        before = entries[-1] if entries else None
+        if before is not None and before.began is None and _thing(before.fact) == _thing(row):
+            if row.kind.endswith(ENDED) and before.fact.kind.endswith(BEGAN):
+                entries.pop()
+                entry.began = before.fact
+            elif row.kind.endswith(BEGAN) and before.fact.kind.endswith(ENDED):
+                before.began = row
+                continue
+        entries.append(entry)
+    days: list[Day] = []
+    for entry in entries:
+        date = timezone.localdate(entry.fact.occurred_at)
+        if not days or days[-1].date != date:
+            days.append(Day(date))
+        days[-1].entries.append(entry)
+    return days
+
+
+def _thing(fact: Any) -> tuple[str, str]:
+    """What begins and ends."""
+    return fact.kind.rpartition(".")[0], fact.subject
