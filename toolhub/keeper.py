@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from evidence.log import sealer
+from evidence.search import indexing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ ENDED_WITHIN_S = 30
 
 LOOPS: dict[str, Callable[[threading.Event], None]] = {
     "sealer": sealer.run,
+    "indexer": indexing.run,
 }
 
 
