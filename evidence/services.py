@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evidence.keys import unwrapped, wrap_under
+from evidence.keys import key_of, subject_of, unwrapped, wrap_under
 from evidence.keystore import NONCE_BYTES, keystore
 from evidence.kinds import Kind
 from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
-from evidence.problems import KeyUnavailable, RevealReasonTooShort
+from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
 from toolhub.kernel.canonical import canonical, encoded
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.rows import insert
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from toolhub.kernel.principal import Principal
 
-LEAF_VERSION = 1
+LEAF_VERSION = 2  # what the versions differ in: docs/reference/evidence-kinds.md
+WORDS = ("reason", "purpose", "note")  # what a person wrote: sealed, and only committed to in the leaf
 MAX_LEAF_BYTES = 16 * 1024
 SALT_BYTES = 32
 MIN_REASON = 10
@@ -52,7 +53,8 @@ def record(
 ) -> Fact:
     """Write one fact in the current transaction, with its pending row for the sealer.
 
-    ``data`` becomes part of the leaf and is public to every verifier: digests, ids, names and codes, never values.
+    ``data`` becomes part of the leaf and is public to every verifier: digests, ids, names and codes, never values. What a person
+    wrote (``WORDS``) may name somebody: it is sealed with the writer's key, and the leaf commits to it (:func:`words_of`).
     Raises ``RuntimeError`` outside a transaction: a fact that could commit without what it witnesses is no evidence.
     """
     if not connection.in_atomic_block:
@@ -78,6 +80,8 @@ def record(
         for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items()
         if value
     }
+    if data and any(data.get(name) for name in WORDS):
+        data = _seal_words(data, id, actor=actor, at=at)
     if data:
         leaf["data"] = data
     raw = canonical(leaf)
@@ -102,6 +106,34 @@ def record(
     insert(fact)
     insert(Pending(fact=fact, tenant_id=actor.tenant_id))
     return fact
+
+
+def _seal_words(data: dict[str, Any], fact_id: UUID, *, actor: Principal, at: datetime) -> dict[str, Any]:
+    """``data`` with a commitment in the place of what somebody wrote."""
+    written = {name: data[name] for name in WORDS if data.get(name)}
+    writer = subject_of("", agent_id=actor.agent_id, at=at) if actor.agent_id else actor.id
+    sealed = seal_values(
+        tenant_id=actor.tenant_id,
+        invocation_id=fact_id,
+        kind=SnapshotKind.WORDS,
+        value=written,
+        key=key_of(tenant_id=actor.tenant_id, subject=writer),
+    )
+    said = {"of": sorted(written), "commit": sealed.commitment, "alg": sealed.alg, "bytes": sealed.size}
+    said["snapshot"] = sealed.wire_id
+    return {name: value for name, value in data.items() if name not in WORDS} | {"words": said}
+
+
+def words_of(fact: Fact) -> dict[str, str]:
+    """What the person wrote whose act the fact is about; empty when they wrote nothing, or it was erased."""
+    sealed = Snapshot.objects.filter(tenant_id=fact.tenant_id, invocation_id=fact.pk, kind=SnapshotKind.WORDS)
+    for snapshot in sealed.select_related("subject_key__tenant_key"):
+        try:
+            found: dict[str, str] = open_values(snapshot)
+        except ValuesErased:
+            break
+        return found
+    return {}
 
 
 def _context(tenant_id: UUID, invocation_id: UUID, kind: str) -> bytes:
@@ -156,9 +188,14 @@ def recommitted(snapshot: Snapshot) -> str:
     return "sha256:" + hashlib.sha256(_plain(snapshot)).hexdigest()
 
 
-@transaction.atomic
 def reveal(*, snapshot: Snapshot, reason: str, by: Principal) -> Any:
     """Show stored values to a person or to the agent that owns the call. The access is a fact before the value is returned."""
+    return json.loads(reveal_committed(snapshot=snapshot, reason=reason, by=by)[1])
+
+
+@transaction.atomic
+def reveal_committed(*, snapshot: Snapshot, reason: str, by: Principal) -> tuple[bytes, bytes]:
+    """The same as what the commitment is over: salt and JSON text, so that others can verify it."""
     if snapshot.tenant_id != by.tenant_id:
         raise Snapshot.DoesNotExist
     if len(reason.strip()) < MIN_REASON:
@@ -170,7 +207,8 @@ def reveal(*, snapshot: Snapshot, reason: str, by: Principal) -> Any:
         invocation_id=snapshot.invocation_id,
         data={"snapshot_kind": snapshot.kind, "commitment": snapshot.commitment, "reason": reason.strip()[:500]},
     )
-    return open_values(snapshot)
+    plain = _plain(snapshot)
+    return plain[:SALT_BYTES], plain[SALT_BYTES:]
 
 
 def fingerprint(value: bytes, *, tenant_id: UUID) -> str:

@@ -19,7 +19,7 @@ from access.budgets.services import keep_manifest_limit
 from access.consents import spend_consent
 from access.models import ConsentMode
 from evidence import services as evidence
-from evidence.keys import key_of, subject_of
+from evidence.keys import fingerprint_under, key_of, subject_of
 from evidence.kinds import Kind
 from evidence.models import SnapshotKind
 from invocations.callbacks.services import endpoint_of
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.budgets.lines import Demand, Line
+    from access.fitting import ConsentValue
+    from evidence.models import SubjectKey
     from invocations.calls import Call
     from invocations.preflight import Preflight
     from invocations.steps import StepLog
@@ -49,12 +51,16 @@ SEED_BYTES = 16
 LONG_MS = 60_000  # of a tool's time; what may take longer waits in a queue of its own
 
 
-def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said: dict[str, Any]) -> dict[str, Any]:
-    """What the Begin fact binds."""
+def begin_data(
+    call: Call, standing: Standing, preflight: Preflight | None, said: dict[str, Any], key: SubjectKey
+) -> dict[str, Any]:
+    """What the Begin fact binds. Names that a caller has chosen may say who somebody is: they are hashed with the key of whom
+    the call is made for, so that they can be compared until that person is forgotten.
+    """
     data: dict[str, Any] = {
         "origin": str(call.origin),
         "dry_run": call.envelope.dry_run,
-        "request_id": call.envelope.request_id,
+        "request_id": fingerprint_under(key, call.envelope.request_id.encode()),
         "on_behalf_of": call.envelope.actor.get("type", ""),
         "input": said,
     }
@@ -63,7 +69,7 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
     if call.envelope.trace:
         data["caller_trace"] = call.envelope.trace
     if call.proposal:
-        data["proposal"] = call.proposal
+        data["proposal"] = fingerprint_under(key, call.proposal.encode())
     installed = standing.installed
     if installed is not None and installed.version_id is not None:
         data["tool"] = {
@@ -77,10 +83,14 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
     if preflight is not None:
         data["policy"] = {"version": preflight.policy_label, "hash": preflight.policy_hash}
         data["profile"] = preflight.profile_hash
+        if preflight.profile is not None:
+            data["level"] = preflight.profile.isolation  # the weakest that is enough; the End says which it was
         data["grant"] = encode("grt", preflight.grant.id) if preflight.grant else ""
         if preflight.grant and preflight.grant.actors:
             data["actors"] = preflight.grant.actors
         data["consent"] = encode("cns", preflight.consent.id) if preflight.consent else ""
+        if preflight.consent is not None:
+            data["consent_binds"] = binding_of(preflight.consent)
         if preflight.verdict is not None:
             data["decision_input"], data["decision"] = preflight.decision_input, preflight.decision
         if preflight.obligations:
@@ -88,6 +98,27 @@ def begin_data(call: Call, standing: Standing, preflight: Preflight | None, said
         if preflight.refused_at:
             data["refused_at"] = preflight.refused_at
     return data
+
+
+def binding_of(consent: ConsentValue) -> dict[str, str]:
+    """What a consent is good for, and the digest of all that it says. Empty texts bind to nothing."""
+    said = {
+        "mode": str(consent.mode),
+        "versions": consent.versions,
+        "user": consent.user_fingerprint,
+        "arguments": consent.arguments_fingerprint,
+        "policy": consent.policy_hash,
+        "expires_at": consent.expires_at.isoformat() if consent.expires_at else "",
+    }
+    return {"mode": said["mode"], "hash": digest(said)}
+
+
+def reserved_data(lines: list[Line], demand: Demand) -> dict[str, Any]:
+    """What an accepted call holds of which budgets, until its End says what it took."""
+    held = {line.dimension: demand.of(line.dimension) for line in lines if demand.of(line.dimension)}
+    if not held:
+        return {}
+    return {"budget": {"reserved": held, "of": sorted(line.wire_id for line in lines if line.dimension in held)}}
 
 
 def _by_manifest(call: Call, preflight: Preflight | None, now: datetime) -> dict[str, Any]:
@@ -181,7 +212,8 @@ def write_begin(
         reason=invocation.reason,
         trace_id=trace_id_of(invocation.trace),
         at=log.created_at,
-        data=begin_data(call, standing, preflight, said)
+        data=begin_data(call, standing, preflight, said, key)
+        | (reserved_data(preflight.lines, preflight.demand) if preflight and state is State.QUEUED else {})
         | ({"callback": encode("cbe", invocation.callback_id)} if invocation.callback_id else {}),
     )
     return invocation

@@ -7,6 +7,7 @@ attempt, in one transaction. Who loses the compare-and-set writes nothing.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -43,6 +44,7 @@ from toolhub.kernel.telemetry import trace_id_of
 if TYPE_CHECKING:
     from django.db.models import Q
 
+    from evidence.models import SubjectKey
     from invocations.artifacts.describing import Described
     from invocations.artifacts.models import Artifact
     from invocations.repairing import Repair
@@ -52,6 +54,8 @@ NOTHING = object()
 PLAN = "post_execution_plan"
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
 MAX_OBLIGATIONS_BYTES = 2 * 1024
+PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._:/-]{0,79}")  # of a ruleset, a table, a document
+PLAIN_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 KINDS_OF_CAPABILITIES = frozenset({"browser", "cidr", "fs", "net", "proc", "system"})
 
 
@@ -94,16 +98,24 @@ def principal_of_agent(invocation: Invocation) -> Principal:
     )
 
 
-def sources_data(sources: list[dict[str, str]]) -> dict[str, Any]:
-    """All of them while they fit; of very many the first, with the number and the digest of all."""
+def sources_data(sources: list[dict[str, str]], key: SubjectKey) -> dict[str, Any]:
+    """All of them while they fit; of very many the first, with the number and a hash of all. What a tool calls a source is its own
+    word: a name that is none of a ruleset or a table, but an address or a number, say, is only hashed.
+    """
     kept: list[dict[str, str]] = []
     size = 0
-    for source in sources:
+    for source in ({name: _own_word(name, text, key) for name, text in each.items()} for each in sources):
         size += len(canonical(source)) + 1
         if size > MAX_SOURCES_BYTES:
-            return {"sources": kept, "all_sources": {"count": len(sources), "hash": digest(sources)}}
+            whole = fingerprint_under(key, canonical(sources))
+            return {"sources": kept, "all_sources": {"count": len(sources), "hash": whole}}
         kept.append(source)
     return {"sources": kept}
+
+
+def _own_word(name: str, text: str, key: SubjectKey) -> str:
+    plain = {"name": PLAIN_NAME, "version": PLAIN_VERSION}.get(name)
+    return fingerprint_under(key, text.encode()) if text and plain and not plain.fullmatch(text) else text
 
 
 def obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
@@ -121,7 +133,16 @@ def repairs_data(repairs: list[Repair]) -> dict[str, Any]:
     return {"repairs": said}
 
 
-def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
+def spent_data(ending: Ending) -> dict[str, Any]:
+    """What is taken of the budgets that the Begin names; what is not named here counts as it was reserved."""
+    spent = spent_of(ending)
+    if spent is None:
+        return {"budget": {"spent": {}, "released": True}}
+    measured = {"bytes_out": spent.bytes_out, "cpu_ms": spent.cpu_ms}
+    return {"budget": {"spent": {name: amount for name, amount in measured.items() if amount is not None}}}
+
+
+def end_data(invocation: Invocation, ending: Ending, key: SubjectKey) -> dict[str, Any]:
     """What the End fact says beside its columns."""
     data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
     if invocation.version is not None:
@@ -134,11 +155,13 @@ def end_data(invocation: Invocation, ending: Ending) -> dict[str, Any]:
     if invocation.profile_hash:
         data["profile"] = invocation.profile_hash
     if ending.sources:
-        data |= sources_data(ending.sources)
+        data |= sources_data(ending.sources, key)
     if ending.repairs:
         data |= repairs_data(ending.repairs)
     if ending.obligations:
         data |= obligations_data(ending.obligations)
+    if invocation.budget:
+        data |= spent_data(ending)
     if ending.outcome is not None:
         outcome = ending.outcome
         data["run"] = {
@@ -198,12 +221,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: l
             "artifacts": artifacts_sealed(artifacts, ending.artifacts) if artifacts else [],
         }
         snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
-        said["output"] = {
-            "commit": snapshot.commitment,
-            "alg": snapshot.alg,
-            "bytes": snapshot.size,
-            "snapshot": snapshot.wire_id,
-        }
+        said["output"] = _commitment(snapshot)
     if ending.raw is not NOTHING:
         document = evidence.json_bytes(ending.raw)
         commit = fingerprint_under(key, document)
@@ -217,7 +235,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: l
             "retry_after": problem.retry_after,
             "warnings": notices,
         }
-        evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value)
+        said["error"] = _commitment(evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value))
     outcome = ending.outcome
     if outcome is not None and _has_said(outcome):
         logs: dict[str, Any] = {
@@ -231,8 +249,17 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: Kept, artifacts: l
             logs["files"] = kept.sealed()
         if outcome.connections:
             logs["connections"] = connections_sealed(outcome.connections)
-        evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs)
+        said["logs"] = _commitment(evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs))
     return said
+
+
+def _commitment(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "commit": snapshot.commitment,
+        "alg": snapshot.alg,
+        "bytes": snapshot.size,
+        "snapshot": snapshot.wire_id,
+    }
 
 
 def _files_kept(invocation: Invocation, ending: Ending) -> Kept:
@@ -268,23 +295,30 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
         reason=ending.problem.reason if ending.problem else "",
         trace_id=trace_id_of(invocation.trace),
         at=at,
-        data=end_data(invocation, ending) | said,
+        data=end_data(invocation, ending, values_key_of(invocation)) | said,
     )
     duration_s = (at - invocation.created_at).total_seconds()
     transaction.on_commit(partial(count_call, invocation, ending, duration_s))
 
 
-def settle_budgets(invocation: Invocation, ending: Ending) -> None:
-    """Count what the call has taken, last in the transaction of its End. What was never measured counts as reserved."""
+def spent_of(ending: Ending) -> ledger.Spent | None:
+    """None: nothing ran, so nothing is taken. What was never measured counts as reserved."""
     if not ending.ran:
-        ledger.release(invocation_id=invocation.pk)
-        return
+        return None
     outcome = ending.outcome
-    spent = ledger.Spent()
-    if outcome is not None:
-        cpu_ms = None if outcome.cpu_ms is None else math.ceil(outcome.cpu_ms)
-        spent = ledger.Spent(bytes_out=outcome.result_bytes, cpu_ms=cpu_ms)
-    ledger.settle(invocation_id=invocation.pk, spent=spent)
+    if outcome is None:
+        return ledger.Spent()
+    cpu_ms = None if outcome.cpu_ms is None else math.ceil(outcome.cpu_ms)
+    return ledger.Spent(bytes_out=outcome.result_bytes, cpu_ms=cpu_ms)
+
+
+def settle_budgets(invocation: Invocation, ending: Ending) -> None:
+    """Count what the call has taken, last in the transaction of its End."""
+    spent = spent_of(ending)
+    if spent is None:
+        ledger.release(invocation_id=invocation.pk)
+    else:
+        ledger.settle(invocation_id=invocation.pk, spent=spent)
 
 
 def finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:

@@ -27,7 +27,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations import queue
-from invocations.acceptance import queued_from, record_denied, reserve_for, write_begin
+from invocations.acceptance import queued_from, record_denied, reserve_for, reserved_data, write_begin
 from invocations.calls import Call
 from invocations.cancelling import ask_to_cancel
 from invocations.endings import Ending, finish, principal_of_agent
@@ -309,8 +309,10 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
             "actors": preflight.grant.actors,
             "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
             "profile": preflight.profile_hash,
+            "level": preflight.profile.isolation,
             "decision_input": preflight.decision_input,
             "decision": preflight.decision,
+            **reserved_data(preflight.lines, preflight.demand),
         },
     )
     transaction.on_commit(partial(queue.ring, invocation))

@@ -301,7 +301,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='snapshot',
             name='kind',
-            field=models.CharField(choices=[('input', 'Input'), ('output', 'Output'), ('error', 'Error'), ('logs', 'Logs'), ('segment', 'Segment'), ('replay', 'Replay'), ('live', 'Live')], max_length=8),
+            field=models.CharField(choices=[('input', 'Input'), ('output', 'Output'), ('error', 'Error'), ('logs', 'Logs'), ('segment', 'Segment'), ('replay', 'Replay'), ('words', 'Words'), ('live', 'Live')], max_length=8),
         ),
         migrations.AddIndex(
             model_name='checkpoint',

@@ -16,6 +16,7 @@ class SnapshotKind(models.TextChoices):
     LOGS = "logs"
     SEGMENT = "segment"  # what a long run said since the one before; numbered
     REPLAY = "replay"  # what a run of it said that was made to compare; numbered
+    WORDS = "words"  # what a person wrote about what they did; of a fact, whose id stands where that of the call does
     LIVE = "live"  # what a tool has said so far; the run's own end replaces it
 
 

@@ -14,6 +14,7 @@ from access.grants import give_grant
 from access.models import Consent, Grant, GrantRequest
 from access.services import create_key
 from evidence.models import Fact
+from evidence.services import words_of
 from invocations.models import Invocation
 from invocations.sandbox.base import Outcome, Status
 from tests.calls import row_of, writer
@@ -71,7 +72,7 @@ def test_the_page_says_what_will_happen_with_the_arguments_masked_and_the_look_o
     assert "hunter2" not in text
     assert "ann.example@example.org" not in text
     fact = Fact.objects.get(kind="snapshot.read")
-    assert (fact.actor_id, b"To decide on a consent." in bytes(fact.leaf)) == (operator.by.id, True)
+    assert (fact.actor_id, words_of(fact)) == (operator.by.id, {"reason": "To decide on a consent."})
 
 
 @pytest.mark.parametrize("who", ["auditor", "maker of the agent"])

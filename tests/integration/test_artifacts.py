@@ -14,6 +14,7 @@ from django.test import Client
 from PIL import Image
 
 from evidence.models import Fact
+from evidence.services import words_of
 from invocations import queue
 from invocations.artifacts import links
 from invocations.artifacts.models import Artifact, ArtifactContent
@@ -250,7 +251,7 @@ def test_people_open_it_after_they_have_revealed_the_call_with_a_reason(
     response = client.get(f"/artifacts/{said['id']}?word={word}")
     assert response.content == PICTURE.content
     fact = Fact.objects.filter(kind="artifact.read").latest("id")
-    assert json.loads(bytes(fact.leaf))["data"]["reason"] == "somebody has complained"
+    assert words_of(fact) == {"reason": "somebody has complained"}
     assert operator.client().get(f"/artifacts/{said['id']}?word={word}").status_code == 403
 
 

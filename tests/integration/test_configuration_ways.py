@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from access.models import Agent, Grant, Notification
 from access.roles import Role
 from evidence.models import Fact
+from evidence.services import words_of
 from tests.configuration import ISSUER, KEYS, give
 from tests.conftest import make_caller, make_person
 from toolhub.configuration.text import read_text, write_text
@@ -64,7 +65,7 @@ def test_the_command_shows_the_plan_asks_and_applies(
 
     assert (code, "Applied 1 changes." in said) == (0, True)
     fact = Fact.objects.get(kind="configuration.applied")
-    assert (fact.actor_id, b"a new buyer" in bytes(fact.leaf)) == (owner.by.id, True)
+    assert (fact.actor_id, "a new buyer" in words_of(fact)["reason"]) == (owner.by.id, True)
     assert run("apply", "-f", str(file), "--plan-only")[0] == 0
     code, said = run("apply", "-f", str(file), "--yes")
     assert (code, "0 to create, 0 to change, 0 to end, 1 as they are." in said) == (0, True)

@@ -105,7 +105,7 @@ def test_a_second_begin_or_end_is_refused_by_the_database(kind: Kind, by: Princi
 
     with transaction.atomic():
         write(by, kind=kind, invocation_id=id)
-        with pytest.raises(IntegrityError, match="fact_one_begin_one_end|UNIQUE|append-only"), transaction.atomic():
+        with pytest.raises(IntegrityError, match=r"fact_one_begin_one_end|UNIQUE|append-only"), transaction.atomic():
             write(by, kind=kind, invocation_id=id)
         with pytest.raises(IntegrityError, match="fact_pair_names_its_invocation"), transaction.atomic():
             write(by, kind=kind)
@@ -269,19 +269,20 @@ def test_a_revealed_value_is_a_fact_before_it_is_shown(
     snapshot: Snapshot, auditor: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    opened = evidence.open_values
+    opened = evidence._plain
 
     def watch(snapshot: Snapshot) -> Any:
         seen.append(Fact.objects.filter(kind="snapshot.read", subject=snapshot.wire_id).count())
         return opened(snapshot)
 
-    monkeypatch.setattr(evidence, "open_values", watch)
+    monkeypatch.setattr(evidence, "_plain", watch)
 
     assert evidence.reveal(snapshot=snapshot, reason=REASON, by=auditor.by) == {"text": CANARY}
     assert seen == [1]
-    leaf = json.loads(bytes(Fact.objects.get(kind="snapshot.read").leaf))
-    assert leaf["actor"]["id"] == auditor.by.id
-    assert leaf["data"]["reason"] == REASON
+    fact = Fact.objects.get(kind="snapshot.read")
+    assert json.loads(bytes(fact.leaf))["actor"]["id"] == auditor.by.id
+    monkeypatch.undo()
+    assert evidence.words_of(fact) == {"reason": REASON}
 
 
 @pytest.mark.parametrize("reason", ["", "because", "         x         "])

@@ -10,7 +10,7 @@ import pytest
 
 from evidence.models import Fact, Snapshot
 from evidence.problems import RevealReasonTooShort
-from evidence.services import open_values
+from evidence.services import open_values, words_of
 from invocations import execution
 from invocations.replaying import rerunning, services, working
 from invocations.replaying.models import Replay, Rerun
@@ -114,7 +114,7 @@ def test_a_replay_is_a_fact_of_its_own_and_holds_no_values(call: Callable[..., I
     facts = Fact.objects.filter(invocation_id=made.pk, kind__in=["replay.began", "invocation.rerun", "replay.ended"])
     leaves = [json.loads(bytes(fact.leaf)) for fact in facts.order_by("id")]
     assert [leaf["kind"] for leaf in leaves] == ["replay.began", "invocation.rerun", "replay.ended"]
-    assert leaves[0]["data"]["reason"] == WHY
+    assert words_of(facts.order_by("id")[0]) == {"reason": WHY}
     assert leaves[1]["data"]["verdict"] == "differs"
     said = values_of(row)["replayed"]["data"]
     assert not any(said["id"] in json.dumps(leaf) or said["at"] in json.dumps(leaf) for leaf in leaves)

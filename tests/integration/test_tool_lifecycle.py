@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from evidence.models import Fact
+from evidence.services import words_of
 from invocations.models import Attempt
 from registry import services as registry
 from registry.models import TRANSITIONS, Decision, Review, Tool, ToolState, ToolVersion, VersionState
@@ -66,7 +67,7 @@ def test_a_tool_moves_only_along_its_transitions_and_each_step_is_a_fact(
         fact = told.order_by("-pk")[0]
         assert told.count() == facts + 1
         assert (fact.kind, fact.subject, fact.actor_id) == (f"tool.{to}", f"soul:tool:{ECHO}", operator.by.id)
-        assert b'"reason":"because"' in bytes(fact.leaf)
+        assert words_of(fact) == {"reason": "because"}
     else:
         with pytest.raises(Conflict):
             move(tool, to, operator)
@@ -174,7 +175,7 @@ def test_one_refusal_is_enough_and_needs_a_note(
     assert version.review_state == VersionState.REFUSED
     with pytest.raises(Conflict):
         approve(version, second_operator)
-    assert b"too broad" in bytes(Fact.objects.get(kind="tool.reviewed").leaf)
+    assert words_of(Fact.objects.get(kind="tool.reviewed")) == {"note": "too broad"}
 
 
 def test_a_stranger_reviews_nothing(submit: Callable[..., ToolVersion], stranger: Person) -> None:
