@@ -47,6 +47,7 @@ from registry.standing import load_standing
 from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
+from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import DatabaseUnavailable, Forbidden, Internal, Problem
 from toolhub.kernel.rows import Reading
 from toolhub.kernel.telemetry import context_of, current_trace, tracer
@@ -223,6 +224,7 @@ def _run(invocation: Invocation, call: SandboxCall, profile: Profile, steps: Ste
                 names.ATTR_OPERATION: "execute_tool",
                 names.ATTR_TOOL_NAME: invocation.tool,
                 names.ATTR_TOOL_TYPE: "function",
+                names.ATTR_AGENT_ID: encode("agt", invocation.agent_id),
                 names.ATTR_CALL_ID: invocation.wire_id,
                 names.ATTR_TENANT: str(invocation.tenant_id),
                 names.ATTR_QUEUE_MS: queued_ms,

@@ -11,7 +11,7 @@ from django.conf import settings
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
 import toolhub.celery  # noqa: F401  the web process sends messages
-from toolhub.kernel import access_log, telemetry
+from toolhub.kernel import access_log, exposition, telemetry
 from toolhub.kernel.bodies import limited
 
 if TYPE_CHECKING:
@@ -21,9 +21,12 @@ telemetry.setup("web")
 django.setup(set_prefix=False)
 access_log.leave_out_queries()
 
-from invocations.file_bodies import WIDER  # noqa: E402  models load only after Django is set up
+from invocations import gauges  # noqa: E402  models load only after Django is set up
+from invocations.file_bodies import WIDER  # noqa: E402  as above
 from toolhub.kernel.waiting import Handler  # noqa: E402
 from toolhub.startup import refuse_without_keys  # noqa: E402
 
 refuse_without_keys()
+if exposition.is_wanted():
+    gauges.make_instruments()
 application: Application = limited(Handler(settings.TOOLHUB_WEB_THREADS), WIDER)

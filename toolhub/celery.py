@@ -15,7 +15,7 @@ from celery.signals import worker_init, worker_ready, worker_shutdown
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from toolhub.kernel import telemetry
+from toolhub.kernel import exposition, telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,14 @@ def start_sandbox() -> None:
     start()
 
 
+def offer_metrics() -> None:
+    from invocations.gauges import make_instruments  # noqa: PLC0415  as above
+
+    if exposition.is_wanted():
+        make_instruments()
+        exposition.serve_metrics()
+
+
 @worker_init.connect
 def _trace(**_: Any) -> None:
     from toolhub.startup import refuse_without_keys  # noqa: PLC0415  models load only after Django is set up
@@ -96,6 +104,7 @@ def _start_sweeping(**_: Any) -> None:
     if settings.TOOLHUB_EMBEDDED:
         return  # the one process sweeps by itself (toolhub.embedded)
     start_sandbox()
+    offer_metrics()
     _stop_sweeping.clear()
     loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
     loops |= {"reporter": reporter_loop, "callbacks": callback_loop, "chains": chain_loop}

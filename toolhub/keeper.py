@@ -10,8 +10,10 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from evidence.events import delivering
 from evidence.log import sealer
 from evidence.search import indexing
+from evidence.witnessing import anchors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +22,8 @@ ENDED_WITHIN_S = 30
 
 LOOPS: dict[str, Callable[[threading.Event], None]] = {
     "sealer": sealer.run,
+    "events": delivering.run,
+    "witnessing": anchors.run,
     "indexer": indexing.run,
 }
 

@@ -9,6 +9,7 @@ from tests.guards.test_architecture import PRODUCT, name_of, parsed
 # Where the second wall is stepped over, and why. Each filters by itself.
 HUB_WIDE = {
     "invocations/sandbox_views.py:_names_of_tenants": "names beside boxes, for who manages the hub",
+    "invocations/gauges.py:_observed": "figures of the whole hub, for its operators",
     "invocations/unmapped.py:note_unmapped": "what goes wrong in the hub is of no tenant",
     "evidence/log/api.py:_anchor_of": "that a tenant's own checkpoint is in the global log",
     "evidence/log/api.py:global_checkpoint": "everybody may have it: a size and a hash, signed",

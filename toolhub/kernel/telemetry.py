@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.instrumentation.django import DjangoInstrumentor
 from opentelemetry.propagate import extract, inject
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from toolhub.kernel import exposition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +34,8 @@ def meter() -> metrics.Meter:
 
 
 def setup(service: str) -> None:
-    """Start tracing for this process, once; spans and metrics leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
+    """Start tracing for this process, once; spans and metrics leave it only when ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set, metrics
+    also when Prometheus may read them.
 
     Must run before Django builds its middleware chain. In the embedded default the first part that asks names the service.
     """
@@ -39,12 +43,18 @@ def setup(service: str) -> None:
         return
     resource = Resource.create({"service.name": f"toolhub-{service}", "service.instance.id": PROCESS})
     provider = TracerProvider(resource=resource)
+    readers: list[MetricReader] = [_prometheus()] if exposition.is_wanted() else []
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        metrics.set_meter_provider(MeterProvider([reader], resource=resource))
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
+    if readers:
+        metrics.set_meter_provider(MeterProvider(readers, resource=resource))
     trace.set_tracer_provider(provider)
     DjangoInstrumentor().instrument(request_hook=leave_out_query)
+
+
+def _prometheus() -> MetricReader:
+    return PrometheusMetricReader(registry=exposition.REGISTRY, scope_info_enabled=False)
 
 
 def leave_out_query(span: trace.Span, _: object) -> None:

@@ -11,7 +11,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evidence.log import sealer
 from evidence.log.signer import make_signing_key, signing_key_file
+from invocations.gauges import make_instruments
 from toolhub.keeper import LOOPS, keeper_threads
+from toolhub.kernel import exposition, telemetry
 from toolhub.kernel.problems import Problem
 
 LOOKED_EVERY_S = 5
@@ -36,6 +38,12 @@ class Command(BaseCommand):
                 return
         except Problem as problem:
             raise CommandError(f"{problem.detail} {problem.remedy}") from problem
+        telemetry.setup("keeper")
+        make_instruments()
+        try:
+            exposition.serve_metrics()
+        except ValueError as error:
+            raise CommandError(str(error)) from error
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

@@ -1,0 +1,200 @@
+"""Has everybody whom the settings name seen the newest checkpoint, and what is wrong with those that have not?
+
+A loop in any number of keepers; an anchor is claimed by moving its ``next_attempt_at`` ahead. It gets a checkpoint when the global
+log has grown, and now and then when it has not, so that silence shows on both sides.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, transaction
+from django.utils import timezone
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.log.reading import latest_checkpoint
+from evidence.models import GLOBAL_LOG, Anchor, AnchorKind
+from evidence.verify.problems import Refused as NotEvidence
+from evidence.webhooks import CLAIMED_FOR
+from evidence.witnessing.asking import Named, OtherHistory, ask_witness
+from evidence.witnessing.keeping import append_to_file, commit_to_git, notes_of_file, notes_of_git
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.outbound import Failed, Refused
+from toolhub.kernel.principal import Principal
+from toolhub.kernel.tenancy import NO_TENANT
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+
+log = logging.getLogger("toolhub.witnessing")
+EVERY_S = 2.0
+AT_MOST_EVERY = {
+    AnchorKind.WITNESS: timedelta(seconds=10),
+    AnchorKind.FILE: timedelta(minutes=1),
+    AnchorKind.GIT: timedelta(minutes=5),
+}
+AGAIN_AFTER = timedelta(minutes=5)  # a log that stands still: a witness signs the time, too
+SILENT_AFTER = timedelta(minutes=15)
+PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 60, 300))
+MAX_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """One of those that the settings name. ``show(seen)`` returns the size that it keeps now."""
+
+    name: str
+    kind: AnchorKind
+    show: Callable[[int], int]
+
+
+def configured() -> list[Configured]:
+    """Raises ``ValueError`` for a setting that cannot be read."""
+    found = [
+        Configured(each.name, AnchorKind.WITNESS, lambda seen, each=each: ask_witness(each, seen=seen))  # type: ignore[misc]
+        for each in map(Named.parse, settings.TOOLHUB_WITNESSES)
+    ]
+    if settings.TOOLHUB_ANCHOR_FILE:
+        path = Path(settings.TOOLHUB_ANCHOR_FILE)
+        found.append(Configured("file", AnchorKind.FILE, lambda _: _keep(lambda note: append_to_file(path, note))))
+    if settings.TOOLHUB_ANCHOR_GIT:
+        repository, push = Path(settings.TOOLHUB_ANCHOR_GIT), settings.TOOLHUB_ANCHOR_GIT_PUSH
+        keep = lambda note: commit_to_git(repository, note, push=push)  # noqa: E731
+        found.append(Configured("git", AnchorKind.GIT, lambda _: _keep(keep)))
+    return found
+
+
+def _keep(keep: Callable[[str], None]) -> int:
+    checkpoint = latest_checkpoint(GLOBAL_LOG)
+    if checkpoint is None:
+        return 0
+    release_connection()
+    keep(checkpoint.note)
+    return checkpoint.size
+
+
+def show_all() -> int:
+    """One pass; returns how many have the newest checkpoint now that had not."""
+    named = {each.name: each for each in configured()}
+    now = timezone.now()
+    for each in named.values():
+        Anchor.objects.get_or_create(name=each.name, defaults={"kind": each.kind, "next_attempt_at": now})
+    newest = latest_checkpoint(GLOBAL_LOG)
+    size = newest.size if newest else 0
+    due = Anchor.objects.filter(name__in=named, next_attempt_at__lte=now)
+    return sum(_show(row, named[row.name]) for row in due if _wants(row, size, now) and _claim(row))
+
+
+def _wants(row: Anchor, size: int, now: datetime) -> bool:
+    """Whether there is news for it; files and repositories are not told again what they have."""
+    if not size:
+        return False
+    if row.anchored_at is None or row.size != size or row.refused_at:
+        return True
+    return row.kind == AnchorKind.WITNESS and now - row.anchored_at >= AGAIN_AFTER
+
+
+def _claim(row: Anchor) -> bool:
+    until = timezone.now() + CLAIMED_FOR
+    won = bool(Anchor.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at).update(next_attempt_at=until))
+    row.next_attempt_at = until
+    return won
+
+
+def _show(row: Anchor, anchor: Configured) -> bool:
+    error, refused, size = "", False, row.size
+    try:
+        size = anchor.show(row.size)
+    except OtherHistory as other:
+        error, refused = str(other), True
+    except (Failed, Refused, NotEvidence) as failed:
+        error = str(failed)
+    except OSError as failed:
+        error = failed.strerror or type(failed).__name__
+    except Exception as failed:  # what nobody thought of is a failed try like others
+        log.exception("%s was not shown the newest checkpoint", row.name)
+        error = type(failed).__name__
+    finally:
+        release_connection()
+    _settle(row, size=size, error=error, refused=refused)
+    return not error
+
+
+@transaction.atomic
+def _settle(row: Anchor, *, size: int, error: str, refused: bool) -> None:
+    now = timezone.now()
+    changes = {"attempts": 0, "last_error": "", "refused_at": None, "size": size, "anchored_at": now}
+    changes["next_attempt_at"] = now + AT_MOST_EVERY[AnchorKind(row.kind)]
+    if error:
+        log.error("%s: %s", row.name, error) if refused else log.warning("%s: %s", row.name, error)
+        changes = {
+            "attempts": row.attempts + 1,
+            "last_error": error[:MAX_ERROR],
+            "next_attempt_at": now + PAUSES[min(row.attempts, len(PAUSES) - 1)],
+        }
+        if refused:
+            changes["refused_at"] = row.refused_at or now
+    if not Anchor.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at).update(**changes):
+        return
+    if refused != (row.refused_at is not None) and (refused or not error):
+        evidence.record(
+            kind=Kind.ANCHOR_REFUSED if refused else Kind.ANCHOR_AGREED,
+            subject=f"hub:anchor:{row.name}"[:200],
+            actor=Principal.system("witnessing", tenant_id=NO_TENANT),
+            data={"said": error[:MAX_ERROR]} if refused else {"size": size},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How one of them stands, for people. ``alarm``: a sentence; empty when all is well."""
+
+    anchor: Anchor
+    alarm: str
+
+
+def anchors() -> list[Seen]:
+    """All that the settings name or that were ever reached; for the integrity page and its alarms."""
+    now = timezone.now()
+    return [Seen(row, _alarm(row, now)) for row in Anchor.objects.order_by("kind", "name")]
+
+
+def _alarm(row: Anchor, now: datetime) -> str:
+    if row.refused_at:
+        return row.last_error
+    newest = latest_checkpoint(GLOBAL_LOG)
+    behind = newest is not None and (row.size != newest.size or row.kind == AnchorKind.WITNESS)
+    last = row.anchored_at
+    if behind and row.attempts and (last is None or now - last >= SILENT_AFTER):
+        return f"It has not got a checkpoint for long. {row.last_error}"
+    return ""
+
+
+def kept_notes() -> Iterator[tuple[str, str]]:
+    """``(name, note)`` of every checkpoint that the file and the repository of the settings hold, the oldest first."""
+    if settings.TOOLHUB_ANCHOR_FILE and Path(settings.TOOLHUB_ANCHOR_FILE).exists():
+        yield from (("file", note) for note in notes_of_file(Path(settings.TOOLHUB_ANCHOR_FILE)))
+    if settings.TOOLHUB_ANCHOR_GIT:
+        yield from (("git", note) for note in notes_of_git(Path(settings.TOOLHUB_ANCHOR_GIT)))
+
+
+def run(stop: threading.Event) -> None:
+    """Show checkpoints until told to stop. What goes wrong is logged and tried again with the next pass."""
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            show_all()
+        except (DatabaseError, ValueError) as error:
+            log.warning("Checkpoints were not shown and are tried again: %s", error)
+        except Exception:
+            log.exception("Checkpoints were not shown and are tried again")
+        finally:
+            release_connection()
+        stop.wait(EVERY_S)
