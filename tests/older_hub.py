@@ -4,11 +4,13 @@ prints what has become of it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import django
 from django.conf import settings
@@ -29,6 +31,12 @@ def fill(apps: Any) -> None:
     """A grant with a limit that was used in two windows, requests and a consent for two majors of a tool, a tool in use."""
     tenant = apps.get_model("access", "Tenant").objects.create(slug="acme", name="Acme")
     agent = apps.get_model("access", "Agent").objects.create(tenant=tenant, name="assistant")
+    said = {"kind": "tool.paused", "subject": "shop", "occurred_at": NOW, "actor_kind": "user", "actor_id": "usr_1"}
+    leaf = b"what an older hub did"
+    fact = apps.get_model("evidence", "Fact").objects.create(
+        tenant_id=tenant.pk, leaf=leaf, leaf_hash=hashlib.sha256(b"\x00" + leaf).digest(), **said
+    )
+    apps.get_model("evidence", "Pending").objects.create(fact=fact, tenant_id=tenant.pk)
     give = apps.get_model("access", "Grant").objects.create
     said = {"tenant": tenant, "agent": agent, "given_by": "usr_1"}
     limited = give(tools="shop.*", calls_limit=100, window_s=DAY_S, reason="limited", **said)
@@ -65,6 +73,19 @@ def found(apps: Any) -> dict[str, list[Any]]:
     }
 
 
+def sealed() -> list[list[Any]]:
+    """What the sealer of today makes of facts that were written before there was one."""
+    from evidence.models import Seal
+    from tests.logs import check_log, seal_everything, signing_with
+
+    with signing_with():
+        seal_everything()
+    rows = list(Seal.objects.exclude(tenant_id=UUID(int=0)))
+    for row in rows:
+        check_log(row.tenant_id)
+    return [[row.leaf_index, bytes(row.fact.leaf).decode()] for row in rows]
+
+
 def main(database: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     settings.DATABASES["default"]["NAME"] = database
@@ -78,7 +99,7 @@ def main(database: str) -> None:
     executor = MigrationExecutor(connection)
     newest = executor.loader.graph.leaf_nodes()
     executor.migrate(newest)
-    print(json.dumps(found(executor.loader.project_state(newest).apps)))
+    print(json.dumps({"sealed": sealed()} | found(executor.loader.project_state(newest).apps)))
 
 
 if __name__ == "__main__":

@@ -24,8 +24,11 @@ from access.grant_requests import request_grant
 from access.models import Delivery, Reach, Tenant
 from access.policies import services as policies
 from access.roles import Role
+from evidence.checking.asking import ask_verification
 from evidence.events.services import make_sink
-from evidence.models import Anchor, Cosignature, Fact, LogKey
+from evidence.exports.making import make_export
+from evidence.exports.running import advance_next
+from evidence.models import Anchor, Checkpoint, Cosignature, Fact, LogKey, Seal
 from evidence.search.saved import save_search
 from invocations import stored_files
 from invocations.artifacts.describing import Described
@@ -114,10 +117,25 @@ def make_things(slug: str) -> Things:
 
 
 def _sealed(things: Things) -> dict[str, Any]:
-    """All facts so far are in the log."""
+    """All facts so far are in the log; one export of them is made, another one waits."""
+    by = things.people["owner"].by
     with signing_with():
         seal_everything()
-    return {"tile": "entries/000.p/1"}
+        done = make_export(format="jsonl", query="outcome:failed", by=by)
+        while advance_next():
+            pass
+    waiting = make_export(format="csv", query=f"agent:{things.word}", by=by)
+    size = Checkpoint.objects.filter(tenant_id=things.tenant.pk).latest("size").size
+    return {
+        "tile": "entries/000.p/1",
+        "size": size,
+        "fact_proof.fact_id": Seal.objects.get(tenant_id=things.tenant.pk, leaf_index=0).fact_id,
+        "api_fact_proof.fact_id": Seal.objects.get(tenant_id=things.tenant.pk, leaf_index=0).fact_id,
+        "export_content.job_id": done.pk,
+        "api_export_content.job_id": done.pk,
+        "job_id": waiting.pk,
+        "verification_id": ask_verification(by=by).pk,
+    }
 
 
 def _submit(things: Things, name: str, **changes: Any) -> ToolVersion:

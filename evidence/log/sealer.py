@@ -11,7 +11,7 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, close_old_connections, connection, models, transaction
+from django.db import DatabaseError, IntegrityError, close_old_connections, connection, models, transaction
 
 from evidence.log.checkpoints import publish, sign_again
 from evidence.log.growing import LogDamaged, append
@@ -54,7 +54,7 @@ def seal_pending(*, batch: int | None = None) -> tuple[int, bool]:
     for tenant_id in _who_waits():
         try:
             count = _seal_some_of(tenant_id, batch, keys)
-        except LogDamaged as damage:
+        except (LogDamaged, IntegrityError) as damage:  # or somebody has put rows where the next ones go
             log.error("Nothing is sealed of one tenant: %s", damage)  # noqa: TRY400  the sentence says all
             continue
         sealed, more = sealed + count, more or count == batch

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
+from django.db import connection
+from psycopg import sql
 
 from access.budgets.lines import Line, lines_for
 from invocations import calls, execution, minding, preflight, queue, services
@@ -123,3 +127,16 @@ def ready(submit: Callable[..., ToolVersion], operator: Person, lock: list[str])
     enabled(version, operator)
     build_all()
     return version
+
+
+@pytest.fixture
+def empty_database(tmp_path: Path) -> Iterator[str]:
+    if connection.vendor == "sqlite":
+        yield str(tmp_path / "older.sqlite3")
+        return
+    name = f"toolhub_older_{os.getpid()}"
+    server = os.environ["TOOLHUB_TEST_DATABASE_URL"].rpartition("/")[0] + "/postgres"
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield name
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

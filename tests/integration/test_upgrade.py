@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
-from psycopg import sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def empty_database(tmp_path: Path) -> Iterator[str]:
-    if connection.vendor == "sqlite":
-        yield str(tmp_path / "older.sqlite3")
-        return
-    name = f"toolhub_older_{os.getpid()}"
-    server = os.environ["TOOLHUB_TEST_DATABASE_URL"].rpartition("/")[0] + "/postgres"
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield name
-        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.mark.req("TOOLS-1")
@@ -39,6 +17,7 @@ def test_what_an_older_hub_holds_is_there_after_the_upgrade(empty_database: str)
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
+        "sealed": [[0, "what an older hub did"]],
         "consents": [["^1", "requested"], ["^2", "approved"], ["^2", "requested"]],
         "budgets": [["grant", "shop.*", "calls", 100, 86_400, "usr_1"]],
         "windows": [[20_000, 7, 0, 0], [20_001, 9, 0, 0]],

@@ -1,0 +1,43 @@
+"""Does a keeper that is killed anywhere lose a fact, or seal one twice?
+
+Whole processes on a database of their own: each is killed by SIGKILL at one point, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from django.conf import settings
+
+from toolhub.kernel.faults import SEALING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-21"), pytest.mark.django_db]
+
+
+def process(database: str, folder: Path, *words: str, faults: str = "") -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"TOOLHUB_FAULTS": faults}
+    command = [sys.executable, "-m", "tests.keeping", database, str(folder), *words]
+    return subprocess.run(command, cwd=settings.BASE_DIR, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_whoever_comes_after_a_keeper_that_was_killed_seals_each_fact_once(empty_database: str, tmp_path: Path) -> None:
+    made = process(empty_database, tmp_path, "migrate", "write", "seal")
+    assert made.returncode == 0, made.stderr
+    ended = {}
+
+    for point in SEALING:
+        ended[point] = process(empty_database, tmp_path, "write", "seal", faults=f"{point}=kill")
+    after = process(empty_database, tmp_path, "write", "seal", "check")
+
+    assert {point: done.returncode for point, done in ended.items()} == dict.fromkeys(SEALING, -signal.SIGKILL)
+    assert after.returncode == 0, after.stderr
+    facts = 33 * (2 + len(SEALING))
+    assert after.stdout.strip() == f"{facts} facts, {facts} leaves, 0 pending"
