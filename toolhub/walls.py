@@ -49,9 +49,8 @@ SEEN_BY_OTHERS = {
     "invocations_unmapped": "true",
     # Public halves of the keys that logs are signed with.
     "evidence_logkey": "true",
-    # Who outside keeps the hub's checkpoints, and what they answered.
+    # Who outside keeps the hub's checkpoints, and what became of asking them.
     "evidence_anchor": "true",
-    "evidence_cosignature": "true",
 }
 SOMEBODY = f"{ME} IS NOT NULL"  # nobody sees what everybody sees either
 # The hub's own rows are written by the hub only, and a foreign tool is only read. What belongs to a row that others see
@@ -73,7 +72,7 @@ WRITTEN_BY_OWNER = {
     "invocations_sandboxhost": "false",
     "invocations_unmapped": "false",
     # The keeper alone seals, and shows others what is sealed.
-    **dict.fromkeys(("evidence_anchor", "evidence_cosignature"), "false"),
+    "evidence_anchor": "false",
     **dict.fromkeys(
         (
             "evidence_indexed",

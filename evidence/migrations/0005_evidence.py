@@ -39,16 +39,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='Cosignature',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('witness', models.CharField(max_length=255)),
-                ('size', models.BigIntegerField()),
-                ('line', models.TextField()),
-                ('at', models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
             name='Erasure',
             fields=[
                 ('id', models.UUIDField(default=toolhub.kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
@@ -314,10 +304,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='checkpoint',
             constraint=models.UniqueConstraint(condition=models.Q(('global_index__isnull', False)), fields=('global_index',), name='checkpoint_each_global_index_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='cosignature',
-            constraint=models.UniqueConstraint(fields=('witness', 'size'), name='cosignature_each_size_once'),
         ),
         migrations.AddConstraint(
             model_name='eventsink',

@@ -1,6 +1,6 @@
 """What is kept as evidence?"""
 
-from evidence.models.anchors import Anchor, AnchorKind, Cosignature
+from evidence.models.anchors import Anchor, AnchorKind
 from evidence.models.append_only import AppendOnlyError, AppendOnlyModel, AppendOnlyQuerySet
 from evidence.models.erasures import Erasure, ErasureState, Retention
 from evidence.models.exports import EXPORT_TRANSITIONS, ExportChunk, ExportFormat, ExportJob, ExportState
@@ -21,7 +21,6 @@ __all__ = [
     "AppendOnlyModel",
     "AppendOnlyQuerySet",
     "Checkpoint",
-    "Cosignature",
     "Erasure",
     "ErasureState",
     "EventSink",

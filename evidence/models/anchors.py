@@ -1,7 +1,7 @@
 """Who outside the hub has seen its log, and how far?
 
-An :class:`Anchor` is a witness, a file or a repository that keeps checkpoints of the global log, out of the hub's reach. A
-:class:`Cosignature` is what a witness answered: it has seen this checkpoint, and it continues all that it had seen before.
+An :class:`Anchor` is a witness, a file or a repository that keeps checkpoints of the global log, out of the hub's reach. What a
+witness signs is put below the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -29,18 +29,3 @@ class Anchor(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Cosignature(models.Model):
-    """The signature line of one witness below the global log's checkpoint of one size."""
-
-    witness = models.CharField(max_length=255)
-    size = models.BigIntegerField()
-    line = models.TextField()
-    at = models.DateTimeField()  # when the witness says that it saw it
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["witness", "size"], name="cosignature_each_size_once")]
-
-    def __str__(self) -> str:
-        return f"{self.witness} at {self.size}"
