@@ -16,7 +16,7 @@ from .strict import decode_base64, decode_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LEAF_VERSIONS = (1,)
+LEAF_VERSIONS = (1, 2)
 # A call begins with the first and ends with the second; a dry run is a call of its own kind.
 PAIRS = {"invocation.began": "invocation.ended", "dry_run.began": "dry_run.ended"}
 BEGINNING_OF = {end: begin for begin, end in PAIRS.items()}

@@ -69,7 +69,6 @@ def of_any_kind(log: Log, chance: random.Random) -> dict[str, str | bytes]:
     return consistency(log, chance.randint(1, size - 1), size)
 
 
-@pytest.mark.req("TOOLS-18")
 def test_a_thousand_proofs_are_accepted_by_both(log: Log, foreign: Foreign) -> None:
     chance = random.Random(1)
     tasks = [of_any_kind(log, chance) for _ in range(PROOFS)]
@@ -102,7 +101,6 @@ def _lenient(word: bytes) -> bytes:
         return word
 
 
-@pytest.mark.req("TOOLS-18")
 def test_every_bit_that_changes_what_is_said_is_refused_by_both(log: Log, foreign: Foreign) -> None:
     """The hub's own cosignature is by a key that this verifier was not given, so by the format its bits count for nothing."""
     chance = random.Random(2)
@@ -157,7 +155,6 @@ def rewritten(leaves: list[bytes], old: int, chance: random.Random) -> list[byte
     return leaves
 
 
-@pytest.mark.req("TOOLS-18")
 def test_every_rewritten_history_is_refused_by_whoever_holds_an_older_checkpoint(foreign: Foreign) -> None:
     """The operator has the database and the real key: the tree is built again and signed, with proofs of its own."""
     chance = random.Random(3)

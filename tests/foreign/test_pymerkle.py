@@ -23,12 +23,10 @@ def theirs() -> pymerkle.InmemoryTree:
     return tree
 
 
-@pytest.mark.req("TOOLS-18")
 def test_the_roots_are_equal_at_every_size(theirs: pymerkle.InmemoryTree) -> None:
     assert [OURS.root(size) for size in range(1, SIZE + 1)] == [theirs.get_root(size) for size in range(1, SIZE + 1)]
 
 
-@pytest.mark.req("TOOLS-18")
 def test_our_inclusion_proofs_are_accepted(theirs: pymerkle.InmemoryTree) -> None:
     """Theirs begin with the leaf itself and count leaves from 1."""
     chance = random.Random(4)
@@ -43,7 +41,6 @@ def test_our_inclusion_proofs_are_accepted(theirs: pymerkle.InmemoryTree) -> Non
         pymerkle.verify_inclusion(hash, OURS.root(size), proof)
 
 
-@pytest.mark.req("TOOLS-18")
 def test_their_consistency_proofs_lead_from_our_roots_to_our_roots(theirs: pymerkle.InmemoryTree) -> None:
     chance = random.Random(5)
     for _ in range(300):

@@ -39,7 +39,7 @@ def sentences(path: Path, **asked: Any) -> list[str]:
     return [str(found) for found in verify_bundle(path, **asked).findings]
 
 
-@pytest.mark.req("TOOLS-18", "SPEC-7")
+@pytest.mark.req("TOOLS-18")
 def test_a_whole_bundle_is_verified_as_a_zip_file_and_as_a_folder(tmp_path: Path) -> None:
     path = write(tmp_path / "b.zip", LOG, files_of(LOG, older=9))
 
@@ -148,7 +148,6 @@ def test_what_stands_beside_a_leaf_must_fit_it(tmp_path: Path, change: dict[str,
     assert sentence in found[0]
 
 
-@pytest.mark.req("SPEC-5")
 def test_an_opened_value_is_the_one_that_the_leaf_committed_to(tmp_path: Path) -> None:
     files = files_of(LOG, piece=21)
     files[bundle.facts_name(0)] = files[bundle.facts_name(0)].replace(b"Berlin", b"London", 1)
@@ -179,7 +178,6 @@ def test_calls_without_their_other_half_are_named(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.req("TOOLS-18")
 def test_an_older_checkpoint_shows_that_history_was_rewritten_and_signed_again(tmp_path: Path) -> None:
     kept = LOG.checkpoint(9).encode()
     leaves = facts(21)

@@ -76,13 +76,11 @@ def reference_root(leaves: list[bytes]) -> bytes:
     return node_hash(reference_root(leaves[:k]), reference_root(leaves[k:]))
 
 
-@pytest.mark.req("TOOLS-18")
 def test_the_roots_are_those_of_certificate_transparency() -> None:
     assert [MemoryTiles(CT_LEAVES[:size]).frontier.root().hex() for size in range(9)] == CT_ROOTS
     assert [MemoryTiles(CT_LEAVES).root(size).hex() for size in range(9)] == CT_ROOTS
 
 
-@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(("index", "size", "names"), CT_INCLUSION)
 def test_inclusion_proofs_are_those_of_certificate_transparency(index: int, size: int, names: list[str]) -> None:
     path = [bytes.fromhex(H[name]) for name in names]
@@ -91,7 +89,6 @@ def test_inclusion_proofs_are_those_of_certificate_transparency(index: int, size
     verify_inclusion(leaf_hash(CT_LEAVES[index]), index, size, path, bytes.fromhex(CT_ROOTS[size]))
 
 
-@pytest.mark.req("TOOLS-18")
 @pytest.mark.parametrize(("old", "new", "names"), CT_CONSISTENCY)
 def test_consistency_proofs_are_those_of_certificate_transparency(old: int, new: int, names: list[str]) -> None:
     path = [bytes.fromhex(H[name]) for name in names]
@@ -150,7 +147,8 @@ def test_a_proof_with_any_bit_changed_is_refused(data: st.DataObject) -> None:
 @given(st.data())
 def test_a_proof_of_another_leaf_or_of_another_length_is_refused(data: st.DataObject) -> None:
     size = data.draw(st.integers(2, 2_000))
-    index, other = data.draw(st.permutations(range(size)).map(lambda order: order[:2]))
+    index = data.draw(st.integers(0, size - 1))
+    other = data.draw(st.integers(0, size - 1).filter(lambda other: other != index))
     path, root = inclusion_proof(FOREST, index, size), FOREST.root(size)
     hash = leaf_hash(f"leaf {index}".encode())
 

@@ -64,7 +64,6 @@ def put(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-@pytest.mark.req("TOOLS-18")
 def test_every_one_of_many_random_changes_to_a_bundle_is_found(tmp_path: Path) -> None:
     folder = unpack(write(tmp_path / "b.zip", LOG, files_of(LOG, older=17)), tmp_path / "good")
     good = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

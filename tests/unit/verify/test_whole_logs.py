@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +51,6 @@ def test_a_whole_log_has_nothing_wrong_and_can_be_checked_in_parts() -> None:
     assert tree.size == 600
 
 
-@pytest.mark.req("TOOLS-18")
 def test_a_changed_leaf_is_named_and_so_is_the_first_checkpoint_that_does_not_fit() -> None:
     rows = rows_of(LEAVES)
     rows[120] = (120, b"another", rows[120][2])
@@ -116,7 +114,6 @@ def mirror(folder: Path, log: Log) -> Path:
     return folder
 
 
-@pytest.mark.req("TOOLS-18")
 def test_a_copied_log_is_verified_leaf_by_leaf_and_against_any_checkpoint_that_was_kept(tmp_path: Path) -> None:
     log = Log(facts(601))
     folder = mirror(tmp_path / "log", log)
