@@ -21,6 +21,7 @@ from allauth.socialaccount.providers.openid_connect import views as oidc
 from allauth.usersessions import views as usersessions
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
+from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -114,6 +115,9 @@ def with_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def own(address: str, view: Callable[..., Any], name: str) -> URLPattern:
+    """In one transaction: what is changed here, and the fact that it was (access.sign_in_facts)."""
+
+    @transaction.atomic
     def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = view(request, *args, **kwargs)
         if hasattr(response, "render"):
