@@ -80,7 +80,8 @@ class Report:
 
     def lines(self) -> list[str]:
         """For people: what was verified, what it rests on, and the verdict last."""
-        lines = [*self._about_the_log(), *self._about_the_facts()] if self.size or self.origin else []
+        lines = self._about_the_log() if self.origin else []
+        lines += self._about_the_facts() if self.stop else []
         lines += [f"WRONG   {found}" for found in self.findings]
         if self.more_findings:
             lines.append(f"WRONG   … and {self.more_findings} more.")

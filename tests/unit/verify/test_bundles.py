@@ -178,6 +178,15 @@ def test_calls_without_their_other_half_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_an_end_that_was_sealed_before_its_begin_is_a_pair_as_well(tmp_path: Path) -> None:
+    """Two hosts have two clocks."""
+    log = Log([leaf(0, "invocation.ended", "inv_a"), leaf(1, "invocation.began", "inv_a")])
+
+    report = verify_bundle(write(tmp_path / "b.zip", log, files_of(log), open_calls=[]))
+
+    assert (report.findings, report.pairs, report.open_calls) == ([], 1, 0)
+
+
 def test_an_older_checkpoint_shows_that_history_was_rewritten_and_signed_again(tmp_path: Path) -> None:
     kept = LOG.checkpoint(9).encode()
     leaves = facts(21)
