@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Max, OuterRef, Q
 from django.dispatch import receiver
 
 from access.problems import RateLimited, TooManyAtOnce
@@ -49,13 +49,14 @@ TRY_AGAIN = frozenset({State.FAILED, State.TIMED_OUT, State.OUTCOME_UNKNOWN})
 MAX_PAUSE_S = 30
 NO_PLACE = frozenset({RateLimited.reason, TooManyAtOnce.reason})
 SHORTEST_WAIT_S = 2  # for a place or a rate, so that asking is not itself too much
+LONGEST_WAIT = timedelta(days=1)  # then the step has failed: what a chain holds of budgets is not held for ever
 
 
 class _Wait(Exception):
     """The call may not be made yet; nothing of it is kept."""
 
     def __init__(self, problem: Problem) -> None:
-        self.seconds = max(SHORTEST_WAIT_S, problem.retry_after or 0)
+        self.problem, self.seconds = problem, max(SHORTEST_WAIT_S, problem.retry_after or 0)
 
 
 def go_on(chain_id: UUID) -> None:
@@ -172,14 +173,23 @@ def _make(chain: Chain, step: ChainStep) -> bool:
         with transaction.atomic(), tracer.start_as_current_span("chain.step", context=context_of(chain.trace)):
             invocation, problem = _call(chain, step)
     except _Wait as wait:
-        _pause(chain, wait.seconds)
-        return False
+        longest = LONGEST_WAIT * (2 if step.is_compensation else 1)  # the undoing begins after that of a step was over
+        if datetime.now(UTC) - _last_event(chain) < longest:
+            _pause(chain, wait.seconds)
+            return False
+        invocation, problem = None, wait.problem
     step.state = StepState.RUNNING if problem is None else StepState.FAILED
     step.reason = problem.reason if problem else ""
     step.save(update_fields=["state", "reason", "tries"])
     if invocation is not None and invocation.state == State.QUEUED:
         transaction.on_commit(partial(queue.ring, invocation), robust=True)
     return problem is not None
+
+
+def _last_event(chain: Chain) -> datetime:
+    """Since when nothing has happened in the chain but waiting."""
+    ended = Invocation.objects.filter(chain_step__chain=chain).aggregate(at=Max("finished_at"))["at"]
+    return ended or chain.created_at
 
 
 def _call(chain: Chain, step: ChainStep) -> tuple[Invocation | None, Problem | None]:
@@ -232,17 +242,26 @@ def _value_of(chain: Chain, delivered: dict[str, Any], reference: Reference) -> 
 
 @transaction.atomic
 def give_up(chain_id: UUID) -> None:
-    """End a chain that cannot go on for a reason that nobody has thought of, so that it does not fail for ever."""
+    """A chain cannot go on for a reason that nobody has thought of. What was done is undone; when that cannot be either, it is ended,
+    so that it does not fail for ever.
+    """
     rows = Chain.objects.select_for_update(of=("self",)).select_related("agent")
     chain = rows.filter(pk=chain_id, state__in=CHAIN_OPEN).first()
     if chain is None:
         return
     steps = list(chain.steps.order_by("position"))
+    made = next((step for step in steps if step.state == StepState.RUNNING), None)
+    if made is not None and (call := _last_call(made)).is_final:
+        _note(chain, made, call)
     for step in steps:
         if step.state in (StepState.WAITING, StepState.RUNNING) and not step.is_compensation:
             step.state, step.reason = StepState.FAILED, Internal.reason
             step.save(update_fields=["state", "reason"])
             break
+    if chain.state == ChainState.RUNNING:
+        _begin_to_undo(chain, steps)
+        if chain.state == ChainState.COMPENSATING:
+            return
     end_chain(chain, steps, to=ChainState.FAILED, by=principal_of(chain))
 
 

@@ -14,6 +14,7 @@ from access.models import Budget, BudgetWindow, Reservation
 from invocations import sweeper
 from invocations.chains import driving
 from invocations.chains.models import Chain
+from invocations.models import Invocation
 from invocations.sandbox.base import Outcome, Status
 from tests.budgets import DAY, assert_conserved, balance
 from tests.calls import assert_problem, writer
@@ -143,6 +144,33 @@ def test_a_step_for_which_there_is_no_place_waits_and_leaves_no_refused_call(
 
     assert states(chain) == ["succeeded"] * 2
     assert ledger.open_since(datetime.now(UTC), limit=10) == []
+
+
+def test_a_step_that_finds_no_place_for_a_day_has_failed(
+    caller: Caller, operator: Person, chainable: None, bell: Bell, scripted: dict[str, Any]
+) -> None:
+    one = set_budget(scope="tenant", dimension="concurrency", amount=1, window_s=0, by=operator.by)
+    chain = chain_of(submit(caller, step("one", compensate=undo()), step("two")))
+    BudgetWindow.objects.filter(budget=one).update(reserved=2)  # somebody else runs as well
+    bell.deliver()
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    Chain.objects.update(next_at=yesterday)
+    driving.go_on(chain.pk)
+    assert states(chain) == ["succeeded", "waiting"]
+
+    Invocation.objects.update(finished_at=yesterday)
+    Chain.objects.update(next_at=yesterday)
+    driving.go_on(chain.pk)
+
+    chain.refresh_from_db()
+    assert (chain.state, states(chain)) == ("compensating", ["succeeded", "failed"])
+    assert chain.steps.get(name="two").reason == "QUOTA.CONCURRENCY"
+    BudgetWindow.objects.filter(budget=one).update(reserved=0)
+    Chain.objects.update(next_at=yesterday)
+    driving.go_on(chain.pk)
+    bell.deliver()
+    chain.refresh_from_db()
+    assert (chain.state, states(chain, "compensation")) == ("failed", ["succeeded"])
 
 
 def test_a_step_that_a_person_agrees_to_when_there_is_no_place_waits_too(

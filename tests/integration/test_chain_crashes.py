@@ -194,6 +194,42 @@ def test_a_chain_that_can_never_go_on_is_ended(
     assert facts(chain) == ["chain.began", "chain.ended"]
 
 
+@pytest.mark.unmapped
+@pytest.mark.parametrize(
+    ("breaks_once", "compensated", "undone"), [(True, "all", "succeeded"), (False, "none", "skipped")]
+)
+def test_what_a_chain_has_done_that_can_never_go_on_is_undone_if_that_is_possible(
+    breaks_once: bool,
+    compensated: str,
+    undone: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caller: Caller,
+    chainable: None,
+    bell: Bell,
+    scripted: dict[str, Any],
+    budget: Budget,
+) -> None:
+    chain = chain_of(submit(caller, *plan()))
+    reads = driving.envelope_and_plan
+    broken = [True]
+
+    def breaks(which: Chain) -> Any:
+        if broken and (not breaks_once or broken.pop()):
+            raise Crash
+        return reads(which)
+
+    monkeypatch.setattr(driving, "envelope_and_plan", breaks)
+    bell.deliver()
+    take_on(bell)
+
+    chain.refresh_from_db()
+    assert (chain.state, states(chain)) == ("failed", ["succeeded", "failed", "skipped"])
+    assert states(chain, "compensation") == [undone]
+    error = caller.get(f"/chains/{chain.wire_id}").json()["error"]
+    assert error["details"]["compensated"] == compensated
+    assert balance(budget)[1] == 0
+
+
 def test_a_database_that_does_not_answer_for_a_moment_ends_no_chain(
     monkeypatch: pytest.MonkeyPatch,
     caller: Caller,
