@@ -18,6 +18,7 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import F
 from django.utils import timezone, translation
 
+from access.evidence_alarms import tell_of_alarms
 from access.low_budgets import tell_of_low_budgets
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
@@ -131,6 +132,7 @@ def run(stop: threading.Event) -> None:
             if time.monotonic() - looked_at >= BUDGETS_EVERY_S:
                 looked_at = time.monotonic()
                 tell_of_low_budgets()
+                tell_of_alarms()
             send_due()
         except DatabaseError as error:
             log.warning("Messages were not sent and are tried again: %s", error)

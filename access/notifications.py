@@ -25,9 +25,10 @@ EVENTS = {
     "policy.waiting": gettext_lazy("A policy draft waits to be published"),
     "budget.low": gettext_lazy("A budget is nearly used up"),
     "halt.thrown": gettext_lazy("A kill switch was thrown"),
+    "evidence.alarm": gettext_lazy("The evidence needs somebody to look at it"),
 }
 # What a message may say: names and one link. Anything else could be a value, and mail is read on other machines.
-MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "url"})
+MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "url"})
 MAX_WORD = 200
 
 

@@ -17,6 +17,7 @@ from drf_spectacular.generators import SchemaGenerator
 from access.budgets.selectors import nearly_used_up
 from access.models import Agent, Consent, ConsentState, Grant, GrantRequest, Membership, RequestState
 from access.roles import Role
+from evidence.checking.alarms import alarms_of
 from invocations.health import WINDOW, health_of, reasons_of
 from invocations.models import Invocation, State
 from invocations.unmapped import unmapped_since
@@ -151,7 +152,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     """Context: needs (list of {label, url, count, icon}), figures ({calls, succeeded, denied, failed, agents, tools}), checklist
     (list of {done, label, url}, shown until all are done), onboarding (bool), latest (list of Invocation), open_calls (int:
     Begin without End), health (Health of the last 24 hours), reasons (list of {problem, times}: how calls ended, the
-    most frequent first), unmapped (list of Found, of the whole hub).
+    most frequent first), unmapped (list of Found, of the whole hub), alarms (of the evidence, for who may see it).
     """
     by = request.principal
     now = timezone.now()
@@ -190,6 +191,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "health": health_of(mine, now),
         "reasons": reasons(mine, now),
         "unmapped": unmapped_since(since),
+        "alarms": alarms_of(by.tenant_id) if by.may("evidence.view") else [],
     }
     return render_page(request, "overview.html", context, partial="overview-body")
 

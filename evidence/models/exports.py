@@ -30,7 +30,7 @@ class ExportState(models.TextChoices):
 
 OPEN = (ExportState.QUEUED, ExportState.RUNNING)
 EXPORT_TRANSITIONS = {
-    ExportState.QUEUED: {ExportState.RUNNING, ExportState.CANCELLED},
+    ExportState.QUEUED: {ExportState.RUNNING, ExportState.FAILED, ExportState.CANCELLED},
     ExportState.RUNNING: {ExportState.DONE, ExportState.FAILED, ExportState.CANCELLED},
     ExportState.DONE: {ExportState.EXPIRED},
     ExportState.FAILED: set[ExportState](),

@@ -1,0 +1,80 @@
+"""What must somebody look into, because the evidence is not what it should be, or because it has fallen silent?
+
+Asked when a page is shown and before a message is sent, and kept nowhere: an alarm is there as long as what it tells of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy
+
+from evidence.checking.findings import Wrong
+from evidence.log.state import SEALED_WITHIN, SIGNED_WITHIN, log_state
+from evidence.models import Verification, VerificationState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from django.utils.functional import _StrPromise
+
+DAMAGED, NOT_SEALED, NOT_SIGNED = "damaged", "not_sealed", "not_signed"
+TITLES: dict[str, str | _StrPromise] = {
+    DAMAGED: gettext_lazy("The log does not verify"),
+    NOT_SEALED: gettext_lazy("Facts are not sealed"),
+    NOT_SIGNED: gettext_lazy("No checkpoint was signed lately"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """``subject`` is the same for as long as the alarm is about the same thing: one is told of it once."""
+
+    kind: str
+    subject: str
+    since: datetime
+    said: str
+
+    @property
+    def title(self) -> str:
+        return str(TITLES[self.kind])
+
+
+def alarms_of(tenant_id: UUID) -> list[Alarm]:
+    """Those of one log, the gravest first."""
+    found = []
+    row = damaged(tenant_id)
+    if row is not None:
+        found.append(Alarm(DAMAGED, row.wire_id, row.begun_at, sentence_of(row)))
+    state, now = log_state(tenant_id), timezone.now()
+    if state.oldest and now - state.oldest > SEALED_WITHIN:
+        said = gettext("Facts wait to be sealed. Is a keeper running?")
+        found.append(Alarm(NOT_SEALED, f"pending {state.oldest:%Y-%m-%dT%H:%M:%S}", state.oldest, said))
+    elif state.signed_at and now - state.signed_at > SIGNED_WITHIN:
+        said = gettext("A log is signed again every few minutes even if nothing happens. Is a keeper running?")
+        found.append(Alarm(NOT_SIGNED, f"signed {state.signed_at:%Y-%m-%dT%H:%M:%S}", state.signed_at, said))
+    return found
+
+
+def damaged(tenant_id: UUID) -> Verification | None:
+    """The newest verification that found something, unless the whole log was verified without a finding since."""
+    rows = Verification.objects.filter(tenant_id=tenant_id)
+    bad = rows.filter(found__gt=0).order_by("-pk").first()
+    if bad is None:
+        return None
+    whole = Q(stop=None) | Q(stop__gte=bad.stop or bad.position)
+    good = rows.filter(whole, state=VerificationState.PASSED, start=0, pk__gt=bad.pk)
+    return None if good.exists() else bad
+
+
+def sentence_of(row: Verification) -> str:
+    """The first thing that was found."""
+    first = min(row.findings, key=lambda each: (each["index"] is None, each["index"] or 0))
+    label = str(Wrong(first["code"]).label)
+    if first["index"] is None:
+        return label
+    return gettext("%(label)s First at leaf %(index)s.") % {"label": label, "index": first["index"]}

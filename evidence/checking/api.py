@@ -1,0 +1,161 @@
+"""How is the state of the log asked for over REST, and how is it verified?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evidence.checking.alarms import alarms_of
+from evidence.checking.asking import ask_verification
+from evidence.checking.state import state_of
+from evidence.models import Verification, VerificationState
+from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+READ, EXPORT = "evidence:read", "evidence:export"
+AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
+
+
+class RangeSerializer(StrictSerializer):
+    start = serializers.IntegerField(required=False, default=0, min_value=0, help_text="The first leaf.")
+    stop = serializers.IntegerField(
+        required=False, default=None, allow_null=True, min_value=1, help_text="The leaf after the last; all without it."
+    )
+
+
+class FindingSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="What is wrong.")
+    index = serializers.IntegerField(allow_null=True, help_text="At which leaf. Null: of the log as a whole.")
+    detail = serializers.CharField(allow_blank=True)
+
+
+class VerificationSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    state = serializers.ChoiceField(VerificationState.choices)
+    continuous = serializers.BooleanField(help_text="A pass of the verifier itself; else somebody asked for it.")
+    start = serializers.IntegerField()
+    stop = serializers.IntegerField(allow_null=True)
+    position = serializers.IntegerField(help_text="The leaves before this one were looked at.")
+    first_bad = serializers.IntegerField(allow_null=True, help_text="The lowest leaf index that something is wrong at.")
+    found = serializers.IntegerField()
+    findings = FindingSerializer(many=True)
+    begun_at = serializers.DateTimeField()
+    checked_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class EvidenceAlarmSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    said = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
+class IntegritySerializer(serializers.Serializer[Any]):
+    origin = serializers.CharField(allow_null=True)
+    size = serializers.IntegerField(help_text="How many facts the log holds.")
+    checkpoint = serializers.CharField(allow_null=True, help_text="The newest one, a signed note. Keep it.")
+    keys = serializers.ListField(child=serializers.CharField(), help_text="Public keys (vkeys), old ones too.")
+    signed_at = serializers.DateTimeField(allow_null=True)
+    pending = serializers.IntegerField(help_text="Facts that are in no log yet.")
+    pending_since = serializers.DateTimeField(allow_null=True)
+    open_calls = serializers.IntegerField(help_text="Calls that began and have not ended.")
+    alarms = EvidenceAlarmSerializer(many=True)
+    verification = VerificationSerializer(allow_null=True, help_text="The continuous one.")
+    verified = VerificationSerializer(allow_null=True, help_text="The last continuous one that came to its end.")
+
+
+INTEGRITY = enveloped("IntegrityEnvelope", IntegritySerializer())
+ONE = enveloped("VerificationEnvelope", VerificationSerializer())
+PAGE = paged("VerificationPage", "verifications", VerificationSerializer)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def verification_json(row: Verification) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "state": row.state,
+        "continuous": not row.asked_by,
+        "start": row.start,
+        "stop": row.stop,
+        "position": row.position,
+        "first_bad": row.first_bad,
+        "found": row.found,
+        "findings": row.findings,
+        "begun_at": _time(row.begun_at),
+        "checked_at": _time(row.checked_at),
+        "finished_at": _time(row.finished_at),
+    }
+
+
+def _answer(data: Any, *, status: int = 200) -> Response:
+    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+
+
+class IntegrityView(APIView):
+    """Whether the tenant's log is whole: its newest checkpoint, what waits for it, what the verifier found, and alarms."""
+
+    required_scope = READ
+
+    @extend_schema(operation_id="read_integrity", responses={200: INTEGRITY})
+    def get(self, request: Request) -> Response:
+        tenant_id = caller(request).tenant_id
+        state = state_of(tenant_id)
+        return _answer(
+            {
+                "origin": state.log.origin if state.log else None,
+                "size": state.log.size if state.log else 0,
+                "checkpoint": state.newest.note if state.newest else None,
+                "keys": state.keys,
+                "signed_at": _time(state.sealing.signed_at),
+                "pending": state.sealing.pending,
+                "pending_since": _time(state.sealing.oldest),
+                "open_calls": state.open_count,
+                "alarms": [
+                    {"kind": each.kind, "said": each.said, "since": _time(each.since)} for each in alarms_of(tenant_id)
+                ],
+                "verification": verification_json(state.passing) if state.passing else None,
+                "verified": verification_json(state.passed) if state.passed else None,
+            }
+        )
+
+
+class VerificationListView(APIView):
+    """Verifications of the tenant's log, the newest first; asking for one of a range, which the keeper makes in the background."""
+
+    required_scope = {"GET": READ, "POST": EXPORT}
+
+    @extend_schema(operation_id="list_verifications", parameters=[AFTER], responses={200: PAGE})
+    def get(self, request: Request) -> Response:
+        rows = Verification.objects.filter(tenant_id=caller(request).tenant_id)
+        page = page_of(rows, prefix="ver", after=request.query_params.get("after", ""))
+        return _answer({"verifications": [verification_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(operation_id="ask_verification", request=RangeSerializer, responses={202: ONE})
+    def post(self, request: Request) -> Response:
+        row = ask_verification(by=caller(request), **body_of(request, RangeSerializer))
+        return _answer(verification_json(row), status=202)
+
+
+class VerificationView(APIView):
+    required_scope = READ
+
+    @extend_schema(operation_id="read_verification", responses={200: ONE})
+    def get(self, request: Request, verification_id: UUID) -> Response:
+        """One verification, with what it found."""
+        row = Verification.objects.get(pk=verification_id, tenant_id=caller(request).tenant_id)
+        return _answer(verification_json(row))

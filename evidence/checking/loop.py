@@ -1,0 +1,70 @@
+"""When does the verifier run?
+
+A loop of the keeper, in any number of processes. After each piece it rests for several times as long as the piece took: reading the
+log again must not cost calls their CPU.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+
+from evidence.checking.kept import hold_against_kept
+from evidence.checking.running import advance_next, begin_passes, note_findings
+from evidence.models import GLOBAL_LOG
+from toolhub.kernel.db import release_connection
+
+if TYPE_CHECKING:
+    import threading
+
+log = logging.getLogger("toolhub.verifier")
+EVERY_S = 2.0
+BEGIN_EVERY_S = 10.0
+
+
+class Verifier:
+    """What one process remembers between pieces."""
+
+    def __init__(self) -> None:
+        self.begin_at = 0.0
+
+    def piece(self) -> float:
+        """Something that is due; returns how long to rest."""
+        if time.monotonic() >= self.begin_at:
+            self.begin_at = time.monotonic() + BEGIN_EVERY_S
+            begin_passes()
+            try:
+                found = hold_against_kept()
+            except OSError as error:
+                log.warning("The checkpoint that is kept outside cannot be read or written: %s", error)
+            else:
+                note_findings(GLOBAL_LOG, found)
+        began = time.monotonic()
+        done = advance_next()
+        if done is None:
+            return EVERY_S
+        if done.found:
+            log.error("%s: %s things are wrong, the first at leaf %s", done, done.found, done.first_bad)
+        share = settings.TOOLHUB_VERIFY_SHARE_PERCENT if not done.asked_by else 50
+        return (time.monotonic() - began) * (100 - share) / share
+
+
+def run(stop: threading.Event) -> None:
+    """Verify until told to stop. What goes wrong is logged and tried again."""
+    verifier = Verifier()
+    while not stop.is_set():
+        close_old_connections()
+        rest = EVERY_S
+        try:
+            rest = verifier.piece()
+        except DatabaseError as error:
+            log.warning("The log was not verified and is tried again: %s", error)
+        except Exception:
+            log.exception("The log was not verified and is tried again")
+        finally:
+            release_connection()
+        stop.wait(rest)

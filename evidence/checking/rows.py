@@ -1,0 +1,111 @@
+"""Are the rows beside the tree right: pairs, what no log has, what waits, and stored values?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections import defaultdict
+from typing import TYPE_CHECKING, cast
+
+from django.db.models import Exists, OuterRef
+
+from evidence import services as evidence
+from evidence.checking.findings import Finding, Wrong
+from evidence.checking.signals import which_are_open
+from evidence.kinds import BEGINS, ENDS, PAIR
+from evidence.models import Fact, Pending, Seal, Snapshot
+from evidence.problems import KeyUnavailable, ValuesErased
+from evidence.verify.facts import commitments_of
+from toolhub.kernel.ids import decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+WINDOW = 5_000
+SAMPLED = 20
+END_OF = dict(zip(BEGINS, ENDS, strict=True))
+
+
+def broken_pairs(tenant_id: UUID, pairs: dict[UUID, list[tuple[str, int]]]) -> list[Finding]:
+    """Of the calls of which a piece has a Begin or an End: exactly one of both, of the same kind; or a Begin and still open."""
+    kinds = _kinds(tenant_id, pairs)
+    waiting = {id for id, found in kinds.items() if len(found) == 1 and found[0] in END_OF}
+    ended = waiting - _open(tenant_id, waiting)
+    if ended:  # one may have ended between the two questions
+        kinds |= _kinds(tenant_id, ended)
+    found = []
+    for id, indexes in pairs.items():
+        has = sorted(kinds.get(id, []), key=lambda kind: kind in ENDS)
+        good = len(has) == 2 and has[1] == END_OF.get(has[0])  # type: ignore[call-overload]
+        if not good and (id not in waiting or id in ended):
+            last = max(index for _, index in indexes)
+            found.append(Finding(Wrong.PAIR_BROKEN, last, f"{encode('inv', id)}: {', '.join(has)}"))
+    return found
+
+
+def wrong_commitments(tenant_id: UUID, pairs: dict[UUID, list[tuple[str, int]]]) -> list[Finding]:
+    """Of some calls of a piece: whether the stored values are still those that their facts commit to, where the keys open them."""
+    places = {index for found in pairs.values() for _, index in found}
+    sample = random.sample(sorted(places), min(SAMPLED, len(places)))
+    seals = Seal.objects.filter(tenant_id=tenant_id, leaf_index__in=sample)
+    said = {}
+    for index, leaf in seals.values_list("leaf_index", "fact__leaf"):
+        with contextlib.suppress(ValueError):  # no JSON any more: that is found by its hash
+            for each in commitments_of(json.loads(bytes(leaf))):
+                said[each["snapshot"]] = (index, each["commit"])
+    found = []
+    for row in Snapshot.objects.filter(tenant_id=tenant_id, pk__in=[decode("snp", id) for id in said]):
+        index, commitment = said[row.wire_id]
+        try:
+            good = row.commitment == commitment == evidence.recommitted(row)
+        except (KeyUnavailable, ValuesErased):
+            good = row.commitment == commitment
+        if not good:
+            found.append(Finding(Wrong.COMMITMENT_WRONG, index, row.wire_id))
+    return found
+
+
+def _kinds(tenant_id: UUID, ids: Iterable[UUID]) -> dict[UUID, list[str]]:
+    rows = Fact.objects.filter(tenant_id=tenant_id, invocation_id__in=list(ids), kind__in=[str(kind) for kind in PAIR])
+    found: dict[UUID, list[str]] = defaultdict(list)
+    for id, kind in rows.values_list("invocation_id", "kind"):
+        found[id].append(kind)
+    return found
+
+
+def _open(tenant_id: UUID, ids: set[UUID]) -> set[UUID]:
+    if not ids:
+        return set()
+    found: set[UUID] = set()
+    for _, answer in which_are_open.send(sender=Fact, tenant_id=tenant_id, invocation_ids=ids):
+        found |= cast("set[UUID]", answer)
+    return found
+
+
+def unlisted_facts(tenant_id: UUID, after: UUID | None, upto: UUID | None) -> tuple[list[Finding], UUID | None, bool]:
+    """Facts after ``after`` that no log has and that do not wait for one, up to which fact was looked, and whether there are more."""
+    rows = Fact.objects.filter(tenant_id=tenant_id).order_by("id")
+    if after is not None:
+        rows = rows.filter(id__gt=after)
+    if upto is not None:
+        rows = rows.filter(id__lte=upto)
+    ids = list(rows.values_list("id", flat=True)[:WINDOW])
+    if not ids:
+        return [], after, False
+    looked = Fact.objects.filter(tenant_id=tenant_id, id__gte=ids[0], id__lte=ids[-1])
+    lost = looked.filter(
+        ~Exists(Seal.objects.filter(pk=OuterRef("pk"))), ~Exists(Pending.objects.filter(pk=OuterRef("pk")))
+    )
+    found = [Finding(Wrong.FACT_UNLISTED, None, encode("fct", id)) for id in lost.values_list("id", flat=True)]
+    return found, ids[-1], len(ids) == WINDOW
+
+
+def wrong_pending(tenant_id: UUID) -> list[Finding]:
+    """What waits must be there, be the tenant's, and not be sealed."""
+    rows = Pending.objects.filter(tenant_id=tenant_id)
+    facts = Fact.objects.filter(pk=OuterRef("pk"), tenant_id=tenant_id)
+    wrong = rows.filter(Exists(Seal.objects.filter(pk=OuterRef("pk")))) | rows.exclude(Exists(facts))
+    ids = list(wrong.values_list("pk", flat=True)[:100])
+    return [Finding(Wrong.PENDING_WRONG, None, encode("fct", id)) for id in ids]

@@ -1,0 +1,65 @@
+"""Is a checkpoint signed by the log, and with the time, and are the public keys those that the log tells of?"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+from evidence.checking.findings import Finding, Wrong
+from evidence.kinds import Kind
+from evidence.log.keys import keys_of
+from evidence.models import Fact, LogKey
+from evidence.verify.notes import COSIGNATURE, Checkpoint, VerifierKey, open_note
+from evidence.verify.problems import Refused
+from toolhub.kernel.tenancy import NO_TENANT
+
+if TYPE_CHECKING:
+    from evidence.models import Checkpoint as CheckpointRow
+    from evidence.models import Log
+
+
+def trusted_keys(log: Log) -> list[VerifierKey]:
+    """Those of the log and of its clock, whose name was another one when the hub had another address."""
+    clock = f"{log.origin.rpartition('/')[0]}/clock"
+    keys = [VerifierKey.parse(key) for key in keys_of(log.origin)]
+    keys += [VerifierKey(clock, COSIGNATURE, bytes(row.clock)) for row in LogKey.objects.all()]
+    return list(dict.fromkeys(keys))
+
+
+def wrong_with_note(row: CheckpointRow, log: Log, keys: list[VerifierKey]) -> list[Finding]:
+    """Whether the row says what its note says, the log signed that, and the clock when."""
+    last = row.size - 1
+    try:
+        opened = open_note(row.note, keys)
+        said = Checkpoint.parse(opened.text)
+    except Refused as error:
+        return [Finding(Wrong.CHECKPOINT_SIGNATURE, last, str(error)[:200])]
+    clocks = {key.name for key in keys if key.alg == COSIGNATURE}
+    signed_by = {each.name for each in opened.verified}
+    if log.origin not in signed_by or not signed_by & clocks:
+        return [Finding(Wrong.CHECKPOINT_SIGNATURE, last, f"signed by {', '.join(sorted(signed_by))}")]
+    wrong = [
+        name
+        for name, good in {
+            "origin": said.origin == log.origin,
+            "size": said.size == row.size,
+            "root": said.root == bytes(row.root),
+        }.items()
+        if not good
+    ]
+    return [Finding(Wrong.CHECKPOINT_COLUMNS, last, ", ".join(wrong))] if wrong else []
+
+
+def wrong_keys() -> list[Finding]:
+    """Each public key must be one that a fact of the hub tells of, and each such fact have its key."""
+    told = {}
+    for leaf in Fact.objects.filter(tenant_id=NO_TENANT, kind=Kind.LOG_KEY_ADDED).values_list("leaf", flat=True):
+        data = json.loads(bytes(leaf))["data"]
+        told[data["key"]] = (data["log"], data["clock"])
+    there = {
+        row.name: (base64.b64encode(row.public).decode(), base64.b64encode(row.clock).decode())
+        for row in LogKey.objects.all()
+    }
+    different = sorted(name for name in told.keys() | there.keys() if told.get(name) != there.get(name))
+    return [Finding(Wrong.KEY_WRONG, None, name) for name in different]

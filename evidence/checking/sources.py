@@ -1,0 +1,82 @@
+"""What are the leaves of a log, made anew from what is stored?
+
+Of a tenant's log: the texts of its facts in the order of their seals. Of the global log: the texts of the tenants' checkpoints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evidence.checking.columns import COLUMNS, Row, columns_that_differ
+from evidence.checking.findings import Finding, Wrong
+from evidence.kinds import PAIR
+from evidence.models import GLOBAL_LOG, Checkpoint, Log, Seal
+from evidence.verify.notes import split_note
+from evidence.verify.problems import Refused
+from toolhub.kernel.ids import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+
+@dataclass(slots=True)
+class Leaf:
+    """``pair``: of a Begin or an End, the call and the kind."""
+
+    index: int
+    hash: bytes
+    wrong: list[Finding]
+    pair: tuple[UUID, str] | None = None
+
+
+def leaves_of(tenant_id: UUID, start: int, stop: int) -> Iterator[Leaf]:
+    """Those of ``start`` … ``stop`` - 1 that are there, in order; what is missing or doubled the caller sees by the index."""
+    return _checkpoints(start, stop) if tenant_id == GLOBAL_LOG else _facts(tenant_id, start, stop)
+
+
+def why_missing(tenant_id: UUID, index: int) -> Finding:
+    """What is not there of a leaf that is not there."""
+    if tenant_id == GLOBAL_LOG:
+        return Finding(Wrong.CHECKPOINT_MISSING, index)
+    seal = Seal.objects.filter(tenant_id=tenant_id, leaf_index=index).first()
+    if seal is None:
+        return Finding(Wrong.SEAL_MISSING, index)
+    return Finding(Wrong.FACT_MISSING, index, encode("fct", seal.fact_id))
+
+
+def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[Leaf]:
+    rows = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=start, leaf_index__lt=stop).order_by("leaf_index")
+    for index, *columns in rows.values_list("leaf_index", *(f"fact__{name}" for name in COLUMNS)):
+        row = Row._make([*columns[:-2], bytes(columns[-2]), bytes(columns[-1])])
+        hash = hashlib.sha256(b"\x00" + row.leaf).digest()
+        wrong = []
+        if hash != row.leaf_hash:
+            wrong.append(Finding(Wrong.FACT_HASH, index, encode("fct", row.id)))
+        different = columns_that_differ(row)
+        if row.tenant_id != tenant_id and "tenant_id" not in different:
+            different.append("tenant_id")
+        if different:
+            wrong.append(Finding(Wrong.FACT_COLUMNS, index, ", ".join(different)))
+        pair = (row.invocation_id, row.kind) if row.kind in PAIR and row.invocation_id else None
+        yield Leaf(index, hash, wrong, pair)
+
+
+def _checkpoints(start: int, stop: int) -> Iterator[Leaf]:
+    """Beside its text, a checkpoint must belong to the log that it names."""
+    rows = Checkpoint.objects.filter(global_index__gte=start, global_index__lt=stop).order_by("global_index")
+    found = list(rows)
+    origins = dict(Log.objects.filter(pk__in={row.tenant_id for row in found}).values_list("pk", "origin"))
+    for row in found:
+        assert row.global_index is not None
+        wrong = []
+        try:
+            text, _ = split_note(row.note)
+        except Refused as error:
+            text = ""
+            wrong.append(Finding(Wrong.CHECKPOINT_COLUMNS, row.global_index, str(error)[:200]))
+        if text.partition("\n")[0] != origins.get(row.tenant_id):
+            wrong.append(Finding(Wrong.CHECKPOINT_COLUMNS, row.global_index, "origin"))
+        yield Leaf(row.global_index, hashlib.sha256(b"\x00" + text.encode()).digest(), wrong)

@@ -1,0 +1,106 @@
+"""How do people see whether the log is whole, and have it verified?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from evidence.checking.alarms import alarms_of, damaged
+from evidence.checking.asking import ask_verification
+from evidence.checking.findings import Wrong
+from evidence.checking.forms import RangeForm
+from evidence.checking.state import state_of
+from evidence.models import Checkpoint, Fact, Verification
+from toolhub.kernel.console import ConsoleRequest, needs, render_page
+from toolhub.kernel.forms import add_problem
+from toolhub.kernel.problems import Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+CHECKPOINTS, VERIFICATIONS = 10, 10
+
+
+def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
+    tenant_id = request.principal.tenant_id
+    rows = Verification.objects.filter(tenant_id=tenant_id).order_by("-pk")
+    verifications, state = list(rows[:VERIFICATIONS]), state_of(tenant_id)
+    context = {
+        "section": "evidence",
+        "tab": "integrity",
+        "state": state,
+        "alarms": alarms_of(tenant_id),
+        "damaged": damaged(tenant_id),
+        "checkpoints": list(Checkpoint.objects.filter(tenant_id=tenant_id).order_by("-size")[:CHECKPOINTS]),
+        "verifications": verifications,
+        "running": any(row.asked_by and row.finished_at is None for row in verifications),
+        "form": form,
+        "command": f"toolhub-verify exp_….zip --key '{state.keys[0]}' --older checkpoint.txt" if state.keys else "",
+    }
+    status = 422 if form.is_bound else 200
+    return render_page(request, "evidence/integrity.html", context, partial="verifications", status=status)
+
+
+@require_GET
+@needs("evidence.view")
+def integrity(request: ConsoleRequest) -> HttpResponse:
+    """Context: state (State of the log), alarms, damaged (Verification or None), checkpoints, verifications, running (whether to look
+    again soon), form (RangeForm), command (how to verify a bundle).
+    """
+    return _page(request, RangeForm())
+
+
+@require_POST
+@needs("evidence.view")
+def verification_new(request: ConsoleRequest) -> HttpResponse:
+    """POST start, stop."""
+    form = RangeForm(request.POST)
+    if form.is_valid():
+        try:
+            row = ask_verification(by=request.principal, **form.range())  # type: ignore[arg-type]
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The log is being verified."))
+            return redirect("verification", row.pk)
+    return _page(request, form)
+
+
+@require_GET
+@needs("evidence.view")
+def verification(request: ConsoleRequest, verification_id: UUID) -> HttpResponse:
+    """Context: row (Verification), findings (list of {index, label, detail, fact}), facts."""
+    by = request.principal
+    row = Verification.objects.get(pk=verification_id, tenant_id=by.tenant_id)
+    context = {
+        "section": "evidence",
+        "tab": "integrity",
+        "row": row,
+        "findings": _with_facts(row),
+        "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("id"),
+    }
+    return render_page(request, "evidence/verification_detail.html", context, partial="verification")
+
+
+def _with_facts(row: Verification) -> list[dict[str, Any]]:
+    """Each finding with its words, and the fact that is at its leaf, if there is one."""
+    indexes = [each["index"] for each in row.findings if each["index"] is not None]
+    facts = Fact.objects.filter(tenant_id=row.tenant_id, seal__tenant_id=row.tenant_id, seal__leaf_index__in=indexes)
+    found = {fact.seal.leaf_index: fact for fact in facts.select_related("seal").defer("leaf")}
+    return [each | {"label": Wrong(each["code"]).label, "fact": found.get(each["index"])} for each in row.findings]
+
+
+@require_GET
+@needs("evidence.view")
+def checkpoint_note(request: ConsoleRequest, size: int) -> HttpResponse:
+    """The note of a checkpoint, to be kept."""
+    row = Checkpoint.objects.get(tenant_id=request.principal.tenant_id, size=size)
+    response = HttpResponse(row.note, content_type="text/plain; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="checkpoint-{row.size}.txt"'
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,155 @@
+"""How is a bundle made from a log?
+
+Its format is :mod:`evidence.verify.bundle`'s. All facts are proven against one checkpoint, that of ``progress["tree"]``; the keeper
+signs the list of files last, with a key of the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from evidence.exports.opening import values_of
+from evidence.log.names import origin_of
+from evidence.log.reading import anchor_of, checkpoint_at, keys_of, tree_of
+from evidence.log.signer import signer
+from evidence.models import GLOBAL_LOG, Log
+from evidence.problems import NotSealed
+from evidence.verify import bundle
+from evidence.verify.facts import BEGINNING_OF, PAIRS, columns_of
+from evidence.verify.merkle import consistency_proof, inclusion_proof
+from evidence.verify.notes import ED25519, VerifierKey
+from toolhub.kernel.ids import encode
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from evidence.exports.selecting import Selected
+    from evidence.models import ExportJob
+
+
+class BundleFormat:
+    media_type, extension = "application/zip", "zip"
+
+    def begin(self, job: ExportJob) -> bytes:
+        del job
+        return b""
+
+    def facts(self, job: ExportJob, rows: list[Selected]) -> bytes:
+        if not rows:
+            return b""
+        checkpoint, tree = checkpoint_at(job.tenant_id, job.progress["tree"]), tree_of(job.tenant_id)
+        lines = []
+        for row in rows:
+            leaf = bytes(row.fact.leaf)
+            said = json.loads(leaf)
+            if not job.query:
+                _follow_pairs(job.progress, said)
+            lines.append(
+                bundle.fact_line(
+                    index=row.index,
+                    leaf=leaf,
+                    path=inclusion_proof(tree, row.index, checkpoint.size),
+                    checkpoint=checkpoint.note,
+                    columns=columns_of(_as_columns(row)),
+                    values=values_of(job, said) if job.opens else (),
+                )
+            )
+        return _add(job, bundle.facts_name(rows[0].index), b"".join(lines))
+
+    def end(self, job: ExportJob) -> bytes:
+        log = Log.objects.get(pk=job.tenant_id)
+        checkpoint, tree = checkpoint_at(job.tenant_id, job.progress["tree"]), tree_of(job.tenant_id)
+        content = _add(job, bundle.VKEYS, "".join(f"{key}\n" for key in _vkeys(log.origin)).encode())
+        content += _add(job, bundle.CHECKPOINT, checkpoint.note.encode(), after=len(content))
+        if older := job.progress.get("older"):
+            path = consistency_proof(tree, older, checkpoint.size)
+            proof = bundle.consistency_file(old=older, path=path, checkpoint=checkpoint.note)
+            note = checkpoint_at(job.tenant_id, older).note
+            content += _add(job, bundle.OLDER, note.encode(), after=len(content))
+            content += _add(job, bundle.CONSISTENCY, proof, after=len(content))
+        with contextlib.suppress(NotSealed):  # the log of checkpoints may not have it yet; the format can do without
+            content += _add(job, bundle.GLOBAL, anchor_of(checkpoint).encode(), after=len(content))
+        document = bundle.manifest(
+            _entries(job),
+            signer=_LogSigner(log.origin),  # type: ignore[arg-type]  # its key stays with the signer
+            origin=log.origin,
+            start=job.start,
+            stop=job.stop,
+            complete=not job.query,
+            open_calls=job.progress.get("open", []),
+            about={
+                "export": job.wire_id,
+                "by": job.actor_id,
+                "made_at": job.created_at.isoformat(),
+                "query": job.query,
+            },
+        )
+        content += _add(job, bundle.MANIFEST, document, after=len(content))
+        return content + bundle.zip_end(_entries(job))
+
+
+def _entries(job: ExportJob) -> list[bundle.Entry]:
+    return [bundle.Entry(**entry) for entry in job.progress.get("entries", [])]
+
+
+def _add(job: ExportJob, name: str, data: bytes, *, after: int = 0) -> bytes:
+    content, entry = bundle.zip_entry(name, data, offset=job.size + after)
+    job.progress = job.progress | {"entries": [*job.progress.get("entries", []), entry.as_json()]}
+    return content
+
+
+def _follow_pairs(progress: dict[str, Any], leaf: dict[str, Any]) -> None:
+    """Which calls began in the bundle and have not ended in it. An End may be sealed before its Begin: clocks of hosts differ."""
+    kind, call = leaf["kind"], leaf.get("invocation", "")
+    if kind in PAIRS or kind in BEGINNING_OF:
+        mine, others = ("open", "ended") if kind in PAIRS else ("ended", "open")
+        found = progress.setdefault(others, [])
+        if call in found:
+            found.remove(call)
+        else:
+            progress.setdefault(mine, []).append(call)
+
+
+def _as_columns(row: Selected) -> dict[str, Any]:
+    """The columns of a fact as a leaf would have them."""
+    fact = row.fact
+    return {
+        "id": fact.wire_id,
+        "kind": fact.kind,
+        "at": fact.occurred_at.isoformat(timespec="microseconds"),
+        "tenant": encode("ten", fact.tenant_id),
+        "subject": fact.subject,
+        "actor": {"kind": fact.actor_kind, "id": fact.actor_id},
+        "invocation": encode("inv", fact.invocation_id) if fact.invocation_id else "",
+        "tool": fact.tool,
+        "outcome": fact.outcome,
+        "reason": fact.reason,
+        "trace": fact.trace_id,
+    }
+
+
+def _vkeys(origin: str) -> list[str]:
+    """Those of the log, and of the log of checkpoints."""
+    return list(dict.fromkeys([*keys_of(origin), *keys_of(_origin(GLOBAL_LOG))]))
+
+
+def _origin(tenant_id: UUID) -> str:
+    log = Log.objects.filter(pk=tenant_id).first()
+    return log.origin if log else origin_of(tenant_id)
+
+
+class _LogSigner:
+    """The current key of the logs under the name of one of them."""
+
+    def __init__(self, origin: str) -> None:
+        self._current = signer().keys()[0]
+        self.key = VerifierKey(origin, ED25519, self._current.log)
+
+    @property
+    def private(self) -> _LogSigner:
+        return self
+
+    def sign(self, message: bytes) -> bytes:
+        return signer().sign(message, key=self._current.name)

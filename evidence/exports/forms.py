@@ -1,0 +1,68 @@
+"""What do people fill in to export evidence?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy
+
+from evidence.models import ExportFormat
+
+FORMAT_WORDS = {
+    ExportFormat.JSONL: gettext_lazy("JSON lines: the exact text of each fact, with its hash"),
+    ExportFormat.CSV: gettext_lazy("CSV, for spreadsheets"),
+    ExportFormat.BUNDLE: gettext_lazy("Signed bundle: verifiable without this hub"),
+}
+
+
+class ExportForm(forms.Form):
+    """``opens`` and ``reason`` are there for who may reveal values."""
+
+    format = forms.ChoiceField(
+        choices=list(FORMAT_WORDS.items()),
+        initial=ExportFormat.BUNDLE,
+        widget=forms.RadioSelect,
+        label=gettext_lazy("Format"),
+    )
+    query = forms.CharField(
+        required=False,
+        max_length=1000,
+        label=gettext_lazy("Query"),
+        help_text=gettext_lazy(
+            "As in the search of facts. Empty: every fact of the range; only then a bundle shows that none is missing."
+        ),
+    )
+    start = forms.IntegerField(min_value=0, initial=0, required=False, label=gettext_lazy("From leaf"))
+    stop = forms.IntegerField(
+        min_value=0,
+        required=False,
+        label=gettext_lazy("Up to, without, leaf"),
+        help_text=gettext_lazy("Empty: all that is sealed by now."),
+    )
+    older = forms.IntegerField(
+        min_value=1,
+        required=False,
+        label=gettext_lazy("Size of an older checkpoint"),
+        help_text=gettext_lazy("A bundle then proves that the log continues it."),
+    )
+    opens = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("With the values of calls"),
+        help_text=gettext_lazy("Of a bundle. Each value that it holds is a fact: you have revealed it."),
+    )
+    reason = forms.CharField(
+        required=False,
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        label=gettext_lazy("Reason for looking at values"),
+        help_text=gettext_lazy("At least 10 characters. Kept as evidence."),
+    )
+
+    def __init__(self, *args: Any, may_reveal: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not may_reveal:
+            del self.fields["opens"], self.fields["reason"]
+
+    def asked(self) -> dict[str, Any]:
+        return self.cleaned_data | {"start": self.cleaned_data["start"] or 0}
