@@ -1,0 +1,253 @@
+"""Does the verifier follow the log, find what was changed, say so to whom it concerns, and leave the rest readable?"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from access.evidence_alarms import EVENT, tell_of_alarms
+from access.models import Delivery, Notification
+from evidence.checking import running, walking
+from evidence.checking.alarms import alarms_of
+from evidence.checking.asking import ask_verification
+from evidence.checking.kept import hold_against_kept
+from evidence.checking.running import advance_next, begin_passes, verify_whole
+from evidence.kinds import Kind
+from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, Seal, Verification
+from tests.logs import seal_everything, signing_with, write_facts
+from tests.tampering import copy_of_everything, put_back, sql, take_down_triggers
+from toolhub.kernel.problems import Conflict, SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from access.models import Tenant
+    from evidence.log.signer import Signer
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.unpaired, pytest.mark.req("TOOLS-18", "CARD-6")]
+BAD = 11
+
+
+@pytest.fixture(autouse=True)
+def keys() -> Iterator[Signer]:
+    with signing_with() as found:
+        yield found
+
+
+@pytest.fixture
+def log(tenant: Tenant) -> Log:
+    """Some 300 leaves with several checkpoints."""
+    take_down_triggers()
+    for count in (40, 150, 90):
+        write_facts(tenant.pk, count)
+        seal_everything(batch=64)
+    return Log.objects.get(pk=tenant.pk)
+
+
+def change_a_fact(log: Log) -> Fact:
+    fact = Seal.objects.get(tenant_id=log.pk, leaf_index=BAD).fact
+    sql("UPDATE evidence_fact SET subject = %s WHERE id = %s", "soul:tool:never.was.this", fact.pk)
+    return Fact.objects.get(pk=fact.pk)
+
+
+def go_on() -> None:
+    """Whatever is due now; not what is looked at again later."""
+    begin_passes()
+    while advance_next():
+        pass
+
+
+def passing(log: Log) -> Verification:
+    return Verification.objects.get(tenant_id=log.pk, asked_by="", finished_at=None)
+
+
+def test_a_pass_reads_every_leaf_and_follows_what_comes(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "PIECE", 64)
+    go_on()
+    first = passing(log)
+    assert (first.position, first.found, first.state) == (log.size, 0, "running")
+    assert first.checkpoints == Checkpoint.objects.filter(tenant_id=log.pk).count() > 3
+
+    write_facts(log.pk, 30)
+    seal_everything()
+    Verification.objects.update(lease_until=None)
+    go_on()
+    assert (passing(log).pk, passing(log).position) == (first.pk, log.size + 30)
+
+
+def test_after_a_day_a_pass_ends_and_the_next_begins_at_the_first_leaf(log: Log) -> None:
+    go_on()
+    old = passing(log)
+    Verification.objects.update(lease_until=None, begun_at=timezone.now() - timedelta(hours=25))
+    go_on()
+
+    old.refresh_from_db()
+    assert old.state == "passed"
+    assert Fact.objects.filter(subject=old.wire_id, kind=Kind.VERIFICATION_PASSED).count() == 1
+    seal_everything()
+    go_on()
+    assert passing(log).position == log.size + 1  # the fact that the old one has passed is in the log too
+
+
+def test_a_keeper_that_was_killed_is_followed_by_another_where_it_was(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "PIECE", 64)
+    begin_passes()
+    Verification.objects.exclude(tenant_id=log.pk).delete()
+    advance_next()
+    assert passing(log).position == 64
+    Verification.objects.update(lease_until=timezone.now() + timedelta(minutes=1))  # claimed, and never given back
+    assert advance_next() is None
+    Verification.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    advance_next()
+
+    assert (passing(log).position, passing(log).found) == (128, 0)
+
+
+def test_a_changed_fact_is_found_told_of_once_and_everything_else_stays_readable(
+    log: Log, auditor: Person, operator: Person, caller: Caller
+) -> None:
+    Notification.objects.create(
+        tenant_id=log.pk, channel="email", target="ops@example.org", events=[EVENT], created_by="usr_x"
+    )
+    go_on()
+    assert alarms_of(log.pk) == []
+    fact = change_a_fact(log)
+    ask_verification(by=auditor.by)
+    go_on()
+
+    row = Verification.objects.exclude(asked_by="").get()
+    assert (row.state, row.first_bad, row.found) == ("failed", BAD, 1)
+    assert row.findings == [{"code": "fact.columns", "index": BAD, "detail": "subject"}]
+    found = Fact.objects.get(subject=row.wire_id, kind=Kind.VERIFICATION_FAILED)
+    assert json.loads(bytes(found.leaf))["data"]["first_bad"] == BAD
+    (alarm,) = alarms_of(log.pk)
+    assert str(BAD) in alarm.said
+    assert (tell_of_alarms(), tell_of_alarms()) == (1, 0)
+    assert Delivery.objects.get(event=EVENT).body == {"alarm": "damaged", "url": "/evidence/integrity"}
+
+    client = auditor.client()
+    assert alarm.title in client.get("/").content.decode()
+    for path in ("/evidence/integrity", f"/evidence/integrity/{row.wire_id}"):
+        assert str(BAD) in client.get(path).content.decode()
+    assert "subject" in client.get(f"/evidence/{fact.wire_id}").content.decode()
+    assert "This fact was changed" in client.get(f"/evidence/{fact.wire_id}").content.decode()
+    other = Seal.objects.get(tenant_id=log.pk, leaf_index=BAD + 1).fact
+    assert "This fact was changed" not in client.get(f"/evidence/{other.wire_id}").content.decode()
+    said = caller.get("/evidence/integrity").json()["data"]
+    assert (said["alarms"][0]["kind"], said["size"]) == ("damaged", log.size)
+
+
+def test_a_leaf_that_is_no_text_any_more_still_has_its_page(log: Log, auditor: Person) -> None:
+    fact = change_a_fact(log)
+    sql("UPDATE evidence_fact SET leaf = %s WHERE id = %s", b"\xff\xfe{", fact.pk)
+
+    page = auditor.client().get(f"/evidence/{fact.wire_id}")
+    assert page.status_code == 200
+    assert "This fact was changed" in page.content.decode()
+
+
+def test_an_alarm_ends_when_the_whole_log_verifies_again(log: Log, auditor: Person) -> None:
+    fact = Seal.objects.get(tenant_id=log.pk, leaf_index=BAD).fact
+    change_a_fact(log)
+    go_on()
+    assert [alarm.kind for alarm in alarms_of(log.pk)] == ["damaged"]
+    sql("UPDATE evidence_fact SET subject = %s WHERE id = %s", fact.subject, fact.pk)
+    ask_verification(start=5, by=auditor.by)
+    go_on()
+    assert alarms_of(log.pk)
+    ask_verification(by=auditor.by)
+    go_on()
+
+    assert alarms_of(log.pk) == []
+    Verification.objects.update(lease_until=None)
+    go_on()
+    assert alarms_of(log.pk) == []
+
+
+def test_of_a_range_the_tree_before_it_counts_too(log: Log, auditor: Person) -> None:
+    good = ask_verification(start=100, stop=200, by=auditor.by)
+    go_on()
+    good.refresh_from_db()
+    assert (good.state, good.position) == ("passed", 200)
+    sql("UPDATE evidence_tile SET hashes = %s WHERE tenant_id = %s AND level = 0 AND n = 0", bytes(8192), log.pk)
+    bad = ask_verification(start=100, stop=200, by=auditor.by)
+    go_on()
+    bad.refresh_from_db()
+    assert bad.state == "failed"
+
+
+def test_a_range_that_is_not_there_and_too_many_at_once_are_refused(log: Log, auditor: Person) -> None:
+    for start, stop in ((5, 5), (0, log.size + 1), (-1, 4)):
+        with pytest.raises(SchemaInvalid):
+            ask_verification(start=start, stop=stop, by=auditor.by)
+    for _ in range(3):
+        ask_verification(by=auditor.by)
+    with pytest.raises(Conflict):
+        ask_verification(by=auditor.by)
+
+
+def test_silence_is_an_alarm(log: Log) -> None:
+    write_facts(log.pk, 1)
+    long_ago = timezone.now() - timedelta(minutes=11)
+    sql("UPDATE evidence_log SET signed_at = %s WHERE tenant_id = %s", str(long_ago), log.pk)
+    assert [alarm.kind for alarm in alarms_of(log.pk)] == ["not_signed"]
+    old = Fact.objects.filter(pending__isnull=False).get()
+    id = type(old.pk)(int=int(long_ago.timestamp() * 1000) << 80 | 7)
+    sql("UPDATE evidence_pending SET fact_id = %s WHERE fact_id = %s", id, old.pk)
+    assert [alarm.kind for alarm in alarms_of(log.pk)] == ["not_sealed"]
+
+
+def test_a_database_that_was_put_back_is_found_with_the_kept_checkpoint(log: Log, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    older = copy_of_everything()
+    write_facts(log.pk, 5)
+    seal_everything()
+    assert hold_against_kept(kept) == []
+    put_back(older)
+
+    assert [
+        finding for each in Log.objects.all() for finding in verify_whole(each)
+    ] == []  # each log by itself is whole
+    found = hold_against_kept(kept)
+    assert [str(finding.code) for finding in found] == ["log.rolled_back"]
+    running.note_findings(GLOBAL_LOG, found)
+    running.note_findings(GLOBAL_LOG, found)
+    assert Fact.objects.filter(kind=Kind.VERIFICATION_FAILED).count() == 1
+    write_facts(log.pk, 9)
+    seal_everything()
+    assert [str(finding.code) for finding in hold_against_kept(kept)] == [
+        "log.rolled_back"
+    ]  # growing again hides nothing
+    with pytest.raises(SystemExit) as ended:
+        call_command("verify_log", checkpoint=str(kept))
+    assert ended.value.code == 2
+
+
+def test_the_command_verifies_everything_and_names_the_first_bad_leaf(log: Log, capsys: Any) -> None:
+    call_command("verify_log")
+    assert f"{log.size} leaves" in capsys.readouterr().out
+    change_a_fact(log)
+    with pytest.raises(SystemExit) as ended:
+        call_command("verify_log")
+    assert ended.value.code == 2
+    assert f"leaf {BAD}" in capsys.readouterr().out
+
+
+def test_people_have_a_range_verified_and_see_what_came_of_it(log: Log, auditor: Person) -> None:
+    client = auditor.client()
+    asked = client.post("/evidence/integrity/verify", {"start": "3", "stop": "9"})
+    assert asked.status_code == 302
+    go_on()
+    assert "as it was sealed" in client.get(asked.headers["Location"]).content.decode()
+    assert client.post("/evidence/integrity/verify", {"start": "9", "stop": "3"}).status_code == 422
+    note = client.get(f"/evidence/checkpoints/{log.size}")
+    assert note.content.decode() == Checkpoint.objects.get(tenant_id=log.pk, size=log.size).note

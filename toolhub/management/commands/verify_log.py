@@ -1,0 +1,76 @@
+"""Verify the logs as they are stored, now and by hand."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evidence.checking.kept import continues, log_of_note
+from evidence.checking.running import verify_whole
+from evidence.log.names import tenant_named
+from evidence.models import Log
+
+if TYPE_CHECKING:
+    from evidence.checking.findings import Finding
+
+SHOWN = 20
+
+
+class Command(BaseCommand):
+    help = "Verify every log against its facts, tiles and checkpoints. Exit status: 0 good, 1 could not look, 2 something is wrong."
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--log", help="only this one: ten_…, hub or checkpoints")
+        parser.add_argument(
+            "--checkpoint", help="a file with a checkpoint that was kept: does its log, as it is stored, continue it?"
+        )
+
+    def handle(self, *args: Any, log: str | None = None, checkpoint: str | None = None, **options: Any) -> None:
+        del args, options
+        wrong = self._kept(checkpoint) if checkpoint else self._logs(log)
+        if wrong:
+            sys.exit(2)
+
+    def _kept(self, path: str) -> bool:
+        try:
+            note = Path(path).read_text()
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error}") from error
+        log = log_of_note(note)
+        if log is None:
+            self.stdout.write("This database has no log of the name that the checkpoint says.")
+            return True
+        found = continues(log, note)
+        self._say(found)
+        if not found:
+            self.stdout.write(f"{log.origin} continues the checkpoint; it has {log.size} leaves now.")
+        return bool(found)
+
+    def _logs(self, name: str | None) -> bool:
+        logs = Log.objects.order_by("pk")
+        if name is not None:
+            try:
+                logs = logs.filter(pk=tenant_named(name))
+            except ValueError as error:
+                raise CommandError(f"{name} is no name of a log: ten_…, hub or checkpoints.") from error
+        wrong = False
+        for log in logs:
+            began = time.monotonic()
+            found = list(verify_whole(log))
+            took = time.monotonic() - began
+            state = f"{len(found)} findings" if found else "good"
+            self.stdout.write(f"{log.origin}: {log.size} leaves, {state} ({took:.1f} s)")
+            self._say(found)
+            wrong = wrong or bool(found)
+        return wrong
+
+    def _say(self, found: list[Finding]) -> None:
+        for finding in found[:SHOWN]:
+            where = "the log" if finding.index is None else f"leaf {finding.index}"
+            self.stdout.write(f"  {where}: {finding.code.label} {finding.detail}".rstrip())
+        if len(found) > SHOWN:
+            self.stdout.write(f"  and {len(found) - SHOWN} more")
