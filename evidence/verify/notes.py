@@ -67,6 +67,8 @@ class VerifierKey:
         message = text.encode()
         if self.alg == COSIGNATURE:
             at = int.from_bytes(signature[:_TIME_BYTES], "big")
+            if at >= 1 << 63:
+                raise InvalidSignature(f"The cosignature of {self.name} ({self.id.hex()}) has no time.")
             signature, message = signature[_TIME_BYTES:], cosigned_message(text, at)
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)

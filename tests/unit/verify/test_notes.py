@@ -14,6 +14,7 @@ from evidence.verify.notes import (
     Signer,
     VerifierKey,
     add_lines,
+    cosigned_message,
     open_checkpoint,
     open_note,
     sign,
@@ -28,6 +29,9 @@ PETERS_NOTE = (
     PETERS_TEXT
     + "\n— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
 )
+
+# transparency-dev/formats, note/note_cosigv1_test.go: the key of a witness.
+REMORA = "remora.n621.de+da77ade7+BOvN63jn/bLvkieywe8R6UYAtVtNbZpXh34x7onlmtw2"
 
 TEXT = Checkpoint(ORIGIN, 7, bytes(32)).text()
 NOTE = sign(TEXT, SIGNER)
@@ -44,6 +48,7 @@ def test_a_note_that_the_go_team_signed_is_opened() -> None:
 
 def test_a_key_reads_back_as_it_was_written() -> None:
     assert str(VerifierKey.parse(PETER)) == PETER
+    assert str(VerifierKey.parse(REMORA)) == REMORA
     assert VerifierKey.parse(VKEY) == SIGNER.key
 
 
@@ -135,6 +140,19 @@ def test_a_witness_says_when_it_saw_the_checkpoint() -> None:
     moved = Signature(seen.name, seen.id, (1_700_000_001).to_bytes(8, "big") + seen.data[8:])
     with pytest.raises(InvalidSignature, match=r"witness\.example/w1"):
         open_note(add_lines(NOTE, moved.line), [VKEY, str(WITNESS.key)])
+
+
+def test_a_cosignature_is_over_the_words_of_its_specification_and_has_a_time() -> None:
+    """The example of c2sp.org/tlog-cosignature."""
+    sofa = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n"
+    never = 1 << 63
+    timeless = Signature(
+        WITNESS.name, WITNESS.key.id, never.to_bytes(8, "big") + WITNESS.private.sign(cosigned_message(TEXT, never))
+    )
+
+    assert cosigned_message(sofa, 1679315147).decode() == f"cosignature/v1\ntime 1679315147\n{sofa}"
+    with pytest.raises(InvalidSignature, match="has no time"):
+        open_note(add_lines(NOTE, timeless.line), [WITNESS.key])
 
 
 def test_a_witness_s_key_is_none_for_plain_notes() -> None:

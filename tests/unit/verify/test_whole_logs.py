@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -17,6 +18,7 @@ from tests.unit.verify.bundles import AT, CLOCK, WITNESS, Log, facts
 from tests.unit.verify.trees import ORIGIN, SIGNER, leaves_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     Row = tuple[int, bytes, bytes | None]
@@ -38,7 +40,7 @@ def head_of(leaves: list[bytes]) -> Checkpoint:
 HEADS = [head_of(LEAVES[:size]) for size in (0, 1, 100, 256, 599, 600)]
 
 
-def found(rows: list[Row], heads: list[Checkpoint] = HEADS, frontier: Frontier | None = None) -> list[str]:
+def found(rows: Iterable[Row], heads: list[Checkpoint] = HEADS, frontier: Frontier | None = None) -> list[str]:
     return [str(finding) for finding in check_log(rows, heads, frontier=frontier)]
 
 
@@ -49,6 +51,19 @@ def test_a_whole_log_has_nothing_wrong_and_can_be_checked_in_parts() -> None:
     assert found(rows_of(LEAVES[:300]), [head for head in HEADS if head.size <= 300], tree) == []
     assert found(rows_of(LEAVES)[300:], HEADS, tree) == []
     assert tree.size == 600
+
+
+def test_a_long_log_is_checked_in_the_memory_of_a_short_one() -> None:
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        assert found(((index, b"%d" % index, None) for index in range(count)), []) == []
+        try:
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10_000)  # what Python keeps for itself
+    assert peak(120_000) < 2 * peak(20_000)
 
 
 def test_a_changed_leaf_is_named_and_so_is_the_first_checkpoint_that_does_not_fit() -> None:
