@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 
-from bench import boxes, direct, hubs, kills, load, others, protocol, wheels
-from bench.figures import CannotMeasure, Times, machine, print_table
+from bench import boxes, direct, evidence, hubs, kills, load, others, protocol, wheels
+from bench.figures import CannotMeasure, Times, machine, print_table, verdict
 
 HEAD = ("milliseconds", "N", "min", "p50", "p95")
 PREFLIGHT_P95_MS = {"SQLite": 0.5, "PostgreSQL": 1.0}  # TOOLS-27 asks for 5
@@ -25,10 +25,6 @@ PAST_CALLS = 100_000
 GOVERNED_P50_MS, GOVERNED_P95_MS, GOVERNED_PER_S = 25, 60, 60
 REDACTION_MS = 20
 POLICY_MS = {"decide": 0.05, "analyse": 5_000, "try": 5_000}
-
-
-def verdict(what: str, measured: str, *, reached: bool) -> list[str]:
-    return [what, measured, "reached" if reached else "NOT reached"]
 
 
 def warm(rounds: int) -> list[list[str]]:
@@ -235,7 +231,7 @@ def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
     verdicts = redaction() + preflight("SQLite", hubs.on_sqlite("bench.preflight", str(asked.preflights)))
     if url := os.environ.get("TOOLHUB_TEST_DATABASE_URL"):
         verdicts += preflight("PostgreSQL", hubs.on_postgresql(url, "bench.preflight", str(asked.preflights)))
-        verdicts += [discovery(url, asked.pages), *policy(url)]
+        verdicts += [discovery(url, asked.pages), *policy(url), *evidence.of_the_log(url, asked.seconds / 5)]
     else:
         print(
             "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."

@@ -80,3 +80,7 @@ def machine() -> list[tuple[str, str]]:
         ("Docker engine", said_by("docker", "version", "--format", "{{.Server.Version}}")),
         ("sources", said_by("git", "rev-parse", "--short", "HEAD") + changed),
     ]
+
+
+def verdict(what: str, measured: str, *, reached: bool) -> list[str]:
+    return [what, measured, "reached" if reached else "NOT reached"]

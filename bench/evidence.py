@@ -1,0 +1,50 @@
+"""Do facts get into the log as fast as they must, and does it answer in time?"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from bench import hubs
+from bench.figures import Times, print_table, verdict
+
+FACTS = 1_000_000
+APPEND_TIMES, CHAIN_TIMES, SEALED_PER_S = 0.7, 4, 25_000
+PROOF_MS, VERIFY_S, GREW_MIB, LAG_MS = 10, 60, 64, 3000
+
+
+def of_the_log(url: str, seconds: float) -> list[list[str]]:
+    found = hubs.on_postgresql(url, "bench.evidence_log", str(FACTS), str(seconds))
+    rates = {name: median(found[f"append {name}"]) for name in ("plain", "pending", "chain")}
+    print_table(
+        "Facts appended by 16 writers of one tenant, PostgreSQL, in turn",
+        ("", "a second", "against plain"),
+        [[name, f"{rate:.0f}", f"{rate / rates['plain']:.2f} ×"] for name, rate in rates.items()],
+    )
+    times = [Times(name, found[name]) for name in ("inclusion", "consistency", "lag")]
+    print_table(
+        f"Proofs of a log of {FACTS:,} facts; from a commit to its checkpoint at 500 facts a second",
+        ("milliseconds", "N", "min", "p50", "p95"),
+        [each.row() for each in times],
+    )
+    (sealed,), (verified,), (grew,) = found["seal"], found["verify"], found["grew"]
+    beside, ahead = rates["pending"] / rates["plain"], rates["pending"] / rates["chain"]
+    limits = dict(zip(("inclusion", "consistency", "lag"), (PROOF_MS, PROOF_MS, LAG_MS), strict=True))
+    return [
+        verdict(
+            f"a fact with its pending row: ≥ {APPEND_TIMES} × a plain insert",
+            f"{beside:.2f} ×",
+            reached=beside >= APPEND_TIMES,
+        ),
+        verdict(f"the same: ≥ {CHAIN_TIMES} × an inline hash chain", f"{ahead:.1f} ×", reached=ahead >= CHAIN_TIMES),
+        verdict(f"sealing: ≥ {SEALED_PER_S:,} leaves/s", f"{sealed:,.0f}", reached=sealed >= SEALED_PER_S),
+        *(
+            verdict(
+                f"{each.name}: p95 ≤ {limits[each.name]:,} ms",
+                f"{each.p95:.1f} ms",
+                reached=each.p95 <= limits[each.name],
+            )
+            for each in times
+        ),
+        verdict(f"{FACTS:,} facts verified in ≤ {VERIFY_S} s", f"{verified:.1f} s", reached=verified <= VERIFY_S),
+        verdict(f"and by ≤ {GREW_MIB} MiB of memory more", f"{grew:.0f} MiB", reached=grew <= GREW_MIB),
+    ]
