@@ -17,7 +17,7 @@ from access.agents_api import state_of
 from access.exceptions import allowed_on, exceptions_on, on
 from access.models import Agent, ApiKey
 from access.people_forms import AgentForm, KeyForm, RotationForm
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
@@ -94,9 +94,7 @@ def _agent_page(
         "rotation_form": RotationForm(),
         "wrong": wrong,
         "wrong_key": key,
-        "facts": Fact.objects.visible_to(request.principal)
-        .filter(subject__in=[found.wire_id, *(each.wire_id for each in keys)])
-        .order_by("id"),
+        "facts": facts_about(request.principal, found.wire_id, *(each.wire_id for each in keys)),
         "may_manage": "agents.manage" in allowed_on(request.principal, found),
         "exceptions": exceptions_on(found, by=request.principal),
     }

@@ -15,7 +15,7 @@ from access.conditions import sentence_of
 from access.grant_forms import AnswerForm, AskForm, ExtendForm, GrantForm, ManyForm
 from access.grants_api import STATES, filtered
 from access.models import Agent, Grant, GrantRequest, RequestState
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.ids import decode
@@ -121,7 +121,7 @@ def _grant_page(request: ConsoleRequest, found: Grant, *, wrong: str = "", form:
         "revoke_form": form if wrong == "revoke" else ReasonForm(),
         "extend_form": form if wrong == "extend" else ExtendForm(),
         "wrong": wrong,
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=found.wire_id).order_by("id"),
+        "facts": facts_about(request.principal, found.wire_id),
         "may_give": request.principal.may("grants.give"),
     }
     return render_page(request, "access/grant_detail.html", context, status=422 if wrong else 200)
@@ -244,7 +244,7 @@ def _request_page(
         "decline_form": form if wrong == "decline" else ReasonForm(),
         "wrong": wrong,
         "may_answer": request.principal.may("grants.give") and asked.state == RequestState.WAITING,
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=asked.wire_id).order_by("id"),
+        "facts": facts_about(request.principal, asked.wire_id),
     }
     return render_page(request, "access/grant_request.html", context, status=422 if wrong else 200)
 

@@ -22,7 +22,7 @@ from access.people_forms import ExceptionForm, HubOwnerForm, PermissionForm, Per
 from access.roles import Role
 from access.signing_in import recently_authenticated
 from evidence.kinds import Kind
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from toolhub.kernel.canonical import canonical
 from toolhub.kernel.console import ConsoleRequest, needs, public, render_page
 from toolhub.kernel.forms import add_problem
@@ -32,6 +32,8 @@ from toolhub.kernel.tenancy import hub_wide
 if TYPE_CHECKING:
     from django import forms
     from django.http import HttpRequest, HttpResponse
+
+    from evidence.models import Fact
 
 MOST_PEOPLE = 500
 
@@ -121,7 +123,7 @@ def _held(held: list[tuple[str, Any]], facts: list[Fact]) -> list[dict[str, Any]
 
 def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None = None, wrong: str = "") -> HttpResponse:
     held = list(Membership.objects.filter(tenant=request.tenant, user=user).values_list("role", flat=True))
-    facts = list(Fact.objects.visible_to(request.principal).filter(subject=members.wire_id_of(user)).order_by("id"))
+    facts = facts_about(request.principal, members.wire_id_of(user), size=200)
     single = [(name, request.tenant) for name in sorted(get_user_perms(user, request.tenant))]
     context = {
         "section": "people",

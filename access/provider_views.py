@@ -13,7 +13,7 @@ from access import channels
 from access import issuers as services
 from access.models import AgentIdentity, Delivery, Notification, TrustedIssuer
 from access.people_forms import ChannelForm, IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
@@ -93,7 +93,7 @@ def _issuer_page(
         "subject_form": form if wrong == "subject" else SubjectForm(by=request.principal),
         "form": form if wrong == "distrust" else ReasonForm(),
         "wrong": wrong,
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=found.wire_id).order_by("id"),
+        "facts": facts_about(request.principal, found.wire_id),
     }
     return render_page(request, "access/issuer_detail.html", context, status=422 if wrong else 200)
 
@@ -192,7 +192,7 @@ def _channel_page(
         "page": page_of(deliveries, prefix="dlv", after=request.GET.get("after", "")),
         "form": form or ReasonForm(),
         "wrong": wrong,
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=found.wire_id).order_by("id"),
+        "facts": facts_about(request.principal, found.wire_id),
     }
     return render_page(request, "access/notification_detail.html", context, status=422 if wrong else 200)
 

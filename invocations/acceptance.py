@@ -121,6 +121,11 @@ def reserved_data(lines: list[Line], demand: Demand) -> dict[str, Any]:
     return {"budget": {"reserved": held, "of": sorted(line.wire_id for line in lines if line.dimension in held)}}
 
 
+def _user_data(key: SubjectKey, fingerprint: str) -> dict[str, str]:
+    """Whom the call was made for, by a hash that can be compared until that person is forgotten."""
+    return {"user": fingerprint_under(key, fingerprint.encode())} if fingerprint else {}
+
+
 def _by_manifest(call: Call, preflight: Preflight | None, now: datetime) -> dict[str, Any]:
     """What the queue has to know of the tool."""
     if preflight is None or preflight.version is None:
@@ -213,6 +218,7 @@ def write_begin(
         trace_id=trace_id_of(invocation.trace),
         at=log.created_at,
         data=begin_data(call, standing, preflight, said, key)
+        | _user_data(key, fingerprints["user_fingerprint"])
         | (reserved_data(preflight.lines, preflight.demand) if preflight and state is State.QUEUED else {})
         | ({"callback": encode("cbe", invocation.callback_id)} if invocation.callback_id else {}),
     )

@@ -13,7 +13,7 @@ from access import consents as services
 from access.grant_forms import DecisionForm, ManyForm
 from access.grant_views import chosen
 from access.models import Agent, Consent, ConsentMode, ConsentState, GrantRequest, RequestState
-from evidence.models import Fact
+from evidence.search.about import facts_around
 from invocations.approving import case_of, try_dry
 from invocations.models import Invocation, State
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
@@ -102,7 +102,7 @@ def _page(
         "why_not": why_not if state == ConsentState.REQUESTED else "",
         "may_approve": may_approve,
         "may_revoke": state == ConsentState.APPROVED and request.principal.may("consents.decide"),
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=consent.wire_id).order_by("id"),
+        "facts": facts_around(request.principal, consent.wire_id),
     }
     partial = "dry-run" if only_dry_run else "decision-panel"
     return render_page(

@@ -17,6 +17,7 @@ from access.models import Agent
 from access.signing_in import recently_authenticated
 from evidence.kinds import BEGINS, PAIR, Kind
 from evidence.models import Fact, Snapshot, SnapshotKind
+from evidence.search.about import facts_naming, with_words
 from evidence.services import reveal
 from invocations import services
 from invocations.artifacts.views import artifacts_of, opened_by
@@ -149,7 +150,7 @@ def _page(
         "section": "invocations",
         "invocation": invocation,
         "chart": lay_out(steps_of(invocation)) if invocation.steps else None,
-        "facts": list(rows.reverse()[:MAX_FACTS])[::-1],
+        "facts": _facts_of(request, invocation, list(rows.reverse()[:MAX_FACTS])),
         "pair": pair,
         "attempts": invocation.attempts.order_by("number"),
         "reached": _reached(pair["end"]),
@@ -171,6 +172,12 @@ def _page(
     return render_page(
         request, "invocations/invocation_detail.html", context, partial="values", status=422 if form.errors else 200
     )
+
+
+def _facts_of(request: ConsoleRequest, invocation: Invocation, own: list[Fact]) -> list[Fact]:
+    """In their order; for who may browse evidence with those of others that name the call: a replay of it, an export, an erasure."""
+    others = facts_naming(request.principal, invocation.wire_id) if request.principal.may("evidence.view") else []
+    return with_words(sorted({fact.pk: fact for fact in (*others, *own)}.values(), key=lambda fact: fact.pk))
 
 
 def _snapshots(invocation: Invocation) -> list[Snapshot]:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.exceptions import allowed_on
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from registry import installations
 from registry.catalogue import publisher_slugs, shared_tools
 from registry.exceptions import on_installation
@@ -134,7 +134,7 @@ def _page(
         "form": form,
         "change_form": StateForm(),
         "what": "",
-        "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("-pk")[:30],
+        "facts": facts_about(by, row.wire_id, size=30)[::-1],
     }
     return render_page(request, "registry/installation_detail.html", context | extra, status=status)
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from access.exceptions import allowed_on
-from evidence.models import Fact
+from evidence.search.about import facts_naming
 from registry import services
 from registry.exceptions import on_version
 from registry.forms import EnableForm, StageForm, StateForm, YankForm
@@ -56,7 +56,6 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
     usable = is_usable(version)
     allowed = allowed_on(by, version.tool)
     may_operate = "tools.operate" in allowed
-    facts = Fact.objects.visible_to(by).filter(subject=version.tool.urn).order_by("-pk")[:200]
     context = {
         "section": "tools",
         "tool": version.tool,
@@ -67,7 +66,7 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
         "is_current": version.tool.current_id == version.pk,
         "usable": usable,
         "installed": installed_in(version),
-        "facts": [fact for fact in facts if version.wire_id.encode() in bytes(fact.leaf)][:30],
+        "facts": facts_naming(by, version.wire_id, size=30)[::-1],
         "may_review": "tools.review" in allowed,
         "may_operate": may_operate,
         "may_enable": may_operate and usable and version.tool.current_id != version.pk,

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from access.exceptions import allowed_on, exceptions_on
 from access.models import Grant
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from registry import discovery, selectors, services
 from registry.exceptions import on_tool
 from registry.forms import DeprecateForm, EnableForm, StateForm
@@ -121,7 +121,7 @@ def tool_manifest(request: ConsoleRequest, name: str) -> HttpResponse:
 @needs("tools.view")
 def tool_activity(request: ConsoleRequest, name: str) -> HttpResponse:
     """Tab activity. Context: facts (the newest 50 Facts about the tool itself)."""
-    facts = Fact.objects.visible_to(request.principal).filter(subject=f"soul:tool:{name}").order_by("-pk")[:50]
+    facts = facts_about(request.principal, f"soul:tool:{name}")[::-1]
     return _tool_page(request, name, "activity", {"facts": facts})
 
 

@@ -14,7 +14,7 @@ from access.budgets import services
 from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS, AmountForm, BudgetForm
 from access.budgets.selectors import STATES, in_state, latest_windows, standings
 from access.models import Agent, Budget, BudgetScope, Dimension
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
@@ -102,7 +102,7 @@ def _page(request: ConsoleRequest, found: Budget, *, wrong: str = "", form: form
         "end_form": ReasonForm(),
         "wrong": wrong,
         "form": form,
-        "facts": Fact.objects.visible_to(by).filter(subject=found.wire_id).order_by("id"),
+        "facts": facts_about(by, found.wire_id),
         "may_manage": by.may("budgets.manage") and not _why_not(services.check_can_change, found, request),
         "may_raise": by.may("budgets.manage") and not _why_not(services.check_can_raise, found, request),
     }

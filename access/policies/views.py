@@ -18,7 +18,7 @@ from access.policies.language import findings_of_policy
 from access.policies.sentences import sentence_of
 from access.policies.text import read_text, write_text
 from access.signing_in import recently_authenticated
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import ReasonForm
 from toolhub.kernel.ids import decode
@@ -103,7 +103,7 @@ def policy_page(
         "version": version,
         "rules": rules_of(version.document),
         "findings": findings_of_policy(version.document),
-        "facts": Fact.objects.visible_to(by).filter(subject=version.wire_id).order_by("id"),
+        "facts": facts_about(by, version.wire_id),
         "reason_form": form or ReasonForm(),
         "wrong": wrong,
         "kinds": [(kind, form_of.title) for kind, form_of in RULE_FORMS.items()],

@@ -66,6 +66,9 @@ class Window:
         return asked
 
 
+EVER = Window()
+
+
 def _id_at(moment: datetime) -> UUID:
     ms = int(moment.timestamp() * 1000)
     return UUID(int=min(max(ms, 0), (1 << 48) - 1) << 80)
@@ -120,6 +123,19 @@ def find_facts(
     asked = asked_by(query, names)
     if scope is not None:
         asked = Asked([*asked.wanted, *scope.wanted], [*asked.unwanted, *scope.unwanted])
+    return find_asked(asked, tenant_id=tenant_id, window=window, after=after, before=before, size=size)
+
+
+def find_asked(
+    asked: Asked,
+    *,
+    tenant_id: UUID,
+    window: Window = EVER,
+    after: str = "",
+    before: str = "",
+    size: int = PAGE_SIZE,
+) -> Found:
+    """The same for what is asked for by tags."""
     start = _cursor(after or before) if after or before else None
     if asked.spans or asked.wanted:
         return _Search(tenant_id, asked, window).page(start, newer=not after and bool(before), size=size)
@@ -238,7 +254,7 @@ class _Search:
 
     def _blocks(self) -> tuple[int, int]:
         """The first and the last block that may have what is asked for."""
-        if self.window == Window():
+        if self.window == EVER:
             return 0, (self.size - 1) // BLOCK
         rows = IndexBlock.objects.filter(tenant_id=self.tenant_id)
         if self.window.low is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evidence.keys import fingerprint_under
+from evidence.models import SubjectKey
 from evidence.search.tags import Names
 from evidence.services import fingerprint
 
@@ -28,5 +30,9 @@ def _agents(tenant_id: UUID, name: str, starts: bool) -> list[str]:
 
 
 def keyed_hash(tenant_id: UUID, user: str) -> str:
-    """What stands in facts for a person's id; it is never itself in them."""
-    return user if user.startswith(HASHED) else fingerprint(user.encode(), tenant_id=tenant_id)
+    """What stands in facts for a person's id, which is never itself in them. Of somebody who was forgotten nobody can say it."""
+    if user.startswith(HASHED):
+        return user
+    subject = fingerprint(user.encode(), tenant_id=tenant_id)
+    key = SubjectKey.objects.filter(tenant_id=tenant_id, subject=subject, destroyed_at=None).first()
+    return fingerprint_under(key, subject.encode()) if key else subject

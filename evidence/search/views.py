@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from evidence.problems import SearchInvalid
 from evidence.search import saved
+from evidence.search.about import with_words
 from evidence.search.finding import Found, find_facts
 from evidence.search.language import QUALIFIERS, Query, Term, parse
 from evidence.search.names import names_in
@@ -103,7 +105,9 @@ def _found(request: ConsoleRequest, query: Query) -> Found:
     }
     before = request.GET.get("before", "")
     found = find_facts(query, after=request.GET.get("after", ""), before=before, **ask)
-    return found if found.rows or not before else find_facts(query, **ask)
+    if before and not found.rows:  # what was newer is on the first page
+        found = find_facts(query, **ask)
+    return replace(found, rows=with_words(found.rows)) if request.GET.get("view") == "timeline" else found
 
 
 def _address(query: Query | str, view: str, **more: str) -> str:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.agent_views import on_agent, sees_agent
 from access.exceptions import allowed_on, on
 from access.models import Agent
-from evidence.models import Fact
+from evidence.search.about import facts_about
 from invocations.callbacks import services
 from invocations.callbacks.forms import EndpointForm, OverlapForm
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
@@ -74,9 +74,7 @@ def _endpoints_page(
         "wrong": wrong,
         "wrong_endpoint": endpoint,
         "may_manage": "agents.manage" in allowed_on(request.principal, agent),
-        "facts": Fact.objects.visible_to(request.principal)
-        .filter(subject__in=[each.wire_id for each in rows])
-        .order_by("id"),
+        "facts": facts_about(request.principal, *(each.wire_id for each in rows)),
     }
     return render_page(request, "invocations/callback_list.html", context, status=422 if wrong else 200)
 
@@ -168,7 +166,7 @@ def callback_delivery(request: ConsoleRequest, delivery_id: UUID) -> HttpRespons
         "section": "agents",
         "delivery": row,
         "tries": row.tries.order_by("id"),
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=row.wire_id).order_by("id"),
+        "facts": facts_about(request.principal, row.wire_id),
         "may_manage": row.endpoint.disabled_at is None
         and "agents.manage" in allowed_on(request.principal, row.endpoint.agent),
     }

@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from evidence.models import Fact
+from evidence.search.about import facts_around
 from invocations.chains import driving, services
 from invocations.chains.answers import calls_of
 from invocations.chains.models import Chain, ChainState, ChainStep
@@ -88,7 +88,7 @@ def chain(request: ConsoleRequest, chain_id: UUID) -> HttpResponse:
         "chain": found,
         "rows": [{"step": step, "calls": calls.get(step.pk, [])} for step in steps],
         "chart": lay_out(bars) if bars else None,
-        "facts": Fact.objects.visible_to(request.principal).filter(subject=found.wire_id).order_by("id"),
+        "facts": facts_around(request.principal, found.wire_id, size=200),
         "problem": by_reason(found.reason) if found.reason else None,
         "may_cancel": request.principal.may("invocations.cancel") and not why_not,
     }

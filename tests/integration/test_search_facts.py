@@ -218,14 +218,6 @@ def test_a_hash_is_found_whole_or_by_its_first_digits(tenant: Tenant, caller: Ca
         index_tenant(tenant.pk)
 
 
-def test_a_user_is_found_by_their_id_which_no_fact_holds(tenant: Tenant, by: Principal) -> None:
-    hashed = evidence.fingerprint(b"ann 7", tenant_id=tenant.pk)
-    fact = evidence.record(kind=Kind.TOOL_PAUSED, subject="soul:tool:a.b.c", actor=by, data={"user": hashed})
-
-    assert ids_of(tenant, 'user:"ann 7"') == ids_of(tenant, f"user:{hashed}") == [fact.pk]
-    assert ids_of(tenant, 'user:"ann 8"') == []
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_times_narrow_to_the_moment(tenant: Tenant, caller: Caller) -> None:
     chosen = random.Random(3)

@@ -158,6 +158,26 @@ def test_a_timeline_joins_begin_and_end_and_says_who_and_how_long(call: Any, aud
     assert f'href="/evidence/{Fact.objects.filter(invocation_id=call.pk).latest("pk").wire_id}"' in rows
 
 
+@pytest.mark.req("SPEC-10")
+def test_a_user_is_found_by_their_id_which_no_fact_holds(call: Any, caller: Caller, auditor: Person) -> None:
+    row = row_of(caller.invoke(ECHO, {"text": "x"}, user_id="ann 7"))
+
+    for _ in range(2):
+        found = page(auditor, 'user:"ann 7" kind:invocation.*').context["found"].rows
+        assert {fact.invocation_id for fact in found} == {row.pk}
+        assert shown(page(auditor, 'user:"ann 8"')) == []
+        index_everything()
+    hashed = json.loads(bytes(found[-1].leaf))["data"]["user"]
+    assert shown(page(auditor, f"user:{hashed} kind:invocation.*")) == [fact.wire_id for fact in found]
+    assert not any(b"ann 7" in bytes(leaf) for leaf in Fact.objects.values_list("leaf", flat=True))
+
+
+def test_a_timeline_tells_the_reason_that_somebody_wrote(call: Any, auditor: Person) -> None:
+    text = page(auditor, "kind:tool.enabled", view="timeline").content.decode()
+
+    assert "for a test" in text
+
+
 # Who sees what.
 
 

@@ -53,9 +53,9 @@ class Entry:
 
     @property
     def why(self) -> str:
-        """The reason that a person gave for a decision; it is in the leaf, beside the columns."""
-        said = json.loads(bytes(self.fact.leaf)).get("data", {})
-        return str(said.get("reason") or said.get("note") or "")
+        """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today."""
+        said = getattr(self.fact, "words", None) or json.loads(bytes(self.fact.leaf)).get("data", {})
+        return str(said.get("reason") or said.get("note") or said.get("purpose") or "")
 
     @property
     def subject_url(self) -> str:
