@@ -23,6 +23,8 @@ class AccessConfig(AppConfig):
     name = "access"
 
     def ready(self) -> None:
-        import access.agents  # noqa: F401, PLC0415  tells the search of facts the names of agents; models load only after the apps
+        import access.agents  # noqa: PLC0415  tells the search of facts the names of agents; models load only after the apps
+        import access.erasing  # noqa: PLC0415  says what is kept of persons
+        import access.sign_in_facts  # noqa: F401, PLC0415  hears of changes that django-allauth makes
 
         post_migrate.connect(give_roles_what_they_allow, sender=self, dispatch_uid="sync_roles")

@@ -19,6 +19,7 @@ from access.problems import ConsentRequired, ConsentTooWide, SelfApproval
 from access.signals import consent_decided
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.models import Fact
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 REQUEST_LIFETIME = timedelta(days=7)
 LEAST_VALIDITY_S = 60
 MAX_AT_ONCE = 200
+ERASED = "(erased)"
 MAX_WAITING = 200  # requests of one agent: somebody has to read them
 WIDTH = {ConsentMode.ONCE: 0, ConsentMode.PERIOD: 1, ConsentMode.STANDING: 2}
 MODE_WORDS = {
@@ -307,6 +309,20 @@ def withdraw_request(consent: Consent, *, by: Principal) -> None:
     """Nobody wants an answer any more: the call that asked was cancelled. The row is locked by the caller."""
     if consent.state == ConsentState.REQUESTED:
         _expire(consent, by=by, reason="The call that asked was cancelled.")
+
+
+def end_consents_of(*, tenant_id: UUID, user_fingerprint: str, limit: int) -> int:
+    """Of a person who was erased: what is in force or waits ends, and nothing tells any more whose it was."""
+    rows = Consent.objects.select_for_update().filter(tenant_id=tenant_id, user_fingerprint=user_fingerprint)
+    found = list(rows.order_by("pk")[:limit])
+    for consent in found:
+        if consent.state in (ConsentState.REQUESTED, ConsentState.APPROVED):
+            _expire(consent, reason="The person was erased.")
+        consent.user_fingerprint, consent.arguments_fingerprint, consent.purpose = "", f"erased {consent.pk}", ERASED
+        consent.save(update_fields=["user_fingerprint", "arguments_fingerprint", "purpose"])
+    if found:
+        evidence.forget_words(Fact.objects.filter(subject__in=[consent.wire_id for consent in found]))
+    return len(found)
 
 
 def expire_consents(*, limit: int = 100) -> int:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access import account_views, agent_views, grant_views, people_views, provider_views, views
+from access import account_views, agent_views, erasure_views, grant_views, people_views, provider_views, views
 
 urlpatterns = [
     *account_views.urlpatterns,
@@ -38,6 +38,11 @@ urlpatterns = [
     path("notifications/<ntf:notification_id>", provider_views.notification, name="notification"),
     path("notifications/<ntf:notification_id>/end", provider_views.notification_end, name="notification_end"),
     path("deliveries/<dlv:delivery_id>/again", provider_views.delivery_again, name="delivery_again"),
+    path("evidence/erasures", erasure_views.erasures, name="erasures"),
+    path("evidence/erasures/new", erasure_views.erasure_new, name="erasure_new"),
+    path("evidence/erasures/confirm", erasure_views.erasure_confirm, name="erasure_confirm"),
+    path("evidence/erasures/<era:erasure_id>", erasure_views.erasure_page, name="erasure"),
+    path("evidence/retention", erasure_views.retention_page, name="retention"),
     path("grants", grant_views.grant_list, name="grants"),
     path("grants/new", grant_views.grant_new, name="grant_new"),
     path("grants/revoke", grant_views.grants_revoke, name="grants_revoke"),

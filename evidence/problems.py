@@ -29,6 +29,14 @@ class ValuesErased(Problem):
     cure = "Nothing brings the values back. That the call was made, and how it ended, can still be read."
 
 
+class ErasureNotConfirmed(Problem):
+    """An erasure is confirmed with what its preview says, within 15 minutes and by the same person."""
+
+    reason, code, status = "EVIDENCE.ERASURE_NOT_CONFIRMED", PlatformCode.NEEDS_USER_CONFIRMATION, 409
+    cause = "Nothing brings erased values back, so an erasure is looked at first: what was sent names no preview, or an old one."
+    cure = "Ask for the preview again, look at what the erasure concerns, and send its `confirm` with the erasure."
+
+
 class RevealReasonTooShort(Problem):
     """Revealing stored values needs a reason of at least 10 characters."""
 

@@ -23,11 +23,13 @@ from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
 from toolhub.kernel.canonical import canonical, encoded
 from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.rows import insert
+from toolhub.kernel.rows import insert, insert_together
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
     from toolhub.kernel.principal import Principal
 
@@ -103,8 +105,7 @@ def record(
         leaf=raw,
         leaf_hash=hashlib.sha256(b"\x00" + raw).digest(),  # RFC 9162 leaf hash
     )
-    insert(fact)
-    insert(Pending(fact=fact, tenant_id=actor.tenant_id))
+    insert_together(fact, Pending(fact=fact, tenant_id=actor.tenant_id))
     return fact
 
 
@@ -134,6 +135,11 @@ def words_of(fact: Fact) -> dict[str, str]:
             break
         return found
     return {}
+
+
+def forget_words(facts: QuerySet[Fact]) -> int:
+    """What was written in facts about somebody who is erased; what they commit to stays."""
+    return Snapshot.objects.filter(invocation_id__in=facts.values("pk"), kind=SnapshotKind.WORDS).delete()[0]
 
 
 def _context(tenant_id: UUID, invocation_id: UUID, kind: str) -> bytes:

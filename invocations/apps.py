@@ -10,4 +10,6 @@ class InvocationsConfig(AppConfig):
         import invocations.callbacks.services  # noqa: PLC0415  hears of ends
         import invocations.chains.driving  # noqa: PLC0415  hears of ends
         import invocations.holding  # noqa: PLC0415  hears of decisions; models load only after the apps
+        import invocations.keeping  # noqa: PLC0415  says what is kept of calls, and how it goes
+        import invocations.open_calls  # noqa: PLC0415  answers the verifier
         import invocations.unmapped  # noqa: F401, PLC0415  hears of what nobody had thought of

@@ -23,6 +23,7 @@ from access.models import Consent
 from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
+from evidence.problems import ValuesErased
 from invocations.claiming import next_call, some_call_waits
 from invocations.direct.choosing import is_vouched_for
 from invocations.endings import Ending, finish, principal_of_agent
@@ -90,9 +91,16 @@ def box_key(invocation: Invocation, dependencies: str) -> BoxKey:
     )
 
 
+def _input_of(invocation: Invocation) -> Snapshot:
+    snapshot = INPUT.first(invocation_id=invocation.pk)
+    if snapshot is None:
+        raise ValuesErased()
+    return snapshot
+
+
 def sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
     assert invocation.version is not None
-    sealed = evidence.open_values(INPUT.get(invocation_id=invocation.pk))
+    sealed = evidence.open_values(_input_of(invocation))
     envelope = sealed["envelope"]
     config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
     dependencies = folder_of(invocation.version) or ("", None)

@@ -64,6 +64,9 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "verification_new": {"start": "0", "stop": "1"},
         "export_new": {"format": "csv", "query": "outcome:failed"},
         "export_cancel": {},
+        "erasure_new": REASON | {"user_id": "user-1"},
+        "erasure_confirm": REASON | {"user_id": "user-1", "confirm": "of nobody"},
+        "retention": {"logs": "30"},
         "sink_new": {
             "name": "another", "channel": "webhook", "url": "https://new.example.org/events", "mode": "batched",
             "max_mb": "64",
@@ -256,6 +259,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_verifications": {},
         "POST api_exports": {"format": "jsonl"},
         "DELETE api_export": None,
+        "POST api_erasures": REASON | {"user_id": "user-1"},
+        "PUT api_retention": {"days": {"logs": 30}},
         "POST api_sinks": {"name": "another", "channel": "webhook", "url": "https://new.example.org/events"},
         "POST api_sink_pause": REASON,
         "POST api_sink_resume": {},

@@ -25,10 +25,11 @@ from access.models import Delivery, Reach, Tenant
 from access.policies import services as policies
 from access.roles import Role
 from evidence.checking.asking import ask_verification
+from evidence.erasure import erase_subject, preview_erasure
 from evidence.events.services import make_sink
 from evidence.exports.making import make_export
 from evidence.exports.running import advance_next
-from evidence.models import Anchor, Checkpoint, Cosignature, Fact, LogKey, Seal
+from evidence.models import Anchor, Checkpoint, Fact, LogKey, Seal
 from evidence.search.saved import save_search
 from invocations import stored_files
 from invocations.artifacts.describing import Described
@@ -300,6 +301,8 @@ def _people(things: Things) -> dict[str, Any]:
         invocation=Invocation.objects.filter(tenant=things.tenant).latest("pk"),
         created_at=datetime.now(UTC),
     )
+    _, confirm = preview_erasure(user_id=word, by=by)
+    erasure = erase_subject(user_id=word, reason=f"{word} wants it so", confirm=confirm, by=by)
     sink, _ = make_sink(name=word, channel="webhook", url=f"https://{word}.example.org/events", by=by)
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
     things.also["identity"] = identity
@@ -314,6 +317,7 @@ def _people(things: Things) -> dict[str, Any]:
         "delivery_id": message.pk,
         "endpoint_id": endpoint.pk,
         "sink_id": sink.pk,
+        "erasure_id": erasure.pk,
         "callbacks.delivery_id": told.pk,
     }
 
@@ -353,7 +357,7 @@ def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
     """Every row of a tenant, or of all; without when a key was last used."""
     found = {}
     for name, model in sorted(tables().items()):
-        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, Anchor, Cosignature):
+        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, Anchor):
             continue  # of no tenant
         rows: Any = model._default_manager.order_by("pk")
         if tenant is not None:
@@ -377,9 +381,12 @@ def ids_of(tenant: Tenant) -> Iterator[str]:
 def send(client: Client, method: str, url: str, data: Any = None, headers: dict[str, str] | None = None) -> Any:
     """A form to the console; JSON to the API, which is who has headers."""
     if headers is None:
-        return getattr(client, method.lower())(url, data or {})
+        return _read(getattr(client, method.lower())(url, data or {}))
     data = data() if callable(data) else data
     body = "" if method == "GET" else json.dumps(data or {})
-    answer = client.generic(method, url, body, content_type="application/json", headers=headers)
-    # What a stream tells is read where streams are tested: its looks are in threads, which do not see a test's transaction.
+    return _read(client.generic(method, url, body, content_type="application/json", headers=headers))
+
+
+def _read(answer: Any) -> Any:
+    """What a stream tells is read where streams are tested: its looks are in threads, which do not see a test's transaction."""
     return HttpResponse(status=answer.status_code, headers=dict(answer.items())) if answer.streaming else answer

@@ -10,7 +10,10 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from evidence import erasure, retention
+from evidence.checking import loop as verifying
 from evidence.events import delivering
+from evidence.exports import running as exporting
 from evidence.log import sealer
 from evidence.search import indexing
 from evidence.witnessing import anchors
@@ -25,6 +28,10 @@ LOOPS: dict[str, Callable[[threading.Event], None]] = {
     "events": delivering.run,
     "witnessing": anchors.run,
     "indexer": indexing.run,
+    "erasure": erasure.run,
+    "retention": retention.run,
+    "verifier": verifying.run,
+    "exporter": exporting.run,
 }
 
 

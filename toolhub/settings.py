@@ -229,7 +229,7 @@ else:
                 # IMMEDIATE: two transactions that read before they write would otherwise fail with "database is locked".
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 5,  # seconds; shorter than the beat of a lease, so that a crowd at the file loses no result
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON;",
             },
         }
     }

@@ -10,6 +10,7 @@ from access import api as access_api
 from access.budgets import api as budgets_api
 from access.converters import Base36Converter, UserIdConverter
 from access.policies import api as policies_api
+from evidence import erasure_api
 from evidence.checking import api as checking_api
 from evidence.events import api as events_api
 from evidence.exports import api as exports_api
@@ -137,6 +138,9 @@ api = [
     path("evidence/log/consistency", log_api.LogConsistencyView.as_view(), name="api_log_consistency"),
     path("evidence/log/anchor", log_api.LogAnchorView.as_view(), name="api_log_anchor"),
     path("evidence/facts/<fct:fact_id>/proof", log_api.FactProofView.as_view(), name="api_fact_proof"),
+    path("evidence/erasures", erasure_api.ErasureListView.as_view(), name="api_erasures"),
+    path("evidence/erasures/<era:erasure_id>", erasure_api.ErasureView.as_view(), name="api_erasure"),
+    path("evidence/retention", erasure_api.RetentionView.as_view(), name="api_retention"),
     path("evidence/sinks", events_api.SinkListView.as_view(), name="api_sinks"),
     path("evidence/sinks/<snk:sink_id>", events_api.SinkView.as_view(), name="api_sink"),
     path("evidence/sinks/<snk:sink_id>/pause", events_api.SinkPauseView.as_view(), name="api_sink_pause"),

@@ -78,6 +78,7 @@ PREFIXES = (
         "snk",
         "qry",
         "exp",
+        "era",
         "ver",
     ),
 )

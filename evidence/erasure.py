@@ -1,0 +1,182 @@
+"""How is a person forgotten without breaking the proof?
+
+The wish is a row and a fact. A keeper first ends what goes on for the person, then destroys the key that all of the person's values
+are under: from that commit nothing can be read, whatever else remains. After it the rows go in batches, each in a transaction of
+its own, so an erasure that was interrupted goes on. Facts stay: they hold salted commitments, and the salts are gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.core import signing
+from django.db import DatabaseError, IntegrityError, close_old_connections, connection, transaction
+from django.utils import timezone
+
+from evidence import services as evidence
+from evidence.exports.running import forget_opened_exports
+from evidence.holders import HOLDERS, Who, counted
+from evidence.keys import destroy_key
+from evidence.kinds import Kind
+from evidence.models import Erasure, ErasureState, Snapshot
+from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.principal import Principal
+from toolhub.kernel.problems import Conflict, Problem, SchemaInvalid
+
+if TYPE_CHECKING:
+    import threading
+    from uuid import UUID
+
+log = logging.getLogger("toolhub.erasure")
+EVERY_S = 2.0
+PATIENCE = timedelta(seconds=60)  # for calls that are being ended; what they return later is not kept
+BATCH = 500
+SALT = "evidence.erasure"
+CONFIRM_S = 900
+MAX_USER_ID = 128
+
+
+def subject_of_user(user_id: str, *, tenant_id: UUID) -> str:
+    """As calls name their person: a keyed hash within the tenant."""
+    if not 0 < len(user_id) <= MAX_USER_ID:
+        raise SchemaInvalid.at("/user_id", "Name the person by the `user_id` that callers send.")
+    return evidence.fingerprint(user_id.encode(), tenant_id=tenant_id)
+
+
+def preview_erasure(*, user_id: str, by: Principal) -> tuple[Counter[str], str]:
+    """What an erasure would concern, and the word that confirms it; nothing is changed."""
+    subject = subject_of_user(user_id, tenant_id=by.tenant_id)
+    return counted(Who(by.tenant_id, subject)), signing.dumps([str(by.tenant_id), subject, by.id], salt=SALT)
+
+
+def check_confirmed(confirm: str, *, subject: str, by: Principal) -> None:
+    try:
+        said = signing.loads(confirm, salt=SALT, max_age=CONFIRM_S)
+    except signing.BadSignature:
+        said = None
+    if said != [str(by.tenant_id), subject, by.id]:
+        raise ErasureNotConfirmed()
+
+
+@transaction.atomic
+def erase_subject(*, user_id: str, reason: str, confirm: str, by: Principal) -> Erasure:
+    """Have a person forgotten. ``confirm``: from :func:`preview_erasure`, so that nobody erases what they have not looked at."""
+    subject = subject_of_user(user_id, tenant_id=by.tenant_id)
+    if len(reason.strip()) < evidence.MIN_REASON:
+        raise RevealReasonTooShort()
+    check_confirmed(confirm, subject=subject, by=by)
+    try:
+        with transaction.atomic():
+            erasure = Erasure.objects.create(
+                tenant_id=by.tenant_id,
+                subject=subject,
+                reason=reason.strip()[:500],
+                asked_by=by.id,
+                asked_at=timezone.now(),
+            )
+    except IntegrityError as error:
+        raise Conflict("This person is being erased already.", remedy="Look at the list of erasures.") from error
+    evidence.record(
+        kind=Kind.ERASURE_ASKED,
+        subject=erasure.wire_id,
+        actor=by,
+        data={"concerns": dict(counted(Who(by.tenant_id, subject)))},
+    )
+    return erasure
+
+
+# The keeper's part.
+
+
+def _who(erasure: Erasure) -> Who:
+    return Who(erasure.tenant_id, erasure.subject, erasure.key)
+
+
+def _system(erasure: Erasure) -> Principal:
+    return Principal.system("erasure", tenant_id=erasure.tenant_id)
+
+
+def go_on(erasure_id: UUID) -> bool:
+    """The next step of an erasure; false when there is none, or not yet."""
+    erasure = Erasure.objects.select_related("key").get(pk=erasure_id)
+    if erasure.state == ErasureState.ASKED:
+        goes_on = [_end_open(number, erasure) for number in range(len(HOLDERS))]
+        if any(goes_on) and timezone.now() < erasure.asked_at + PATIENCE:
+            return False
+    return _step(erasure_id)
+
+
+def _end_open(number: int, erasure: Erasure) -> bool:
+    try:
+        return HOLDERS[number].end_open(_who(erasure), by=_system(erasure))
+    except Problem as problem:  # somebody else has ended it at this moment
+        log.info("%s: %s", erasure.wire_id, problem.reason)
+        return True
+
+
+@transaction.atomic
+def _step(erasure_id: UUID) -> bool:
+    """One keeper at a time: the row is locked, and a keeper that finds it locked leaves it alone."""
+    rows = Erasure.objects.exclude(state=ErasureState.DONE)
+    if connection.features.has_select_for_update:
+        rows = rows.select_for_update(skip_locked=True, of=("self",))
+    erasure = rows.filter(pk=erasure_id).first()
+    if erasure is None:
+        return False
+    if erasure.state == ErasureState.ASKED:
+        _destroy(erasure)
+    else:
+        _remove(erasure)
+    return erasure.state != ErasureState.DONE
+
+
+def _destroy(erasure: Erasure) -> None:
+    erasure.key = destroy_key(tenant_id=erasure.tenant_id, subject=erasure.subject)
+    erasure.erased_at, erasure.state = erasure.key.destroyed_at, ErasureState.ERASING
+    erasure.save(update_fields=["key", "erased_at", "state"])
+    forget_opened_exports(erasure.tenant_id)
+    evidence.record(kind=Kind.SUBJECT_ERASED, subject=erasure.wire_id, actor=_system(erasure), at=erasure.erased_at)
+
+
+def _remove(erasure: Erasure) -> None:
+    """The next batch. When nothing is left the person's hash goes from the erasure too."""
+    gone = Counter[str]()
+    for holder in HOLDERS:
+        gone += holder.remove(_who(erasure), limit=BATCH)
+    if not gone:
+        left = Snapshot.objects.filter(subject_key=erasure.key).values("pk")[:BATCH]  # of replays and the like
+        gone["values"] = Snapshot.objects.filter(pk__in=list(left.values_list("pk", flat=True))).delete()[0]
+    erasure.counts = dict(Counter(erasure.counts) + gone)
+    if not +gone:
+        erasure.state, erasure.subject, erasure.finished_at = ErasureState.DONE, "", timezone.now()
+        said = {"removed": erasure.counts, "asked_by": erasure.asked_by}
+        evidence.record(
+            kind=Kind.ERASURE_FINISHED, subject=erasure.wire_id, actor=_system(erasure), outcome="succeeded", data=said
+        )
+    erasure.save(update_fields=["state", "subject", "finished_at", "counts"])
+
+
+def work_off() -> None:
+    """Take every erasure as far as it goes now."""
+    for erasure_id in Erasure.objects.exclude(state=ErasureState.DONE).order_by("id").values_list("pk", flat=True):
+        while go_on(erasure_id):
+            release_connection()
+
+
+def run(stop: threading.Event) -> None:
+    """Erase until told to stop. What goes wrong is logged and tried again with the next pass."""
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            work_off()
+        except DatabaseError as error:
+            log.warning("Erasures go on with the next pass: %s", error)
+        except Exception:
+            log.exception("Erasures go on with the next pass")
+        finally:
+            release_connection()
+        stop.wait(EVERY_S)

@@ -1,0 +1,141 @@
+"""How are persons erased, and the times set that values are kept for, over REST?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evidence import erasure, retention
+from evidence.models import Erasure, ErasureState
+from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+ERASE, RETAIN = "evidence:erase", "evidence:retain"
+EXAMPLE = OpenApiExample(
+    "First the preview, then the same with its `confirm`",
+    value={"user_id": "user-4711", "reason": "The person has asked for it, ticket 812."},
+    request_only=True,
+)
+
+
+class NewErasureSerializer(StrictSerializer):
+    user_id = serializers.CharField(max_length=erasure.MAX_USER_ID, help_text="As callers send it.")
+    reason = serializers.CharField(max_length=500, help_text="Kept with the erasure; do not name the person in it.")
+    confirm = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=500,
+        help_text="Of the preview. Without: only a preview.",
+    )
+
+
+class ErasureSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(allow_null=True, help_text="None: this is a preview, and nothing was changed.")
+    state = serializers.ChoiceField([*ErasureState.values, "preview"])
+    concerns = serializers.DictField(child=serializers.IntegerField(), help_text="What there is, or what went.")
+    confirm = serializers.CharField(allow_null=True, help_text="Send it with the same user_id within 15 minutes.")
+    asked_at = serializers.DateTimeField(allow_null=True)
+    erased_at = serializers.DateTimeField(allow_null=True, help_text="From then nothing can be read.")
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+ONE, MANY = (
+    enveloped("ErasureEnvelope", ErasureSerializer()),
+    paged("ErasurePage", "erasures", ErasureSerializer),
+)
+
+
+def erasure_json(row: Erasure) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "state": row.state,
+        "concerns": row.counts,
+        "confirm": None,
+        "asked_at": row.asked_at.isoformat(),
+        "erased_at": row.erased_at.isoformat() if row.erased_at else None,
+        "finished_at": row.finished_at.isoformat() if row.finished_at else None,
+    }
+
+
+class ErasureListView(APIView):
+    """Persons who were forgotten, without their ids; and forgetting one."""
+
+    required_scope = ERASE
+
+    @extend_schema(operation_id="list_erasures", parameters=[OpenApiParameter("after", str)], responses={200: MANY})
+    def get(self, request: Request) -> Response:
+        rows = Erasure.objects.filter(tenant_id=caller(request).tenant_id)
+        page = page_of(rows, prefix="era", after=request.query_params.get("after", ""))
+        data = {"erasures": [erasure_json(row) for row in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+    @extend_schema(
+        operation_id="erase_subject",
+        request=NewErasureSerializer,
+        responses={200: ONE, 202: ONE},
+        examples=[EXAMPLE],
+    )
+    def post(self, request: Request) -> Response:
+        """Without `confirm` a preview (200); with it the erasure begins (202), and nothing brings the values back."""
+        by, said = caller(request), body_of(request, NewErasureSerializer)
+        if said["confirm"]:
+            row = erasure.erase_subject(by=by, **said)
+            answer = Response(ResponseEnvelope(data=erasure_json(row)).to_json(), status=202)
+            answer.headers["Location"] = f"/api/v1/evidence/erasures/{row.wire_id}"
+            return answer
+        found, confirm = erasure.preview_erasure(user_id=said["user_id"], by=by)
+        data: dict[str, Any] = {"id": None, "state": "preview", "concerns": dict(found), "confirm": confirm}
+        data |= {"asked_at": None, "erased_at": None, "finished_at": None}
+        return Response(ResponseEnvelope(data=data).to_json())
+
+
+class ErasureView(APIView):
+    """How far an erasure is."""
+
+    required_scope = ERASE
+
+    @extend_schema(operation_id="read_erasure", responses={200: ONE})
+    def get(self, request: Request, erasure_id: UUID) -> Response:
+        row = Erasure.objects.get(pk=erasure_id, tenant_id=caller(request).tenant_id)
+        return Response(ResponseEnvelope(data=erasure_json(row)).to_json())
+
+
+class _Days(serializers.Serializer[Any]):
+    days = serializers.DictField(
+        child=serializers.IntegerField(allow_null=True, min_value=retention.LEAST_DAYS, max_value=retention.MOST_DAYS),
+        help_text="By class: inputs, outputs, errors, logs, segments, artifacts, files. None: kept without an end.",
+    )
+
+
+class RetentionSerializer(StrictSerializer, _Days):
+    """Classes that are not named keep their time."""
+
+
+TIMES = enveloped("RetentionEnvelope", _Days())
+
+
+class RetentionView(APIView):
+    """How many days values are kept, by class."""
+
+    required_scope = RETAIN
+
+    @extend_schema(operation_id="read_retention", responses={200: TIMES})
+    def get(self, request: Request) -> Response:
+        return Response(ResponseEnvelope(data={"days": retention.times_of(caller(request).tenant_id)}).to_json())
+
+    @extend_schema(operation_id="set_retention", request=RetentionSerializer, responses={200: TIMES})
+    def put(self, request: Request) -> Response:
+        days = retention.set_retention(days=body_of(request, RetentionSerializer)["days"], by=caller(request))
+        return Response(ResponseEnvelope(data={"days": days}).to_json())

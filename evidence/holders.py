@@ -1,0 +1,55 @@
+"""Which parts of the hub keep values of persons, and who takes them away?
+
+Evidence knows no calls. Each part that keeps values says so here when it is loaded: how many there are of a person, how they go,
+and, by classes that a tenant may set a time for, how they go when they are old. Whatever is removed is counted by its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from uuid import UUID
+
+    from evidence.models import SubjectKey
+    from toolhub.kernel.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A person of a tenant by keyed hash. ``key``: theirs, once it is destroyed; calls that were made since are not meant."""
+
+    tenant_id: UUID
+    subject: str
+    key: SubjectKey | None = None
+
+
+class Holder(Protocol):
+    def count(self, who: Who) -> Counter[str]:
+        """What there is now."""
+
+    def end_open(self, who: Who, *, by: Principal) -> bool:
+        """Ask for the end of what goes on; true while something does."""
+
+    def remove(self, who: Who, *, limit: int) -> Counter[str]:
+        """Take the next rows away, in the transaction of the caller; nothing when none is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A class of values with a time of its own. ``remove``: at most so many of a tenant that are older; returns how many went."""
+
+    label: str
+    remove: Callable[[UUID, datetime, int], int]
+
+
+HOLDERS: list[Holder] = []
+CLASSES: dict[str, Kept] = {}
+
+
+def counted(who: Who) -> Counter[str]:
+    return sum((each.count(who) for each in HOLDERS), Counter[str]())

@@ -1,0 +1,105 @@
+"""How long are values kept, and what takes them away then?
+
+A tenant sets days for each class of values; without, they stay. A keeper removes what is older, in batches, and each batch is a fact
+in its transaction. Facts themselves are kept for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, close_old_connections, transaction
+from django.utils import timezone
+
+from evidence import services as evidence
+from evidence.holders import CLASSES
+from evidence.kinds import Kind
+from evidence.models import Retention
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.ids import encode
+from toolhub.kernel.principal import Principal
+from toolhub.kernel.problems import SchemaInvalid
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+    from uuid import UUID
+
+log = logging.getLogger("toolhub.retention")
+EVERY_S = 60.0
+BATCH = 1000
+LEAST_DAYS, MOST_DAYS = 1, 36_500  # an answer can be asked for again with its Idempotency-Key for a day
+
+
+def times_of(tenant_id: UUID) -> dict[str, int | None]:
+    """Days by class; None: kept."""
+    said = dict(Retention.objects.filter(tenant_id=tenant_id).values_list("name", "days"))
+    return {name: said.get(name) for name in CLASSES}
+
+
+def check_times(days: Mapping[str, int | None]) -> None:
+    for name, number in days.items():
+        if name not in CLASSES:
+            raise SchemaInvalid.at(f"/{name}", f"There is no such class. The classes are {', '.join(CLASSES)}.")
+        if number is not None and not LEAST_DAYS <= number <= MOST_DAYS:
+            raise SchemaInvalid.at(f"/{name}", f"Keep them for {LEAST_DAYS} to {MOST_DAYS:,} days, or without an end.")
+
+
+@transaction.atomic
+def set_retention(*, days: Mapping[str, int | None], by: Principal) -> dict[str, int | None]:
+    """Set the times of the classes that are named; None: kept without an end. Returns all."""
+    check_times(days)
+    before = times_of(by.tenant_id)
+    changed = {name: number for name, number in days.items() if before[name] != number}
+    for name, number in changed.items():
+        mine = Retention.objects.filter(tenant_id=by.tenant_id, name=name)
+        if number is None:
+            mine.delete()
+        elif not mine.update(days=number):
+            Retention.objects.create(tenant_id=by.tenant_id, name=name, days=number)
+    if changed:
+        evidence.record(
+            kind=Kind.RETENTION_SET,
+            subject=encode("ten", by.tenant_id),
+            actor=by,
+            data={"before": {name: before[name] for name in changed}, "days": changed},
+        )
+    return times_of(by.tenant_id)
+
+
+@transaction.atomic
+def apply_retention(*, retention: Retention) -> int:
+    """Remove the next batch of what is older than it may become; returns how many went."""
+    until = timezone.now() - timedelta(days=retention.days)
+    gone = CLASSES[retention.name].remove(retention.tenant_id, until, BATCH)
+    if gone:
+        evidence.record(
+            kind=Kind.RETENTION_APPLIED,
+            subject=encode("ten", retention.tenant_id),
+            actor=Principal.system("retention", tenant_id=retention.tenant_id),
+            data={"class": retention.name, "count": gone, "until": until.isoformat(timespec="seconds")},
+        )
+    return gone
+
+
+def work_off() -> None:
+    for retention in Retention.objects.filter(name__in=CLASSES).order_by("id"):
+        while apply_retention(retention=retention):
+            release_connection()
+
+
+def run(stop: threading.Event) -> None:
+    """Remove what is old until told to stop. What goes wrong is logged and tried again with the next pass."""
+    while not stop.is_set():
+        close_old_connections()
+        try:
+            work_off()
+        except DatabaseError as error:
+            log.warning("What is old goes with the next pass: %s", error)
+        except Exception:
+            log.exception("What is old goes with the next pass")
+        finally:
+            release_connection()
+        stop.wait(EVERY_S)
