@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.exports.running import forget_opened_exports
-from evidence.holders import HOLDERS, Who, counted
+from evidence.holders import AFTERWARDS, HOLDERS, Who, counted
 from evidence.keys import destroy_key
 from evidence.kinds import Kind
 from evidence.models import Erasure, ErasureState, Snapshot
@@ -164,6 +164,9 @@ def work_off() -> None:
     """Take every erasure as far as it goes now."""
     for erasure_id in Erasure.objects.exclude(state=ErasureState.DONE).order_by("id").values_list("pk", flat=True):
         while go_on(erasure_id):
+            release_connection()
+    for forget in AFTERWARDS:
+        while forget():
             release_connection()
 
 

@@ -49,6 +49,7 @@ class Kept:
 
 HOLDERS: list[Holder] = []
 CLASSES: dict[str, Kept] = {}
+AFTERWARDS: list[Callable[[], int]] = []  # what of those who were erased could not go at once; how much of it went now
 
 
 def counted(who: Who) -> Counter[str]:

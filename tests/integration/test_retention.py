@@ -1,0 +1,141 @@
+"""Does what is old go, class by class, and does a call whose answer went stay answered?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.utils import timezone
+
+from access.roles import Role
+from evidence import retention
+from evidence.holders import CLASSES
+from evidence.models import Fact, Retention, Snapshot
+from invocations.artifacts.models import Artifact, ArtifactContent
+from invocations.models import Invocation
+from invocations.sandbox.base import Leaving, Outcome, Status
+from tests.calls import assert_problem, row_of
+from tests.conftest import make_person
+from toolhub.kernel.problems import SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from access.models import Tenant
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SPEC-10")]
+ECHO = "sample.tools.echo"
+
+
+@pytest.fixture
+def owner(tenant: Tenant) -> Person:
+    return make_person(tenant, "oona", Role.OWNER)
+
+
+@pytest.fixture
+def made(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> Invocation:
+    enable(side_effect="None", limits={"artifacts": 5})
+    grant()
+    sandbox.outcome = Outcome(
+        Status.OK, value={"text": "x"}, stdout="said", artifacts=(Leaving("a.txt", "text/plain", b"left"),)
+    )
+    return row_of(caller.invoke(ECHO, {"text": "x"}, idempotency_key="k"))
+
+
+def age(days: int) -> None:
+    at = timezone.now() - timedelta(days=days)
+    Invocation.objects.update(created_at=at, finished_at=at)
+    Snapshot.objects.update(created_at=at)
+    Artifact.objects.update(created_at=at)
+
+
+def kinds(call: Invocation) -> set[str]:
+    return set(Snapshot.objects.filter(invocation_id=call.pk).values_list("kind", flat=True))
+
+
+def test_only_what_is_older_than_its_class_may_become_goes_and_each_removal_is_a_fact(
+    made: Invocation, owner: Person
+) -> None:
+    retention.set_retention(days={"logs": 7, "outputs": 30}, by=owner.by)
+    age(8)
+    facts = Fact.objects.count()
+
+    retention.work_off()
+    retention.work_off()
+
+    assert kinds(made) == {"input", "output"}
+    fact = Fact.objects.get(kind="retention.applied")
+    said = json.loads(bytes(fact.leaf))["data"]
+    assert (said["class"], said["count"]) == ("logs", 1)
+    assert Fact.objects.count() == facts + 1  # no fact was removed
+
+    age(31)
+    retention.work_off()
+    assert kinds(made) == {"input"}
+
+
+@pytest.mark.req("SPEC-7")
+def test_a_call_whose_answer_is_too_old_is_answered_with_that_and_not_made_again(
+    made: Invocation, caller: Caller, owner: Person, sandbox: ScriptedSandbox
+) -> None:
+    retention.set_retention(days={"outputs": 1}, by=owner.by)
+    age(2)
+    retention.work_off()
+
+    assert_problem(caller.invoke(ECHO, {"text": "x"}, idempotency_key="k"), 410, "ANSWER.ERASED")
+    assert len(sandbox.calls) == 1
+
+
+def test_artifacts_go_with_their_content(made: Invocation, owner: Person) -> None:
+    retention.set_retention(days={"artifacts": 1}, by=owner.by)
+    age(2)
+
+    retention.work_off()
+
+    assert not Artifact.objects.exists()
+    assert not ArtifactContent.objects.exists()
+
+
+def test_a_call_that_goes_on_keeps_its_input_however_old_it_is(
+    made: Invocation, caller: Caller, owner: Person, bell: Bell
+) -> None:
+    bell.answers = False
+    waits = row_of(caller.invoke(ECHO, {"text": "y"}, headers={"Prefer": "respond-async"}))
+    retention.set_retention(days=dict.fromkeys(CLASSES, 1), by=owner.by)
+    Snapshot.objects.update(created_at=timezone.now() - timedelta(days=9))
+
+    retention.work_off()
+
+    assert kinds(waits) == {"input"}
+
+
+@pytest.mark.req("TOOLS-22")
+def test_another_tenant_keeps_its_own(made: Invocation, stranger: Person) -> None:
+    retention.set_retention(days=dict.fromkeys(CLASSES, 1), by=replace(stranger.by))
+    age(2)
+
+    retention.work_off()
+
+    assert kinds(made) == {"input", "output", "logs"}
+
+
+def test_times_are_set_within_bounds_and_taken_back(owner: Person, caller: Caller) -> None:
+    for wrong in ({"nothing": 3}, {"logs": 0}, {"logs": 10**6}):
+        with pytest.raises(SchemaInvalid):
+            retention.set_retention(days=wrong, by=owner.by)
+    retention.set_retention(days={"logs": 3}, by=owner.by)
+    assert retention.set_retention(days={"logs": None}, by=owner.by)["logs"] is None
+    assert not Retention.objects.exists()
+    assert Fact.objects.filter(kind="retention.set").count() == 2
+    page = owner.client().post("/evidence/retention", {"logs": "5", "inputs": ""})
+    assert page.status_code == 302
+    assert retention.times_of(owner.by.tenant_id)["logs"] == 5
+    assert owner.client().post("/evidence/retention", {"logs": "0"}).status_code == 422
