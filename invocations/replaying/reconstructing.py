@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evidence import services as evidence
+from evidence.keys import fingerprint_under
 from evidence.kinds import BEGINS, ENDS, Kind
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
+from invocations.endings import sources_data
 from invocations.models import Invocation, State
 from invocations.replaying.redeciding import Redecider
+from invocations.values import values_key_of
 from toolhub.kernel.canonical import digest
 from toolhub.kernel.ids import encode
 
@@ -25,6 +28,13 @@ if TYPE_CHECKING:
 
 EQUAL, DIFFERS, NOT_KEPT = "equal", "differs", "not_kept"
 _NOTHING: Any = object()
+HASHED_SINCE = 2  # version of the leaf
+COMMITTED = (
+    (SnapshotKind.INPUT, "begin"),
+    (SnapshotKind.OUTPUT, "end"),
+    (SnapshotKind.ERROR, "end"),
+    (SnapshotKind.LOGS, "end"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,7 @@ FIELDS: dict[str, tuple[Callable[[Told, Invocation], Any], Callable[[Told, Invoc
     ),
     "dry_run": (lambda told, _: _data(told.begin, "dry_run"), lambda _, row: row.dry_run),
     "origin": (lambda told, _: _data(told.begin, "origin"), lambda _, row: row.origin),
+    "level": (lambda told, _: _decided(told, "level"), lambda _, row: (row.profile or {}).get("isolation", "")),
     "version": (lambda told, _: _last(told, "tool", "version"), lambda _, row: row.version and row.version.version),
     "manifest": (
         lambda told, _: _last(told, "tool", "manifest"),
@@ -138,16 +149,12 @@ FIELDS: dict[str, tuple[Callable[[Told, Invocation], Any], Callable[[Told, Invoc
     "consent": (lambda told, _: _decided(told, "consent"), lambda _, row: _wire("cns", row.consent_id)),
     "profile": (lambda told, _: _last(told, "profile"), lambda _, row: row.profile_hash),
     "profile_document": (
-        lambda told, row: _last(told, "profile") if row.profile else _NOTHING,
-        lambda _, row: digest(row.profile),
+        lambda told, row: _last(told, "profile") if row.profile is not None else "",
+        lambda _, row: digest(row.profile) if row.profile is not None else "",
     ),
     "obligations": (
-        lambda told, row: _decided(told, "obligations") if row.obligations else _NOTHING,
-        lambda _, row: digest(row.obligations),
-    ),
-    "sources": (
-        lambda told, _: _data(told.end, "sources"),
-        lambda _, row: row.sources,
+        lambda told, row: _decided(told, "obligations") if row.obligations else "",
+        lambda _, row: digest(row.obligations) if row.obligations else "",
     ),
     "resolution": (
         lambda told, _: (told.first(Kind.INVOCATION_RESOLVED) or {}).get("outcome", ""),
@@ -183,6 +190,8 @@ def reconstruct(invocation: Invocation, *, opened: bool, redecider: Redecider | 
     ]
     for name, (facts, row) in FIELDS.items():
         findings.append(_compared(name, facts(told, invocation), row(told, invocation)))
+    findings += list(_budget(told, invocation))
+    findings += list(_marked(told, invocation))
     findings += list(_attempts(told, invocation))
     findings += list(_values(told, invocation, opened=opened))
     again = (redecider or Redecider()).look(told.begin, invocation.tenant_id)
@@ -208,6 +217,27 @@ def _text(value: Any) -> str:
     return "" if value is None or value is _NOTHING else str(value)
 
 
+def _budget(told: Told, invocation: Invocation) -> Iterable[Finding]:
+    """The budgets that the call held are among those that stand in its row."""
+    held = _data(told.begin, "budget", "of")
+    if held is not _NOTHING:
+        known = {line.get("budget") for line in invocation.budget}
+        yield _compared("budget", held, [each for each in held if each in known])
+
+
+def _marked(told: Told, invocation: Invocation) -> Iterable[Finding]:
+    """What callers and tools have named, which facts hold hashed under the key of the call's person."""
+    plain, key = told.begin.get("v", 1) < HASHED_SINCE, values_key_of(invocation)
+    asked, sources = _data(told.begin, "request_id"), _data(told.end, "sources")
+    if not plain and key.destroyed_at is not None:
+        asked, sources = _NOTHING, _NOTHING
+    mark = invocation.request_id if plain else fingerprint_under(key, invocation.request_id.encode())
+    yield _compared("request_id", asked, mark)
+    if sources is not _NOTHING or invocation.sources:
+        said = invocation.sources if plain else sources_data(invocation.sources, key)["sources"]
+        yield _compared("sources", sources, said)
+
+
 def _attempts(told: Told, invocation: Invocation) -> Iterable[Finding]:
     """Each run beyond the first has a fact that says why; and the last run is in the End."""
     again = len(told.of(Kind.INVOCATION_RETRIED))
@@ -226,12 +256,14 @@ def _values(told: Told, invocation: Invocation, *, opened: bool) -> Iterable[Fin
         for row in Snapshot.objects.filter(
             tenant_id=invocation.tenant_id,
             invocation_id=invocation.pk,
-            kind__in=[SnapshotKind.INPUT, SnapshotKind.OUTPUT],
+            kind__in=[kind for kind, _ in COMMITTED],
         )
     }
-    for field, leaf in ((SnapshotKind.INPUT, told.begin), (SnapshotKind.OUTPUT, told.end)):
+    plain = told.begin.get("v", 1) < HASHED_SINCE
+    for field, side in COMMITTED:
+        leaf = told.begin if side == "begin" else told.end
         said, row = _data(leaf, str(field), "commit"), kept.get(field)
-        if said is _NOTHING and row is None:
+        if said is _NOTHING and (row is None or (plain and field in (SnapshotKind.ERROR, SnapshotKind.LOGS))):
             continue
         if row is None:
             yield Finding(str(field), NOT_KEPT, facts=_text(said))

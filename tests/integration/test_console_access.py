@@ -61,9 +61,10 @@ def test_fragments_are_governed_like_pages(things: Things) -> None:
 
 def test_an_auditor_sees_no_button_to_decide_with(things: Things) -> None:
     client = make_person(things.tenant, "aaron", Role.AUDITOR).client()
+    its_own = ("invocation", "export", "export_content")  # a reason to reveal values, and exports that it asked for
     for route in OBJECTS:
         answer = client.get(things.url(route))
-        if answer.status_code == 200 and route.name != "invocation":
+        if answer.status_code == 200 and route.name not in its_own and route.needs != "invocations.replay":
             forms = answer.content.decode().split("<main", 1)[1].split("</main", 1)[0].count('method="post"')
             assert forms == 0, route.name
 
@@ -88,6 +89,7 @@ def test_what_names_nothing_is_not_found(things: Things) -> None:
     nothing = {key: new_id() if isinstance(value, type(new_id())) else value for key, value in things.named.items()}
     nothing |= names | {"secrets.name": "nothing", "install.name": "a.b.c", "user_id": 999_999_999}
     nothing |= {"files.path": "of/nothing.csv", "api_version_dependencies_retry.tool_id": "a.b.c"}
+    nothing |= {"size": 999_999_999}
     there_is_none = Things(things.tenant, things.word, things.people, things.caller, things.robot, nothing)
     found = {}
 

@@ -1,0 +1,111 @@
+"""Can a call be rebuilt from its facts alone, and is every change of its row seen?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access.budgets.services import set_budget
+from evidence.models import Snapshot
+from invocations.models import Attempt, Invocation
+from invocations.replaying.reconstructing import reconstruct, verdict_of
+from tests.calls import row_of, writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell
+    from tests.conftest import Caller, Person
+
+pytestmark = pytest.mark.django_db
+ECHO = "sample.tools.echo"
+
+
+@pytest.fixture
+def invoked(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, operator: Person
+) -> Invocation:
+    enable()
+    grant()
+    set_budget(scope="tenant", dimension="calls", amount=100, reason="for a test", window_s=3600, by=operator.by)
+    return row_of(caller.invoke(ECHO, {"text": "x"}))
+
+
+def wrong_in(call: Invocation, **changes: Any) -> set[str]:
+    """The row as somebody would have changed it who can write to the database."""
+    found = Invocation.objects.select_related("version").get(pk=call.pk)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return {each.field for each in reconstruct(found, opened=True) if each.verdict == "differs"}
+
+
+@pytest.mark.req("TOOLS-28", "SPEC-7")
+def test_a_call_that_nobody_touched_is_what_its_facts_say(invoked: Invocation) -> None:
+    findings = {each.field: each.verdict for each in reconstruct(invoked, opened=True)}
+
+    assert set(findings.values()) == {"equal"}, findings
+    assert {"policy", "profile", "build", "budget", "consent", "input_value", "output_value", "decision"} <= set(
+        findings
+    )
+
+
+CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "the tool": ({"tool": "sample.tools.other"}, {"tool"}),
+    "its time": ({"created_at": datetime(2026, 1, 1, tzinfo=UTC)}, {"created_at"}),
+    "its end": ({"state": "failed", "reason": "TOOL.EXECUTION_FAILED"}, {"state", "reason"}),
+    "the policy": ({"policy_version": "builtin@1", "policy_hash": "sha256:" + "0" * 64}, {"policy", "policy_hash"}),
+    "the profile": ({"profile": {}}, {"profile_document", "level"}),
+    "what was asked": ({"request_id": "another"}, {"request_id"}),
+    "what it rests on": ({"sources": []}, {"sources"}),
+    "its result": ({"output_digest": "sha256:" + "0" * 64}, {"output_digest"}),
+    "a dry run": ({"dry_run": True}, {"dry_run"}),
+    "budgets": ({"budget": []}, {"budget"}),
+    "how often it ran": ({"attempt": 7}, {"attempt"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.req("TOOLS-28", "SPEC-7")
+def test_a_change_of_the_stored_call_is_named(invoked: Invocation, change: str) -> None:
+    fields, seen = CHANGES[change]
+
+    assert wrong_in(invoked, **fields) == seen
+
+
+@pytest.mark.req("TOOLS-28")
+def test_stored_values_and_runs_that_were_exchanged_are_named(invoked: Invocation, caller: Caller) -> None:
+    other = row_of(caller.invoke(ECHO, {"text": "y"}))
+    theirs = Snapshot.objects.get(invocation_id=other.pk, kind="output")
+    mine = Snapshot.objects.filter(invocation_id=invoked.pk, kind="output")
+    mine.update(**{name: getattr(theirs, name) for name in ("commitment", "ciphertext", "wrapped_key", "nonce")})
+    Attempt.objects.filter(invocation=invoked).update(image="sha256:other")
+
+    assert wrong_in(invoked) == {"output", "output_value", "image"}
+
+
+@pytest.mark.req("TOOLS-28")
+def test_what_is_not_kept_is_told_from_what_differs(invoked: Invocation) -> None:
+    Snapshot.objects.filter(invocation_id=invoked.pk).delete()
+
+    findings = reconstruct(invoked, opened=True)
+
+    assert {each.field for each in findings if each.verdict == "not_kept"} == {"input", "output"}
+    assert verdict_of(findings) == "equal"
+
+
+@pytest.mark.req("TOOLS-28")
+def test_calls_that_were_refused_or_waited_for_a_person_are_rebuilt_too(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, operator: Person
+) -> None:
+    writer(enable)
+    grant()
+    refused = row_of(caller.invoke("sample.tools.write", {"text": "x"}))
+    held = row_of(caller.invoke("sample.tools.write", {"text": "x"}, on_consent="hold", purpose="for a test"))
+
+    assert refused.state == "denied"
+    assert held.state == "held"
+    assert wrong_in(refused) == set()
+    assert wrong_in(held) == set()
