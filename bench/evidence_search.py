@@ -21,7 +21,8 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 django.setup()
 
-from django.db import connection  # noqa: E402  Django must be set up before models load
+from django.contrib.auth import get_user_model  # noqa: E402  Django must be set up before models load
+from django.db import connection  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from django_htmx.middleware import HtmxDetails  # noqa: E402
 
@@ -95,6 +96,7 @@ def by_console(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
     )
     request.principal = Principal(ActorKind.USER, "usr_1", "bench", tenant.id, frozenset({"evidence.view"}))
     request.tenant, request.tenants, request.htmx = TenantRow(id=tenant.id), [], HtmxDetails(request)
+    request.user = get_user_model()(pk=1, username="bench")
 
     def ask() -> int:
         response = facts(request)

@@ -208,9 +208,9 @@ def with_ids(form: BaseForm, name: str) -> BaseForm:
 
 
 @register.inclusion_tag("components/facts.html", takes_context=True)
-def facts(context: Context, rows: Iterable[Any], headed: bool = False) -> dict[str, Any]:
+def facts(context: Context, rows: Iterable[Any], headed: bool = False, query: str = "") -> dict[str, Any]:
     """Facts as a timeline: what happened, who did it, the reason that was given, and the hash of the leaf. ``headed``: each day has
-    its heading also when there is one only."""
+    its heading also when there is one only. ``query``: the search that finds all of them, for a link to it."""
     shown = list(rows)
     request = context.get("request")
     principal = getattr(request, "principal", None)
@@ -221,6 +221,7 @@ def facts(context: Context, rows: Iterable[Any], headed: bool = False) -> dict[s
         "headed": headed or len(days) > 1,
         "of_many": len({row.subject for row in shown}) > 1,
         "may_open": principal is not None and principal.may("evidence.view"),
+        "query": query,
     }
 
 

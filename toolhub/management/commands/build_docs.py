@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from toolhub.configuration.document import SCHEMA as CONFIGURATION_SCHEMA
-from toolhub.management.reference import catalogues, changes, configuration, files, interface, manifest
+from toolhub.management.reference import catalogues, changes, configuration, files, interface, manifest, searching
 from unitools.manifest import SCHEMA_PATH
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "openapi.json": interface.openapi,
     "problems.md": catalogues.problems,
     "roles.md": catalogues.roles,
+    "search.md": searching.search,
     "settings.md": configuration.settings_page,
     "states.md": catalogues.states,
 }
