@@ -97,7 +97,6 @@ class Kind(TextChoices):
     PERSON_PASSWORD_SET = "person.password_set"  # noqa: S105  the name of a kind
     PERSON_FACTOR_ADDED = "person.factor_added"
     PERSON_FACTOR_REMOVED = "person.factor_removed"
-    PERSON_FACTOR_RENEWED = "person.factor_renewed"
     PERSON_ACCOUNT_LINKED = "person.account_linked"
     PERSON_ACCOUNT_UNLINKED = "person.account_unlinked"
     AGENT_CREATED = "agent.created"

@@ -5,22 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from evidence.checking.standing import said_by, standing_of
 from evidence.log.reading import proof_of
 from evidence.models import Fact, Pending
+from evidence.services import words_of
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+WORDS = {"reason": gettext_lazy("Reason"), "purpose": gettext_lazy("Purpose"), "note": gettext_lazy("Note")}
 
 
 @require_GET
 @needs("evidence.view")
 def fact(request: ConsoleRequest, fact_id: UUID) -> HttpResponse:
     """Context: fact, leaf (the statement as data), raw (the exact text that is hashed), hash (hex), pending (not yet in a log),
-    place (Standing in the log).
+    place (Standing in the log), words (what somebody wrote with it, by its label).
     """
     found = Fact.objects.visible_to(request.principal).get(pk=fact_id)
     raw = bytes(found.leaf)
@@ -33,6 +37,7 @@ def fact(request: ConsoleRequest, fact_id: UUID) -> HttpResponse:
         "hash": bytes(found.leaf_hash).hex(),
         "pending": Pending.objects.filter(pk=found.pk).exists(),
         "place": standing_of(found),
+        "words": {WORDS[name]: text for name, text in words_of(found).items()},
     }
     return render_page(request, "evidence/fact_detail.html", context)
 

@@ -196,7 +196,6 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "person.password_set": ("info", "lock", gettext_lazy("Password set")),
     "person.factor_added": ("ok", "shield-check", gettext_lazy("Second factor added")),
     "person.factor_removed": ("bad", "shield-alert", gettext_lazy("Second factor removed")),
-    "person.factor_renewed": ("info", "shield-check", gettext_lazy("Recovery codes made anew")),
     "person.account_linked": ("info", "user", gettext_lazy("Account of an identity provider linked")),
     "person.account_unlinked": ("bad", "user", gettext_lazy("Account of an identity provider unlinked")),
     "agent.disabled": ("hold", "bot", gettext_lazy("Agent disabled")),

@@ -25,6 +25,7 @@ from registry.models import (
 from registry.models import TRANSITIONS as TOOL_TRANSITIONS
 from toolhub.catalogue import RETRIES
 from toolhub.kernel.problems import PlatformCode, catalogue
+from toolhub.management.reference import leaf_fields
 from toolhub.management.reference.markdown import code, page, table
 
 if TYPE_CHECKING:
@@ -153,6 +154,10 @@ def _writers() -> dict[str, list[str]]:
     return found
 
 
+def _fields(fields: dict[str, str]) -> list[tuple[str, str]]:
+    return [(code(name), said) for name, said in fields.items()]
+
+
 def evidence_kinds() -> str:
     writers = _writers()
     rows = []
@@ -163,8 +168,20 @@ def evidence_kinds() -> str:
         "Kinds of facts",
         "evidence/kinds.py and the services that write them",
         "Names are never changed: they are in leaves that people may have verified. Each call has exactly one `invocation.began` "
-        "and one `invocation.ended`, each dry run one `dry_run.began` and one `dry_run.ended`; a unique constraint holds that.",
+        "and one `invocation.ended`, each dry run one `dry_run.began` and one `dry_run.ended`; a unique constraint holds that, and "
+        "PostgreSQL refuses at COMMIT a call without its Begin, or an ended one without its End.",
         table(("kind", "", "written by"), rows),
+        "## Leaves",
+        leaf_fields.FORMS,
+        table(("version", "what is in it"), leaf_fields.VERSIONS),
+        "### Every leaf",
+        table(("field", "what it says"), _fields(leaf_fields.EVERY)),
+        "### `data` of any kind",
+        table(("field", "what it says"), _fields(leaf_fields.ANY_DATA)),
+        "### `data` of a Begin",
+        table(("field", "what it says"), _fields(leaf_fields.BEGIN)),
+        "### `data` of an End",
+        table(("field", "what it says"), _fields(leaf_fields.END)),
     )
 
 
