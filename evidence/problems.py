@@ -66,7 +66,7 @@ class SearchInvalid(Problem):
 class NotSealed(Problem):
     """This is not in the log yet."""
 
-    reason, code, status = "EVIDENCE.NOT_SEALED", PlatformCode.CONFLICT, 409
+    reason, code, status = "EVIDENCE.NOT_SEALED", PlatformCode.NOT_FOUND, 404
     retryable, retry_after_s = Retryable.YES, 3
     cause = "What happens is put into the log within seconds, by the keeper; this was not yet, or no keeper runs."
     cure = "Ask again in some seconds. Operators: `manage.py doctor` says whether a keeper is alive."
