@@ -36,7 +36,7 @@ class SinkForm(forms.Form):
             (SinkMode.STRUCTURED.value, gettext_lazy("One event a request (structured)")),
             (SinkMode.BATCHED.value, gettext_lazy("Up to 100 events a request (batched)")),
         ],
-        label=gettext_lazy("Requests"),
+        label=gettext_lazy("HTTP requests"),
         help_text=gettext_lazy("In the words of CloudEvents. Nothing of this concerns files."),
     )
     kinds = forms.MultipleChoiceField(

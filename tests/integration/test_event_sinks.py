@@ -339,10 +339,10 @@ def test_nothing_is_sent_past_a_leaf_that_is_gone(by: Principal, server: Server)
     ],
 )
 def test_what_the_hub_does_not_do_is_said_when_a_sink_is_made(wrong: dict[str, Any], by: Principal) -> None:
+    said: dict[str, Any] = {"name": "siem", "channel": "webhook", "url": "https://siem.example.org/", "by": by}
+
     with pytest.raises(SchemaInvalid):
-        services.make_sink(
-            **{"name": "siem", "channel": "webhook", "url": "https://siem.example.org/", "by": by} | wrong
-        )
+        services.make_sink(**said | wrong)
 
     assert not EventSink.objects.exists()
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
+from django.db.models import UUIDField
 from django.utils import timezone
 
 from evidence.log import reading
-from evidence.models import GLOBAL_LOG, Anchor, Fact
+from evidence.models import GLOBAL_LOG, Anchor, Checkpoint, Fact
 from evidence.verify import notes
 from evidence.witnessing import anchors
 from evidence.witnessing.asking import Named
@@ -75,10 +76,15 @@ def kinds() -> list[str]:
     return list(Fact.objects.filter(kind__startswith="anchor.").order_by("id").values_list("kind", flat=True))
 
 
+def global_id() -> object:
+    """As SQL has it here."""
+    return UUIDField().get_db_prep_value(GLOBAL_LOG, connection)
+
+
 def forget(size: int) -> None:
     """As a hub whose database was set back: the global log has ``size`` leaves again. What the hub knows of witnesses goes, too."""
     with rewritable(), connection.cursor() as cursor:
-        cursor.execute("DELETE FROM evidence_checkpoint WHERE tenant_id = %s AND size > %s", [str(GLOBAL_LOG), size])
+        cursor.execute("DELETE FROM evidence_checkpoint WHERE tenant_id = %s AND size > %s", [global_id(), size])
     Anchor.objects.update(size=min(size, 1))
 
 
@@ -126,7 +132,7 @@ def test_a_database_that_was_set_back_is_refused_until_it_is_restored(two: list[
     before = grow()
     grow()
     show()
-    kept = list(reading.Checkpoint.objects.filter(tenant_id=GLOBAL_LOG, size__gt=before))
+    kept = list(Checkpoint.objects.filter(tenant_id=GLOBAL_LOG, size__gt=before))
     forget(before)
 
     assert show() == 0
@@ -138,7 +144,7 @@ def test_a_database_that_was_set_back_is_refused_until_it_is_restored(two: list[
     assert show() == 0
     assert len(kinds()) == 2, "said once"
     with rewritable():
-        reading.Checkpoint.objects.bulk_create(kept)
+        Checkpoint.objects.bulk_create(kept)
     assert show() == 2
     assert kinds()[2:] == ["anchor.agreed", "anchor.agreed"]
     assert {alarm for _, alarm in states().values()} == {""}
@@ -151,7 +157,7 @@ def test_a_hub_that_goes_on_from_an_older_state_is_refused(two: list[WitnessProc
     show()
     with rewritable(), connection.cursor() as cursor:
         for table in ("checkpoint", "tile", "log"):
-            cursor.execute(f"DELETE FROM evidence_{table} WHERE tenant_id = %s", [str(GLOBAL_LOG)])
+            cursor.execute(f"DELETE FROM evidence_{table} WHERE tenant_id = %s", [global_id()])
         cursor.execute("UPDATE evidence_checkpoint SET global_index = NULL")
         cursor.execute("DELETE FROM evidence_checkpoint WHERE size = %s", [before])
     for _ in range(6):
