@@ -14,7 +14,7 @@ from .archive import CHECKPOINT, CONSISTENCY, GLOBAL, MANIFEST, OLDER, VKEYS, Ar
 from .bundle import PREDICATE_TYPE
 from .dsse import open_statement
 from .facts import Pairs, check_columns, check_value, commitments_of, parse_leaf
-from .merkle import verify_consistency
+from .merkle import Frontier, leaf_hash, verify_consistency
 from .notes import COSIGNATURE, Checkpoint, VerifierKey, clock_of, open_checkpoint, open_note, split_note
 from .problems import Malformed, Refused, UnknownSigner
 from .proofs import ConsistencyProof, InclusionProof
@@ -63,6 +63,10 @@ class _Check:
         self.note = self.text = ""
         self.said_open: set[str] = set()
         self.cosigners: set[str] = set()
+        self.kept: dict[
+            int, list[Checkpoint]
+        ] = {}  # older checkpoints that the tree of the bundle's leaves is compared with
+        self.tree = Frontier()
         self.whole = True  # no fact is wrong or missing so far
 
     def run(self, older: Sequence[bytes]) -> None:
@@ -185,7 +189,7 @@ class _Check:
                 open_checkpoint(proof.note, self.trusted, origin=self.checkpoint.origin)
             proof.verify(older, self.checkpoint)
             bridges[older.size] = older
-            self.report.older.append(older.size)
+            self.report.continues(older.size)
         for note in kept:
             mine = open_checkpoint(note, self.trusted, origin=self.checkpoint.origin)
             if mine.size > self.checkpoint.size:
@@ -193,17 +197,17 @@ class _Check:
                     f"Your checkpoint has {mine.size} leaves, that of the bundle only {self.checkpoint.size}: the log was cut, "
                     "or the bundle is older than your checkpoint."
                 )
-            if mine.size and mine.size not in bridges:
+            bridge = bridges.get(mine.size, self.checkpoint)
+            if mine.size == 0 or mine.size in bridges:
+                verify_consistency(mine.size, bridge.size, mine.root, bridge.root, [])
+                self.report.continues(mine.size)
+            elif self.report.complete and self.report.start == 0 and mine.size <= self.report.stop:
+                self.kept.setdefault(mine.size, []).append(mine)  # all its leaves are here: their tree will tell
+            else:
                 self.report.unanswered.append(
                     f"The bundle does not show whether its log continues your checkpoint of {mine.size} leaves. "
-                    "Ask for an export with this checkpoint as the older one."
+                    "Ask for an export with this checkpoint as the older one, or of all leaves."
                 )
-                continue
-            if mine.size:
-                bridge = bridges[mine.size]
-                verify_consistency(mine.size, bridge.size, mine.root, bridge.root, [])
-            if mine.size not in self.report.older:
-                self.report.older.append(mine.size)
 
     def _check_facts(self, name: str) -> None:
         hash = hashlib.sha256()
@@ -243,6 +247,15 @@ class _Check:
         report.good += 1
         with self._noting(index):
             self.pairs.add(index, document)
+        if self.kept and self.whole:
+            self._compare_kept(leaf_hash(said["leaf"].encode()))
+
+    def _compare_kept(self, hash: bytes) -> None:
+        self.tree.append_many([hash])
+        for mine in self.kept.get(self.tree.size, ()):
+            with self._noting():
+                verify_consistency(mine.size, mine.size, mine.root, self.tree.root(), [])
+                self.report.continues(mine.size)
 
     def _bad_fact(self, sentence: object, index: int) -> None:
         self.report.found(sentence, index)

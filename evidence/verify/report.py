@@ -69,6 +69,10 @@ class Report:
         else:
             self.more_findings += 1
 
+    def continues(self, size: int) -> None:
+        if size not in self.older:
+            self.older.append(size)
+
     def as_json(self) -> dict[str, Any]:
         return {
             **asdict(self),

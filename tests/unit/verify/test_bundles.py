@@ -200,7 +200,7 @@ def test_an_older_checkpoint_shows_that_history_was_rewritten_and_signed_again(t
 
 
 def test_a_bundle_says_when_it_cannot_be_compared_with_a_kept_checkpoint(tmp_path: Path) -> None:
-    path = write(tmp_path / "b.zip", LOG, files_of(LOG, older=9))
+    path = write(tmp_path / "b.zip", LOG, files_of(LOG, start=2, older=9), start=2)
     longer = Log(facts(30))
 
     report = verify_bundle(path, older=[LOG.checkpoint(10).encode()])
@@ -208,6 +208,23 @@ def test_a_bundle_says_when_it_cannot_be_compared_with_a_kept_checkpoint(tmp_pat
     assert re.search("does not show whether its log continues your checkpoint of 10 leaves", report.unanswered[0])
     assert "that of the bundle only 21: the log was cut" in sentences(path, older=[longer.checkpoint().encode()])[0]
     assert verify_bundle(path, older=[LOG.checkpoint(9).encode(), LOG.checkpoint(21).encode()]).older == [9, 21]
+
+
+def test_a_bundle_of_all_leaves_can_be_compared_with_any_kept_checkpoint(tmp_path: Path) -> None:
+    path = write(tmp_path / "b.zip", LOG, files_of(LOG, older=9))
+    other = Log([*facts(12), *facts(1)])
+
+    assert verify_bundle(path, older=[LOG.checkpoint(size).encode() for size in (13, 9, 1, 20, 0, 13)]).older == [
+        9,
+        0,
+        1,
+        13,
+        20,
+    ]
+    assert len(sentences(path, older=[LOG.checkpoint(13).encode(), other.checkpoint().encode()])) == 1
+    assert sentences(path, older=[other.checkpoint().encode()]) == [
+        "There are two different trees of 13 leaves: history was rewritten."
+    ]
 
 
 def test_only_keys_that_the_auditor_names_count_when_some_are_named(tmp_path: Path) -> None:
@@ -281,7 +298,8 @@ def test_the_command_says_what_it_found_and_ends_with_it(tmp_path: Path, capsys:
     assert "No trusted key" in told["findings"][0]["sentence"]
 
     (tmp_path / "old").write_text(LOG.checkpoint(10))
-    assert main([str(path), "--older", str(tmp_path / "old")]) == 1
+    part = write(tmp_path / "part.zip", LOG, files_of(LOG, start=4), start=4)
+    assert main([str(part), "--older", str(tmp_path / "old")]) == 1
     assert "UNKNOWN" in capsys.readouterr().out
     assert main([str(tmp_path / "nothing.zip")]) == 1
     assert "nothing.zip" in capsys.readouterr().err
