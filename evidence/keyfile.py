@@ -41,13 +41,21 @@ def read_key_file(path: Path, *, lost: str = LOST) -> tuple[dict[str, bytes], st
     if not path.exists():
         raise KeyUnavailable(f"The key file {path} does not exist.", remedy=lost)
     try:
-        document = json.loads(path.read_text())
+        return parse_keys(path.read_text(), what=f"The key file {path}", lost=lost)
+    except OSError as error:
+        raise KeyUnavailable(f"The key file {path} cannot be read.", remedy=lost) from error
+
+
+def parse_keys(text: str, *, what: str, lost: str = LOST) -> tuple[dict[str, bytes], str]:
+    """The keys by name, and the name of the one that wraps."""
+    try:
+        document = json.loads(text)
         keys = {name: base64.b64decode(text, validate=True) for name, text in document["keys"].items()}
         current = document["current"]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise KeyUnavailable(f"The key file {path} cannot be read.", remedy=lost) from error
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise KeyUnavailable(f"{what} cannot be read.", remedy=lost) from error
     if current not in keys or any(len(key) != 32 for key in keys.values()):
-        raise KeyUnavailable(f"The key file {path} is damaged.", remedy="Restore it from its backup.")
+        raise KeyUnavailable(f"{what} is damaged.", remedy="Restore it from its backup.")
     return keys, current
 
 

@@ -1,7 +1,8 @@
 """Who holds the keys that snapshots are encrypted with?
 
-A :class:`KeyStore` wraps and unwraps data keys; the key that wraps never leaves it. :class:`FileKeyStore` is the first one:
-named 256-bit keys in a file that only the owner can read. The current key wraps; older ones still unwrap.
+A :class:`KeyStore` wraps and unwraps data keys; the key that wraps never leaves it. TOOLHUB_KEYSTORE says which: ``file``, named
+256-bit keys in a file that only the owner can read; ``env``, the same document in TOOLHUB_MASTER_KEYS; ``service``, keys that
+only a key management service has (:mod:`evidence.keyservice`). The current key wraps; older ones still unwrap.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
-from evidence.keyfile import LOST, make_key_file, read_key_file
+from evidence.keyfile import LOST, make_key_file, parse_keys, read_key_file
+from evidence.keyservice import HttpKeyService, ServiceKeyStore
 from evidence.problems import KeyUnavailable
 from evidence.sealed import anything_is_sealed
 from toolhub.kernel.once import Once
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NONCE_BYTES = 12
+GIVE_KEYS = "It holds the JSON of a key file: `manage.py init` makes one (docs/how-to/rotate-and-back-up-keys.md)."
 
 
 class KeyStore(Protocol):
@@ -41,6 +44,9 @@ class KeyStore(Protocol):
 
     def derive(self, purpose: bytes, key_id: str = "") -> tuple[str, bytes]:
         """``(key_id, key)``: a key for another purpose, made from the current master key or from the one that is named."""
+
+    def names(self) -> set[str] | None:
+        """Of all keys that it has; None when it cannot say."""
 
 
 class InMemoryKeyStore:
@@ -83,6 +89,10 @@ class InMemoryKeyStore:
     def first(self) -> str:
         return min(self.keys)
 
+    def names(self) -> set[str] | None:
+        self.refresh()
+        return set(self.keys)
+
     def derive(self, purpose: bytes, key_id: str = "") -> tuple[str, bytes]:
         if not key_id:
             self.refresh()
@@ -115,6 +125,10 @@ class FileKeyStore(InMemoryKeyStore):
 @Once
 def keystore() -> KeyStore:
     """The key store of this process. Only the embedded default makes a missing file, and only while nothing needs the old one."""
+    if settings.TOOLHUB_KEYSTORE == "env":
+        return InMemoryKeyStore(*parse_keys(settings.TOOLHUB_MASTER_KEYS, what="TOOLHUB_MASTER_KEYS", lost=GIVE_KEYS))
+    if settings.TOOLHUB_KEYSTORE == "service":
+        return ServiceKeyStore(HttpKeyService(settings.TOOLHUB_KEY_SERVICE_URL, settings.TOOLHUB_KEY_SERVICE_TOKEN))
     path = settings.TOOLHUB_KEY_FILE
     if settings.TOOLHUB_EMBEDDED and not path.exists():
         if anything_is_sealed():

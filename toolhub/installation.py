@@ -21,6 +21,7 @@ from access import members
 from access.models import Tenant
 from access.roles import HUB_OWNERS, Role
 from evidence.keyfile import LOST, make_key_file, read_key_file
+from evidence.keystore import keystore
 from evidence.log.signer import make_signing_key
 from evidence.problems import KeyUnavailable
 from evidence.sealed import anything_is_sealed, wrapped_with
@@ -63,6 +64,9 @@ def make_keys() -> list[str]:
         file = secret_key_file()
         said.append(f"The session key is in {file}." if file.exists() else f"A session key was made in {file}.")
         settings.SECRET_KEY = read_or_make_secret(file)
+    if settings.TOOLHUB_KEYSTORE != "file":
+        check_that_keys_fit()
+        return [*said, f"The master keys are in the key store ({settings.TOOLHUB_KEYSTORE})."]
     path = settings.TOOLHUB_KEY_FILE
     if path.exists():
         read_key_file(path)
@@ -79,13 +83,17 @@ def make_keys() -> list[str]:
 
 
 def check_that_keys_fit() -> None:
-    """Every key that wraps something is in the file."""
-    keys, _ = read_key_file(settings.TOOLHUB_KEY_FILE)
+    """Every key that wraps something is there; of a service it is not known."""
+    in_file = settings.TOOLHUB_KEYSTORE == "file"
+    keys = set(read_key_file(settings.TOOLHUB_KEY_FILE)[0]) if in_file else keystore().names()
+    if keys is None:
+        return
+    where = settings.TOOLHUB_KEY_FILE if in_file else "TOOLHUB_MASTER_KEYS"
     for what, names in wrapped_with().items():
-        missing = sorted(names - set(keys))
+        missing = sorted(names - keys)
         if missing:
             raise KeyUnavailable(
-                f"The {what} of this database are wrapped with the key {missing[0]}, which is not in {settings.TOOLHUB_KEY_FILE}.",
+                f"The {what} of this database are wrapped with the key {missing[0]}, which is not in {where}.",
                 remedy="Restore the key file that belongs to this database.",
             )
 

@@ -55,6 +55,12 @@ TOOLHUB_EMBEDDED = not TOOLHUB_DATABASE_URL
 TOOLHUB_BIND = env("TOOLHUB_BIND", "127.0.0.1:8000")
 TOOLHUB_PUBLIC_URL = env("TOOLHUB_PUBLIC_URL", f"http://{TOOLHUB_BIND}")
 TOOLHUB_ENVIRONMENT = env("TOOLHUB_ENVIRONMENT", "Demonstration" if TOOLHUB_EMBEDDED else "Production")
+TOOLHUB_KEYSTORE = env("TOOLHUB_KEYSTORE", "file")  # or env, service
+if TOOLHUB_KEYSTORE not in ("file", "env", "service"):
+    raise ImproperlyConfigured(f"TOOLHUB_KEYSTORE must be file, env or service, not {TOOLHUB_KEYSTORE!r}.")
+TOOLHUB_MASTER_KEYS = env("TOOLHUB_MASTER_KEYS")
+TOOLHUB_KEY_SERVICE_URL = env("TOOLHUB_KEY_SERVICE_URL")
+TOOLHUB_KEY_SERVICE_TOKEN = env("TOOLHUB_KEY_SERVICE_TOKEN")
 TOOLHUB_KEY_FILE = Path(env("TOOLHUB_KEY_FILE", str(TOOLHUB_DATA_DIR / "keys.json")))
 # The keys that logs are signed with; for the keeper only (empty: not on this host), and what the names of logs begin with.
 _signing = env("TOOLHUB_SIGNING_KEY_FILE", str(TOOLHUB_DATA_DIR / "signing-keys.json"))

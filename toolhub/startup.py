@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from evidence.keyfile import read_key_file
+from evidence.keystore import keystore
 from evidence.problems import KeyUnavailable
 
 INIT = "Type `manage.py init` once for a new hub, or restore the file from its backup."
@@ -25,7 +26,9 @@ def missing_keys() -> list[tuple[str, str]]:
             ("There is no key to sign sessions with: TOOLHUB_SECRET_KEY is not set, and there is no file for it.", INIT)
         )
     try:
-        if settings.TOOLHUB_KEY_FILE.exists() or not settings.TOOLHUB_EMBEDDED:
+        if settings.TOOLHUB_KEYSTORE != "file":
+            keystore()
+        elif settings.TOOLHUB_KEY_FILE.exists() or not settings.TOOLHUB_EMBEDDED:
             read_key_file(settings.TOOLHUB_KEY_FILE)
     except KeyUnavailable as problem:
         found.append((problem.detail, problem.remedy))

@@ -83,11 +83,12 @@ def broker() -> str:
 def keys() -> str:
     if lost := missing_keys():
         raise LookupError(" ".join(f"{sentence} {remedy}" for sentence, remedy in lost))
-    if settings.TOOLHUB_KEY_FILE.exists():
+    if settings.TOOLHUB_KEYSTORE != "file" or settings.TOOLHUB_KEY_FILE.exists():
         check_that_keys_fit()
     key_id, wrapped = keystore().wrap(b"0" * 32, context=b"doctor")
     keystore().unwrap(key_id, wrapped, context=b"doctor")
-    return f"key {key_id} in {settings.TOOLHUB_KEY_FILE} works"
+    where = settings.TOOLHUB_KEY_FILE if settings.TOOLHUB_KEYSTORE == "file" else settings.TOOLHUB_KEYSTORE
+    return f"key {key_id} in {where} works"
 
 
 def sandbox() -> str:

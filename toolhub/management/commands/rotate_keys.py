@@ -31,8 +31,13 @@ class Command(BaseCommand):
         parser.add_argument("--forget", action="store_true", help="destroy the old keys that wrap nothing any more")
 
     def handle(self, *args: Any, prepare: bool = False, forget: bool = False, **options: Any) -> None:
+        elsewhere = settings.TOOLHUB_KEYSTORE != "file"
+        if elsewhere and (prepare or forget):
+            raise CommandError(f"Keys are added and destroyed where they are: {settings.TOOLHUB_KEYSTORE}.")
         try:
-            if prepare:
+            if elsewhere:
+                self.rewrap(keystore().derive(b"rotation")[0])
+            elif prepare:
                 name = add_key(settings.TOOLHUB_KEY_FILE, activate=False)
                 self.stdout.write(f"{name} is in {settings.TOOLHUB_KEY_FILE} and wraps nothing yet.")
                 self.stdout.write("Copy the file to every host, then type `manage.py rotate_keys`.")
@@ -58,6 +63,9 @@ class Command(BaseCommand):
         else:
             current = add_key(path, activate=True)
             self.stdout.write(f"{current} wraps from now on. Back the key file up.")
+        self.rewrap(current)
+
+    def rewrap(self, current: str) -> None:
         done = rewrap_everything(
             to=current,
             tenants=Tenant.objects.order_by("pk").values_list("pk", flat=True),
