@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 from evidence.checking.findings import Wrong
 from evidence.log.state import SEALED_WITHIN, SIGNED_WITHIN, log_state
 from evidence.models import Verification, VerificationState
+from evidence.witnessing.anchors import anchors
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
     from django.utils.functional import _StrPromise
 
-DAMAGED, NOT_SEALED, NOT_SIGNED = "damaged", "not_sealed", "not_signed"
+DAMAGED, NOT_SEALED, NOT_SIGNED, ANCHOR = "damaged", "not_sealed", "not_signed", "anchor"
 TITLES: dict[str, str | _StrPromise] = {
     DAMAGED: gettext_lazy("The log does not verify"),
+    ANCHOR: gettext_lazy("A witness does not agree, or is silent"),
     NOT_SEALED: gettext_lazy("Facts are not sealed"),
     NOT_SIGNED: gettext_lazy("No checkpoint was signed lately"),
 }
@@ -50,6 +52,11 @@ def alarms_of(tenant_id: UUID) -> list[Alarm]:
     row = damaged(tenant_id)
     if row is not None:
         found.append(Alarm(DAMAGED, row.wire_id, row.begun_at, sentence_of(row)))
+    for each in anchors():  # of the global log, which holds this one's checkpoints
+        if each.alarm:
+            since = each.anchor.refused_at or each.anchor.anchored_at or timezone.now()
+            subject = f"anchor {since:%Y-%m-%dT%H:%M:%S} {each.anchor.name}"[:128]
+            found.append(Alarm(ANCHOR, subject, since, f"{each.anchor.name}: {each.alarm}"))
     state, now = log_state(tenant_id), timezone.now()
     if state.oldest and now - state.oldest > SEALED_WITHIN:
         said = gettext("Facts wait to be sealed. Is a keeper running?")

@@ -16,6 +16,7 @@ from evidence.checking.findings import Wrong
 from evidence.checking.forms import RangeForm
 from evidence.checking.state import state_of
 from evidence.models import Checkpoint, Fact, Verification
+from evidence.witnessing.anchors import anchors
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.problems import Problem
@@ -36,6 +37,7 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
         "state": state,
         "alarms": alarms_of(tenant_id),
         "damaged": damaged(tenant_id),
+        "anchors": anchors(),
         "checkpoints": list(Checkpoint.objects.filter(tenant_id=tenant_id).order_by("-size")[:CHECKPOINTS]),
         "verifications": verifications,
         "running": any(row.asked_by and row.finished_at is None for row in verifications),
@@ -49,8 +51,8 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
 @require_GET
 @needs("evidence.view")
 def integrity(request: ConsoleRequest) -> HttpResponse:
-    """Context: state (State of the log), alarms, damaged (Verification or None), checkpoints, verifications, running (whether to look
-    again soon), form (RangeForm), command (how to verify a bundle).
+    """Context: state (State of the log), alarms, damaged (Verification or None), anchors (list of Seen), checkpoints, verifications,
+    running (whether to look again soon), form (RangeForm), command (how to verify a bundle).
     """
     return _page(request, RangeForm())
 

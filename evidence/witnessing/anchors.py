@@ -9,21 +9,31 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.log.reading import latest_checkpoint
-from evidence.models import GLOBAL_LOG, Anchor, AnchorKind
+from evidence.log.reading import latest_checkpoint, tree_of
+from evidence.models import GLOBAL_LOG, Anchor, AnchorKind, Checkpoint
+from evidence.verify import notes
 from evidence.verify.problems import Refused as NotEvidence
 from evidence.webhooks import CLAIMED_FOR
 from evidence.witnessing.asking import Named, OtherHistory, ask_witness
-from evidence.witnessing.keeping import append_to_file, commit_to_git, notes_of_file, notes_of_git
+from evidence.witnessing.keeping import (
+    append_to_file,
+    commit_to_git,
+    last_of_file,
+    last_of_git,
+    notes_of_file,
+    notes_of_git,
+)
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.outbound import Failed, Refused
 from toolhub.kernel.principal import Principal
@@ -63,27 +73,45 @@ def configured() -> list[Configured]:
     ]
     if settings.TOOLHUB_ANCHOR_FILE:
         path = Path(settings.TOOLHUB_ANCHOR_FILE)
-        found.append(Configured("file", AnchorKind.FILE, lambda _: _keep(lambda note: append_to_file(path, note))))
+        found.append(
+            Configured(
+                "file",
+                AnchorKind.FILE,
+                lambda _: _keep(partial(last_of_file, path), partial(append_to_file, path)),
+            )
+        )
     if settings.TOOLHUB_ANCHOR_GIT:
         repository, push = Path(settings.TOOLHUB_ANCHOR_GIT), settings.TOOLHUB_ANCHOR_GIT_PUSH
-        keep = lambda note: commit_to_git(repository, note, push=push)  # noqa: E731
-        found.append(Configured("git", AnchorKind.GIT, lambda _: _keep(keep)))
+        keep = partial(commit_to_git, repository, push=push)
+        found.append(Configured("git", AnchorKind.GIT, lambda _: _keep(partial(last_of_git, repository), keep)))
     return found
 
 
-def _keep(keep: Callable[[str], None]) -> int:
+def _keep(last: Callable[[], str], keep: Callable[[str], None]) -> int:
     checkpoint = latest_checkpoint(GLOBAL_LOG)
     if checkpoint is None:
         return 0
     release_connection()
+    if note := last():
+        _check_continues(notes.Checkpoint.parse(notes.split_note(note)[0]), checkpoint)
+    release_connection()
     keep(checkpoint.note)
     return checkpoint.size
+
+
+def _check_continues(kept: notes.Checkpoint, newest: Checkpoint) -> None:
+    """Raises :class:`OtherHistory` unless the log as it is stored has all that the last kept checkpoint has."""
+    if kept.size > newest.size:
+        raise OtherHistory(f"It keeps {kept.size} leaves of a log that has {newest.size} here: this hub was set back.")
+    if tree_of(GLOBAL_LOG).root(kept.size) != kept.root:
+        raise OtherHistory(f"It keeps another tree of {kept.size} leaves: history was rewritten.")
 
 
 def show_all() -> int:
     """One pass; returns how many have the newest checkpoint now that had not."""
     named = {each.name: each for each in configured()}
     now = timezone.now()
+    Anchor.objects.exclude(name__in=named).delete()  # what the settings do not name any more raises no alarm
     for each in named.values():
         Anchor.objects.get_or_create(name=each.name, defaults={"kind": each.kind, "next_attempt_at": now})
     newest = latest_checkpoint(GLOBAL_LOG)
@@ -161,7 +189,7 @@ class Seen:
 
 
 def anchors() -> list[Seen]:
-    """All that the settings name or that were ever reached; for the integrity page and its alarms."""
+    """All that the keeper's settings name; for the integrity page and its alarms."""
     now = timezone.now()
     return [Seen(row, _alarm(row, now)) for row in Anchor.objects.order_by("kind", "name")]
 
@@ -169,11 +197,9 @@ def anchors() -> list[Seen]:
 def _alarm(row: Anchor, now: datetime) -> str:
     if row.refused_at:
         return row.last_error
-    newest = latest_checkpoint(GLOBAL_LOG)
-    behind = newest is not None and (row.size != newest.size or row.kind == AnchorKind.WITNESS)
-    last = row.anchored_at
-    if behind and row.attempts and (last is None or now - last >= SILENT_AFTER):
-        return f"It has not got a checkpoint for long. {row.last_error}"
+    silent = row.attempts > len(PAUSES) if row.anchored_at is None else now - row.anchored_at >= SILENT_AFTER
+    if row.attempts and silent:
+        return gettext("It has not got a checkpoint for long. %(error)s") % {"error": row.last_error}
     return ""
 
 

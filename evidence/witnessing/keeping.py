@@ -1,7 +1,7 @@
 """How are checkpoints of the global log kept out of the hub's reach, without anybody's help?
 
-In a file (append-only, on another host's disk or one that is written once) or in a git repository, with an optional push. What stands
-there can be compared with the log later: :func:`kept_notes`.
+In a file (append-only, on another host's disk or one that is written once) or in a git repository, with an optional push. A new one
+is put there only when the log continues the last one, as a witness would have it; all of them can be compared with the log later.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 GIT_TIMEOUT_S = 60
 GIT_FILE = "checkpoint"
+TAIL = 1 << 16
 WHO = ("-c", "user.name=toolhub", "-c", "user.email=toolhub@localhost", "-c", "commit.gpgsign=false")
 
 
@@ -69,16 +70,35 @@ def _git(repository: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+def last_of_file(path: Path) -> str:
+    """The newest note; empty when there is none."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    return next((note for note in map(_note_in, reversed(lines)) if note), "")
+
+
+def last_of_git(repository: Path) -> str:
+    commit = _git(repository, "rev-list", "-n", "1", "--all", "--", GIT_FILE)
+    return _git(repository, "show", f"{commit}:{GIT_FILE}") + "\n" if commit else ""
+
+
+def _note_in(line: str) -> str:
+    """Empty for what is no line of ours: others may have written there, and a crash may have torn one."""
+    try:
+        note = str(json.loads(line)["note"])
+        notes.split_note(note)
+    except (ValueError, KeyError, TypeError, Refused):
+        return ""
+    return note
+
+
 def notes_of_file(path: Path) -> Iterator[str]:
-    """The notes in the order in which they came. What is no line of ours is left out: others may have written there."""
+    """The notes in the order in which they came."""
     with path.open() as file:
-        for line in file:
-            try:
-                note = json.loads(line)["note"]
-                notes.split_note(note)
-            except (ValueError, KeyError, TypeError, Refused):
-                continue
-            yield note
+        yield from filter(None, map(_note_in, file))
 
 
 def notes_of_git(repository: Path) -> Iterator[str]:

@@ -218,6 +218,24 @@ def test_a_file_gets_every_checkpoint_once_and_a_torn_line_is_no_harm(settings: 
     assert [checkpoint.size for checkpoint in kept] == sizes
 
 
+def test_a_file_that_knows_more_than_the_hub_gets_nothing_more(settings: Any, tmp_path: Path) -> None:
+    settings.TOOLHUB_ANCHOR_FILE = str(tmp_path / "anchor.jsonl")
+    before = grow()
+    grow()
+    assert show() == 1
+    forget(before)
+    whole = (tmp_path / "anchor.jsonl").read_bytes()
+
+    assert show() == 0
+
+    assert "this hub was set back" in states()["file"][1]
+    assert kinds() == ["anchor.refused"]
+    assert (tmp_path / "anchor.jsonl").read_bytes() == whole
+    settings.TOOLHUB_ANCHOR_FILE = ""
+    show()
+    assert states() == {}, "what is not named any more raises no alarm"
+
+
 def test_a_repository_gets_every_checkpoint_and_a_push(settings: Any, tmp_path: Path) -> None:
     clone, remote = tmp_path / "clone", tmp_path / "remote.git"
     for command in (["init", "-q", "--bare", str(remote)], ["clone", "-q", str(remote), str(clone)]):
