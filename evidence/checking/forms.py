@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy
 
 
 class RangeForm(forms.Form):
-    start = forms.IntegerField(min_value=0, initial=0, required=False, label=gettext_lazy("From leaf"))
+    start = forms.IntegerField(min_value=0, initial=0, label=gettext_lazy("From leaf"))
     stop = forms.IntegerField(
         min_value=1,
         required=False,
@@ -16,4 +16,4 @@ class RangeForm(forms.Form):
     )
 
     def range(self) -> dict[str, int | None]:
-        return {"start": self.cleaned_data["start"] or 0, "stop": self.cleaned_data["stop"]}
+        return {"start": self.cleaned_data["start"], "stop": self.cleaned_data["stop"]}
