@@ -21,47 +21,66 @@ def _texts(kinds: tuple[str, ...]) -> str:
     return ", ".join(f"'{kind}'" for kind in kinds)
 
 
-_REAL, _DRY = zip(BEGINS, ENDS, strict=True)
-_ASK = f"""
-    CREATE OR REPLACE FUNCTION toolhub_ask_for_pair() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $body$
+# Tables by their schema, and no search path of their own, which would have to be set for each row.
+_BEGIN = "SELECT FROM public.evidence_fact f WHERE f.invocation_id = NEW.id AND f.kind"
+_REFUSE = "USING ERRCODE = 'integrity_constraint_violation'"
+_ASK_CALL = f"""
+    CREATE OR REPLACE FUNCTION toolhub_ask_call() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $body$
     DECLARE
-        call uuid;
-        state text;
-        kinds text[];
-        begins bigint;
-        ends bigint;
-        fitting bigint;
-        others bigint;
+        there boolean;
     BEGIN
-        IF TG_TABLE_NAME = 'evidence_fact' THEN call := NEW.invocation_id;
-        ELSIF TG_OP = 'DELETE' THEN call := OLD.id;
-        ELSE call := NEW.id; END IF;
-        SELECT CASE WHEN i.finished_at IS NULL THEN '' ELSE i.state END,
-               CASE WHEN i.dry_run THEN ARRAY[{_texts(_DRY)}] ELSE ARRAY[{_texts(_REAL)}] END
-            INTO state, kinds FROM invocations_invocation i WHERE i.id = call;
-        SELECT count(*) FILTER (WHERE f.kind = kinds[1]),
-               count(*) FILTER (WHERE f.kind = kinds[2]),
-               count(*) FILTER (WHERE f.kind = kinds[2] AND f.outcome = state),
-               count(*) FILTER (WHERE f.kind <> ALL (COALESCE(kinds, ARRAY['none'])))
-            INTO begins, ends, fitting, others FROM evidence_fact f WHERE f.invocation_id = call AND f.kind IN ({_texts(PAIR)});
-        IF others > 0 THEN
-            RAISE EXCEPTION 'Call % is not one that a fact of it says.', call USING ERRCODE = 'integrity_constraint_violation';
-        ELSIF state IS NOT NULL AND begins = 0 THEN
-            RAISE EXCEPTION 'Call % has no Begin.', call USING ERRCODE = 'integrity_constraint_violation';
-        ELSIF state <> '' AND fitting = 0 THEN
-            RAISE EXCEPTION 'Call % has no End that says %.', call, state USING ERRCODE = 'integrity_constraint_violation';
-        ELSIF state = '' AND ends > 0 THEN
-            RAISE EXCEPTION 'Call % has an End and goes on.', call USING ERRCODE = 'integrity_constraint_violation';
+        IF TG_OP = 'DELETE' THEN
+            IF EXISTS (SELECT FROM public.evidence_fact f WHERE f.invocation_id = OLD.id AND f.kind IN ({_texts(PAIR)})) THEN
+                RAISE EXCEPTION 'Call % is what facts are about.', OLD.id {_REFUSE};
+            END IF;
+            RETURN NULL;
+        END IF;
+        IF TG_OP = 'INSERT' OR NEW.id <> OLD.id OR NEW.dry_run <> OLD.dry_run THEN
+            IF NEW.dry_run THEN there := EXISTS ({_BEGIN} = '{BEGINS[1]}'); ELSE there := EXISTS ({_BEGIN} = '{BEGINS[0]}'); END IF;
+            IF NOT there THEN RAISE EXCEPTION 'Call % has no Begin.', NEW.id {_REFUSE}; END IF;
+        END IF;
+        IF NEW.finished_at IS NOT NULL THEN
+            IF NEW.dry_run THEN there := EXISTS ({_BEGIN} = '{ENDS[1]}' AND f.outcome = NEW.state);
+            ELSE there := EXISTS ({_BEGIN} = '{ENDS[0]}' AND f.outcome = NEW.state); END IF;
+            IF NOT there THEN RAISE EXCEPTION 'Call % has no End that says %.', NEW.id, NEW.state {_REFUSE}; END IF;
+        ELSIF TG_OP = 'UPDATE' THEN
+            IF EXISTS ({_BEGIN} IN ({_texts(ENDS)})) THEN
+                RAISE EXCEPTION 'Call % has an End and goes on.', NEW.id {_REFUSE};
+            END IF;
+        END IF;
+        RETURN NULL;
+    END $body$"""
+_ASK_FACT = f"""
+    CREATE OR REPLACE FUNCTION toolhub_ask_fact() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $body$
+    DECLARE
+        call record;
+    BEGIN
+        SELECT i.state, i.dry_run, i.finished_at INTO call FROM public.invocations_invocation i WHERE i.id = NEW.invocation_id;
+        IF NOT FOUND OR call.dry_run <> (NEW.kind IN ('{BEGINS[1]}', '{ENDS[1]}')) THEN
+            RAISE EXCEPTION 'Call % is not one that a fact of it says.', NEW.invocation_id {_REFUSE};
+        END IF;
+        IF NEW.kind IN ({_texts(ENDS)}) THEN
+            IF call.finished_at IS NULL THEN
+                RAISE EXCEPTION 'Call % has an End and goes on.', NEW.invocation_id {_REFUSE};
+            ELSIF call.state <> NEW.outcome THEN
+                RAISE EXCEPTION 'Call % has no End that says %.', NEW.invocation_id, call.state {_REFUSE};
+            END IF;
         END IF;
         RETURN NULL;
     END $body$"""  # noqa: S608  names of kinds only
 _WHEN = {
-    ("evidence_fact", "toolhub_fact_of_call"): f"INSERT ON evidence_fact {{}} WHEN (NEW.kind IN ({_texts(PAIR)}))",
-    ("invocations_invocation", "toolhub_call_has_begin"): "INSERT OR DELETE ON invocations_invocation {}",
+    ("evidence_fact", "toolhub_fact_of_call"): (
+        "toolhub_ask_fact",
+        f"INSERT ON evidence_fact {{}} WHEN (NEW.kind IN ({_texts(PAIR)}))",
+    ),
+    ("invocations_invocation", "toolhub_call_has_begin"): (
+        "toolhub_ask_call",
+        "INSERT OR DELETE ON invocations_invocation {}",
+    ),
     ("invocations_invocation", "toolhub_call_has_end"): (
+        "toolhub_ask_call",
         "UPDATE OF id, state, dry_run, finished_at ON invocations_invocation {} "
-        "WHEN (NEW.finished_at IS NOT NULL OR OLD.finished_at IS NOT NULL OR NEW.id <> OLD.id OR NEW.dry_run <> OLD.dry_run)"
+        "WHEN (NEW.finished_at IS NOT NULL OR OLD.finished_at IS NOT NULL OR NEW.id <> OLD.id OR NEW.dry_run <> OLD.dry_run)",
     ),
 }
 _AT_COMMIT = "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
@@ -69,10 +88,10 @@ TRIGGERS = [
     Trigger(
         table,
         name,
-        f"CREATE CONSTRAINT TRIGGER {name} AFTER {when.format(_AT_COMMIT)} EXECUTE FUNCTION toolhub_ask_for_pair()",
-        _ASK,
+        f"CREATE CONSTRAINT TRIGGER {name} AFTER {when.format(_AT_COMMIT)} EXECUTE FUNCTION {function}()",
+        _ASK_FACT if function == "toolhub_ask_fact" else _ASK_CALL,
     )
-    for (table, name), when in _WHEN.items()
+    for (table, name), (function, when) in _WHEN.items()
 ]
 
 
