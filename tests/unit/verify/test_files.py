@@ -14,12 +14,13 @@ from evidence.verify.problems import InvalidSignature, Malformed, Refused, Unkno
 from evidence.verify.proofs import ConsistencyProof, InclusionProof
 from evidence.verify.strict import decode_base64, decode_json, encode_base64
 from evidence.verify.tiles import ENTRIES, TilePath, pack_entries, tiles_of, unpack_entries
-from tests.unit.verify.trees import SIGNER, private_key
+from tests.unit.verify.trees import SIGNER, private_key, unhurried
 
 HASHES = st.lists(st.binary(min_size=32, max_size=32), max_size=63)
 NOTE = "origin\n1\nx\n\n— origin AAAA\n"
 
 
+@unhurried
 @given(st.integers(0, 2**63 - 1), HASHES, st.binary(max_size=40))
 def test_a_tlog_proof_reads_back_as_it_was_written(index: int, path: list[bytes], extra: bytes) -> None:
     proof = InclusionProof(index, tuple(path), NOTE, extra)
@@ -56,6 +57,7 @@ def test_what_is_not_exactly_a_tlog_proof_is_malformed(text: str) -> None:
         InclusionProof.parse(text)
 
 
+@unhurried
 @given(st.text(alphabet="ABab01+/= \n-_", max_size=12))
 def test_base64_has_one_spelling_for_each_content(text: str) -> None:
     try:
@@ -100,6 +102,7 @@ def test_tiles_have_the_addresses_of_tlog_tiles(path: str, tile: TilePath) -> No
     assert TilePath.parse(path) == tile
 
 
+@unhurried
 @given(st.integers(-1, 63), st.integers(0, 10**12), st.integers(1, 256))
 def test_the_address_of_a_tile_reads_back(level: int, n: int, width: int) -> None:
     assert TilePath.parse(str(TilePath(level, n, width))) == TilePath(level, n, width)
@@ -124,6 +127,7 @@ def test_a_tree_has_the_tiles_that_its_size_gives() -> None:
     ]  # fmt: skip
 
 
+@unhurried
 @given(st.lists(st.binary(max_size=300), max_size=20), st.data())
 def test_an_entry_bundle_reads_back_and_a_cut_one_is_refused(leaves: list[bytes], data: st.DataObject) -> None:
     packed = pack_entries(leaves)
@@ -157,6 +161,7 @@ def test_a_signed_statement_is_opened_by_its_key_and_by_no_other() -> None:
         open_statement(envelope[: envelope.index(b"[")] + b"[]}", [SIGNER.key])
 
 
+@unhurried
 @given(st.data())
 def test_an_envelope_with_any_bit_changed_is_refused(data: st.DataObject) -> None:
     raw = bytearray(sign_statement(STATEMENT, SIGNER))

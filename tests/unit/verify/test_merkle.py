@@ -17,7 +17,7 @@ from evidence.verify.merkle import (
     verify_inclusion,
 )
 from evidence.verify.problems import InvalidProof
-from tests.unit.verify.trees import MemoryTiles, leaves_of
+from tests.unit.verify.trees import MemoryTiles, leaves_of, unhurried
 
 # The test leaves of certificate-transparency and the roots of the first n of them (google/certificate-transparency,
 # merkle_tree_test.cc; the same in transparency-dev/merkle).
@@ -97,6 +97,7 @@ def test_consistency_proofs_are_those_of_certificate_transparency(old: int, new:
     verify_consistency(old, new, bytes.fromhex(CT_ROOTS[old]), bytes.fromhex(CT_ROOTS[new]), path)
 
 
+@unhurried
 @given(st.integers(0, 700), st.integers(0, 700))
 def test_a_frontier_grows_to_the_root_that_the_definition_gives(first: int, second: int) -> None:
     leaves = leaves_of(first + second)
@@ -113,6 +114,7 @@ FOREST = MemoryTiles(leaves_of(70_000))  # three levels of tiles
 ROOTS = {size: FOREST.root(size) for size in (0, 1, 255, 256, 257, 65_535, 65_536, 65_537, 70_000)}
 
 
+@unhurried
 @given(st.data())
 def test_every_leaf_is_in_every_tree_that_holds_it(data: st.DataObject) -> None:
     size = data.draw(st.one_of(st.sampled_from(sorted(set(ROOTS) - {0})), st.integers(1, 70_000)))
@@ -123,6 +125,7 @@ def test_every_leaf_is_in_every_tree_that_holds_it(data: st.DataObject) -> None:
     )
 
 
+@unhurried
 @given(st.data())
 def test_every_tree_continues_every_smaller_one(data: st.DataObject) -> None:
     sizes = st.one_of(st.sampled_from(sorted(ROOTS)), st.integers(0, 70_000))
@@ -131,6 +134,7 @@ def test_every_tree_continues_every_smaller_one(data: st.DataObject) -> None:
     verify_consistency(old, new, FOREST.root(old), FOREST.root(new), consistency_proof(FOREST, old, new))
 
 
+@unhurried
 @given(st.data())
 def test_a_proof_with_any_bit_changed_is_refused(data: st.DataObject) -> None:
     size = data.draw(st.integers(2, 2_000))
@@ -144,6 +148,7 @@ def test_a_proof_with_any_bit_changed_is_refused(data: st.DataObject) -> None:
         verify_inclusion(parts[0], index, size, parts[2:], parts[1])
 
 
+@unhurried
 @given(st.data())
 def test_a_proof_of_another_leaf_or_of_another_length_is_refused(data: st.DataObject) -> None:
     size = data.draw(st.integers(2, 2_000))
@@ -163,6 +168,7 @@ def test_a_proof_of_another_leaf_or_of_another_length_is_refused(data: st.DataOb
             verify_inclusion(hash, wrong_index, size, wrong_path, root)
 
 
+@unhurried
 @given(st.data())
 def test_a_rewritten_history_is_not_a_continuation(data: st.DataObject) -> None:
     new = data.draw(st.integers(2, 300))

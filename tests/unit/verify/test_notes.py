@@ -20,7 +20,7 @@ from evidence.verify.notes import (
     sign,
 )
 from evidence.verify.problems import InvalidSignature, Malformed, Refused, UnknownSigner
-from tests.unit.verify.trees import ORIGIN, SIGNER, private_key
+from tests.unit.verify.trees import ORIGIN, SIGNER, private_key, unhurried
 
 # golang.org/x/mod/sumdb/note, note_test.go and the package's documentation (BSD): the key and the note of PeterNeumann.
 PETER = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
@@ -70,6 +70,7 @@ def test_a_key_that_was_changed_or_cut_is_refused(vkey: str) -> None:
         VerifierKey.parse(vkey)
 
 
+@unhurried
 @given(st.data())
 def test_a_note_with_any_byte_changed_is_refused(data: st.DataObject) -> None:
     raw = bytearray(NOTE.encode())

@@ -15,7 +15,7 @@ from evidence.verify.notes import Checkpoint
 from evidence.verify.tiles import ENTRIES, pack_entries, tiles_of
 from evidence.verify.wholelog import check_log
 from tests.unit.verify.bundles import AT, CLOCK, WITNESS, Log, facts
-from tests.unit.verify.trees import ORIGIN, SIGNER, leaves_of
+from tests.unit.verify.trees import ORIGIN, SIGNER, leaves_of, unhurried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,6 +96,7 @@ def test_leaves_that_are_missing_twice_or_cut_off_are_named() -> None:
     assert found(rows[:599]) == ["Leaf 599: It is missing: the log ends before its checkpoint of 600 leaves."]
 
 
+@unhurried
 @given(st.data())
 def test_any_change_to_a_log_is_found_at_or_before_its_place(data: st.DataObject) -> None:
     rows, at = rows_of(LEAVES), data.draw(st.integers(0, 598))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import settings
 
 from evidence.verify.merkle import HASH_BYTES, TILE_LEVELS, TILE_WIDTH, Frontier, Tiles, leaf_hash
 from evidence.verify.notes import Signer
 
+unhurried = settings(deadline=None)  # nothing here is about how long an example takes
 ORIGIN = "hub.example/evidence/ten_1"
 
 
