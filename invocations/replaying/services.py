@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from access.models import PolicyState, PolicyVersion
+from access.policies.compiler import PolicyUnreadable, compile_policy
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.problems import RevealReasonTooShort
@@ -121,7 +122,12 @@ def _policy_for(what: str, policy_id: UUID | None, *, by: Principal) -> PolicyVe
     if what != What.DECISIONS:
         raise SchemaInvalid.at("/policy", "Another policy decides: name `decisions` as what.")
     by.check("policies.view")
-    return PolicyVersion.objects.visible_to(by).exclude(state=PolicyState.DISCARDED).get(pk=policy_id)
+    found = PolicyVersion.objects.visible_to(by).exclude(state=PolicyState.DISCARDED).get(pk=policy_id)
+    try:
+        compile_policy(found.document, found.label, found.digest)
+    except PolicyUnreadable as error:
+        raise SchemaInvalid.at("/policy", f"{found.label} cannot decide: {error}") from error
+    return found
 
 
 def _ask(by: Principal, reason: str, **fields: Any) -> Replay:
