@@ -187,12 +187,17 @@ def lag(seconds: float) -> list[float]:
     number = 0
     while time.monotonic() - begun < seconds:
         due = int((time.monotonic() - begun) * EVENTS_PER_S)
-        while number < due:
-            with transaction.atomic():
-                by = Principal.system("bench", tenant_id=tenants[number % len(tenants)])
-                fact = evidence.record(kind=Kind.TOOL_PAUSED, subject="soul:tool:a.b.c", actor=by)
-            written[fact.pk] = time.monotonic()
-            number += 1
+        with transaction.atomic():
+            facts = [
+                evidence.record(
+                    kind=Kind.TOOL_PAUSED,
+                    subject="soul:tool:a.b.c",
+                    actor=Principal.system("bench", tenant_id=tenants[each % len(tenants)]),
+                )
+                for each in range(number, due)
+            ]
+        number = due
+        written |= dict.fromkeys([fact.pk for fact in facts], time.monotonic())
         found += _sealed_by_now(written)
         time.sleep(0.01)
     while written and time.monotonic() - begun < seconds + 30:

@@ -67,7 +67,7 @@ def test_those_processes_cannot_be_reached_from_outside(services: dict[str, Any]
 
 
 def test_the_hubs_processes_can_write_nothing_but_their_data_and_gain_no_rights(services: dict[str, Any]) -> None:
-    for name in ("web", "worker", "upkeep", "migrate"):
+    for name in ("web", "worker", "upkeep", "keeper", "migrate"):
         service = services[name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]

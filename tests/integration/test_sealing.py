@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
 from evidence.log import checkpoints, reading, sealer
@@ -113,7 +114,7 @@ def test_a_log_that_stands_still_is_signed_again_so_that_silence_shows() -> None
     long_ago = timezone.now() - checkpoints.SIGNED_AGAIN_AFTER - timedelta(seconds=5)
     Log.objects.update(signed_at=long_ago)
     note = reading.checkpoint_at(ONE).note
-    stale = notes.Cosigner("witness.example/w", witness := checkpoints_key())
+    stale = notes.Cosigner("witness.example/w", Ed25519PrivateKey.generate())
     checkpoints.add_signatures(tenant_id=ONE, size=3, lines=[stale.line(text, at=before - 600)])
 
     sealer.turn()
@@ -122,19 +123,15 @@ def test_a_log_that_stands_still_is_signed_again_so_that_silence_shows() -> None
     assert clock_of(ONE) >= before
     assert Log.objects.get(pk=ONE).signed_at > long_ago  # type: ignore[operator]
     assert Checkpoint.objects.filter(tenant_id=ONE).count() == 1
-    kept = notes.open_note(reading.checkpoint_at(ONE).note, [notes.Cosigner("witness.example/w", witness).key])
+    kept = notes.open_note(reading.checkpoint_at(ONE).note, [stale.key])
     assert kept.verified[0].at == before - 600
     assert len(notes.split_note(reading.checkpoint_at(ONE).note)[1]) == len(notes.split_note(note)[1]) + 1
-
-
-def checkpoints_key() -> notes.Ed25519PrivateKey:
-    return notes.Ed25519PrivateKey.generate()
 
 
 def test_a_witness_that_signs_again_takes_one_line() -> None:
     write_facts(ONE, 1)
     seal_everything()
-    witness, text = notes.Cosigner("witness.example/w", checkpoints_key()), opened(ONE).text
+    witness, text = notes.Cosigner("witness.example/w", Ed25519PrivateKey.generate()), opened(ONE).text
 
     for at in (1_000, 2_000):
         checkpoints.add_signatures(tenant_id=ONE, size=1, lines=[witness.line(text, at=at)])
