@@ -76,7 +76,7 @@ def kinds() -> list[str]:
     return list(Fact.objects.filter(kind__startswith="anchor.").order_by("id").values_list("kind", flat=True))
 
 
-def global_id() -> object:
+def global_id() -> Any:
     """As SQL has it here."""
     return UUIDField().get_db_prep_value(GLOBAL_LOG, connection)
 
