@@ -1,5 +1,10 @@
+"""What does this app do when it is loaded?"""
+
 from django.apps import AppConfig
 
 
 class EvidenceConfig(AppConfig):
     name = "evidence"
+
+    def ready(self) -> None:
+        import evidence.exports.holding  # noqa: F401, PLC0415  says what exports keep of persons; models load only after the apps

@@ -38,6 +38,7 @@ SEALED = (
     Sealed("files", "invocations.StoredFile", "key_id", "wrapped_key"),
     Sealed("artifacts", "invocations.ArtifactContent", "key_id", "wrapped_key"),
     Sealed("callbacks", "invocations.CallbackSecret", "key_id", "wrapped_key"),
+    Sealed("exports", "evidence.ExportJob", "key_id", "wrapped_key"),
     Sealed("event sinks", "evidence.SinkSecret", "key_id", "wrapped_key"),
     Sealed("notifications", "access.Notification", "secret_key_id", "secret"),
 )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import threading
     from typing import Any
 
+    from django.db.models import QuerySet
+
 log = logging.getLogger("toolhub.exporter")
 EVERY_S = 1.0
 MIB = 1024 * 1024
@@ -174,20 +176,28 @@ def expire(pk: Any) -> bool:
     return bool(won)
 
 
+def with_opened_values(tenant_id: Any) -> QuerySet[ExportJob]:
+    """Those that hold, or will hold, values of calls."""
+    return ExportJob.objects.filter(tenant_id=tenant_id, opens=True, state__in=[*OPEN, ExportState.DONE])
+
+
 def forget_opened_exports(tenant_id: Any) -> int:
-    """Exports that hold opened values go when a person of the tenant is forgotten: whose values they are nobody looks into."""
-    opened = ExportJob.objects.filter(tenant_id=tenant_id, opens=True)
-    for job in opened.filter(state__in=OPEN):
-        with transaction.atomic():
-            if ExportJob.objects.filter(pk=job.pk, state__in=OPEN).update(
-                state=ExportState.FAILED,
-                problem="A person was forgotten meanwhile. Ask for it again.",
-                lease_until=None,
-            ):
-                forget_content(job)
-                job.save(update_fields=["key_id", "wrapped_key"])
-                witness(job, Kind.EXPORT_FAILED, {"problem": "A person was forgotten meanwhile."})
-    return sum(expire(pk) for pk in opened.filter(state=ExportState.DONE).values_list("pk", flat=True))
+    """Take them away; returns how many went."""
+    return sum(expire(job.pk) or _give_up(job.pk) for job in with_opened_values(tenant_id))
+
+
+@transaction.atomic
+def _give_up(pk: Any) -> bool:
+    problem = "A person was forgotten meanwhile. Ask for it again."
+    won = ExportJob.objects.filter(pk=pk, state__in=OPEN).update(
+        state=ExportState.FAILED, problem=problem, finished_at=timezone.now(), lease_until=None
+    )
+    if won:
+        job = ExportJob.objects.get(pk=pk)
+        forget_content(job)
+        job.save(update_fields=["key_id", "wrapped_key"])
+        witness(job, Kind.EXPORT_FAILED, {"problem": problem})
+    return bool(won)
 
 
 def run(stop: threading.Event) -> None:
