@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 telemetry.setup("web")
 django.setup(set_prefix=False)
-access_log.leave_out_queries()
+access_log.leave_out_words_of_callers()
 
 from invocations import gauges  # noqa: E402  models load only after Django is set up
 from invocations.file_bodies import WIDER  # noqa: E402  as above

@@ -10,11 +10,15 @@ def logging_of(*, ours: str, rest: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
+        "filters": {"addresses": {"()": "toolhub.kernel.access_log.OnlyOurWords"}},
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
             "unmapped": {"class": "toolhub.kernel.unmapped.TellUnmapped", "level": "ERROR"},
         },
         "root": {"handlers": ["stderr"], "level": rest},
-        "loggers": {"toolhub": {"level": ours, "handlers": ["unmapped"]}, "django.request": {"level": "ERROR"}},
+        "loggers": {
+            "toolhub": {"level": ours, "handlers": ["unmapped"]},
+            "django.request": {"level": "ERROR", "filters": ["addresses"]},
+        },
     }

@@ -309,22 +309,28 @@ def test_a_shape_holds_no_value(value: dict[str, Any]) -> None:
         assert word in {"boolean", "null", "number", "string", "array", "object"}
 
 
+ART = "art_" + "0" * 26
+
+
 def test_a_shape_names_nothing_that_the_schema_did_not_choose() -> None:
     said = shape_of({"text": "x", "alice@example.com": 1, "\x01": 2}, ["text", "absent", "\x01", "y" * 100])
 
     assert said == {"text": "string(1)", "*": "2 more"}
 
 
-def test_the_log_of_the_web_server_holds_no_signature(caplog: pytest.LogCaptureFixture) -> None:
-    logger, quiet = logging.getLogger(access_log.OF_UVICORN), access_log.WithoutQuery()
+@pytest.mark.req("SPEC-10")
+def test_the_log_of_the_web_server_holds_no_signature_and_no_word_of_a_caller(caplog: pytest.LogCaptureFixture) -> None:
+    logger, quiet = logging.getLogger(access_log.OF_UVICORN), access_log.OnlyOurWords(2)
     logger.addFilter(quiet)
     try:
         with caplog.at_level(logging.INFO, access_log.OF_UVICORN):
-            logger.info('%s - "%s %s HTTP/%s" %d', "::1", "GET", "/api/v1/artifacts/art_1?signature=ab", "1.1", 200)
+            logger.info('%s - "%s %s HTTP/%s" %d', "::1", "GET", f"/api/v1/artifacts/{ART}?signature=ab", "1.1", 200)
     finally:
         logger.removeFilter(quiet)
 
-    assert caplog.messages == ['::1 - "GET /api/v1/artifacts/art_1 HTTP/1.1" 200']
+    assert caplog.messages == [f'::1 - "GET /api/v1/artifacts/{ART} HTTP/1.1" 200']
+    assert access_log.told("/api/v1/tools/a.b.c/invoke") == "/api/v1/tools/a.b.c/invoke"
+    assert access_log.told("/api/v1/files/Ann Lindqvist/13812345678?q=x") == "/api/v1/files/…/…"
 
 
 def test_a_trace_holds_no_signature() -> None:
@@ -341,7 +347,7 @@ def test_a_trace_holds_no_signature() -> None:
 
     (seen,) = exporter.get_finished_spans()
     assert dict(seen.attributes or {}) == {
-        "http.url": "https://hub.example.org/a",
-        "http.target": "/a",
+        "http.url": "https://hub.example.org/…",
+        "http.target": "/…",
         "url.query": "",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -19,6 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from toolhub.kernel import exposition
+from toolhub.kernel.access_log import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,11 +60,13 @@ def _prometheus() -> MetricReader:
 
 
 def leave_out_query(span: trace.Span, _: object) -> None:
-    """A query may hold what stands for a key: the signature of a link."""
+    """A query may hold what stands for a key, the signature of a link; a path may hold words of the caller."""
     said: Mapping[str, object] = getattr(span, "attributes", None) or {}
-    for name in ("http.url", "http.target", "url.full", "url.query"):
+    for name in ("http.url", "http.target", "url.full", "url.path", "url.query"):
         if name in said:
-            span.set_attribute(name, "" if name == "url.query" else str(said[name]).partition("?")[0])
+            url = urlsplit(str(said[name]))
+            left = urlunsplit((url.scheme, url.netloc, told(url.path), "", ""))
+            span.set_attribute(name, "" if name == "url.query" else left)
 
 
 def current_trace() -> dict[str, str]:
