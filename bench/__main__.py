@@ -233,6 +233,7 @@ def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
         verdicts += preflight("PostgreSQL", hubs.on_postgresql(url, "bench.preflight", str(asked.preflights)))
         verdicts += [discovery(url, asked.pages), *policy(url), *evidence.of_the_log(url, asked.seconds / 5)]
         verdicts += evidence.of_the_pairs(url)
+        verdicts += evidence.of_the_search(url)
     else:
         print(
             "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."

@@ -10,6 +10,7 @@ from bench.figures import Times, print_table, verdict
 FACTS = 1_000_000
 APPEND_TIMES, CHAIN_TIMES, SEALED_PER_S = 0.7, 4, 25_000
 PAIR_ROUNDS, PAIR_TIMES = 10, 0.9
+SEARCHED, SEARCH_ROUNDS, WARM_MS, COLD_MS = 5_000_000, 40, 20, 60
 PROOF_MS, VERIFY_S, GREW_MIB, LAG_MS = 10, 60, 64, 3000
 
 
@@ -57,3 +58,33 @@ def of_the_pairs(url: str) -> list[list[str]]:
     ratio = median(held / free for held, free in zip(found["held"], found["free"], strict=True))
     said = f"{ratio:.2f} × ({median(found['held']):.0f} a second)"
     return [verdict(f"calls whose pair is held: ≥ {PAIR_TIMES} × without", said, reached=ratio >= PAIR_TIMES)]
+
+
+def of_the_search(url: str) -> list[list[str]]:
+    """Each page through the REST view, cold and at once again warm; then drawn by the console, with its 50 rows."""
+    found = hubs.on_postgresql(url, "bench.evidence_search", str(SEARCHED), str(SEARCH_ROUNDS))
+    names = dict.fromkeys(name.rpartition(" · ")[0] for name in found if " · " in name)
+    pages = {way: {name: Times(name, found[f"{name} · {way}"]) for name in names} for way in ("warm", "cold", "drawn")}
+    print_table(
+        f"A page of a search of {SEARCHED:,} facts, PostgreSQL, p50 and p95 in milliseconds",
+        ("", "warm", "", "cold", "", "drawn", ""),
+        [
+            [name, *(f"{value:.1f}" for way in pages for value in (pages[way][name].p50, pages[way][name].p95))]
+            for name in names
+        ],
+    )
+    mib = {
+        name.removeprefix("MiB of evidence_"): sizes[0] for name, sizes in found.items() if name.startswith("MiB of ")
+    }
+    print("MiB with indexes: " + ", ".join(f"{name} {size:,.0f}" for name, size in sorted(mib.items())) + ".")
+    verdicts = []
+    for way, most in (("warm", WARM_MS), ("cold", COLD_MS)):
+        worst = max(pages[way].values(), key=lambda each: each.p95)
+        verdicts.append(
+            verdict(
+                f"a page of a search, {way}: p95 ≤ {most} ms (worst: {worst.name})",
+                f"{worst.p95:.1f} ms",
+                reached=worst.p95 <= most,
+            )
+        )
+    return verdicts

@@ -214,7 +214,6 @@ class Filling:
             *(tag("hash", each[:HASH_DIGITS]) for each in hashes),
             *(tag("id", each) for each in ids),
             tag("trace", leaf["trace"]),
-            tag("subject", leaf["subject"]),
         }
 
     def _end_block(self, tenant: Tenant, last: UUID | None = None) -> None:

@@ -89,7 +89,7 @@ def tags_of(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set
         ("actor", actor.get("id", "")),
         ("outcome", leaf.get("outcome", "")),
         ("code", leaf.get("reason", "")),
-        ("subject", subject),
+        ("subject", "" if subject == leaf.get("invocation") else subject),  # a call is found by its id
         ("trace", leaf.get("trace", "")),
         ("verdict", _verdict(data)),
         ("policy", policy.get("version", "") if isinstance(policy, dict) else data.get("label", "")),
@@ -203,7 +203,7 @@ def spans_of(term: Term, names: Names) -> list[Span]:
             return [(named if id == term.value else one)("agent", id) for id in ids]
         case "user":
             return [one("user", names.user(term.value))]
-        case name if name in ID_QUALIFIERS:
+        case name if name in ID_QUALIFIERS or term.value.startswith("inv_"):
             return [one("id", term.value)]
         case name:
             return [named(name, term.value)]

@@ -219,6 +219,7 @@ def facts(context: Context, rows: Iterable[Any], headed: bool = False, query: st
         "request": request,
         "days": days,
         "headed": headed or len(days) > 1,
+        "level": 2 if headed else 3,  # on a page of their own, or in one of its cards
         "of_many": len({row.subject for row in shown}) > 1,
         "may_open": principal is not None and principal.may("evidence.view"),
         "query": query,
