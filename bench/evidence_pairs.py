@@ -86,10 +86,10 @@ def rate(url: str, call: Invocation, begin: Fact, *, held: bool) -> float:
     done: list[int] = []
     until = time.monotonic() + SECONDS
     writers = [threading.Thread(target=write_calls, args=(url, call, begin, until, done)) for _ in range(WRITERS)]
-    for each in writers:
-        each.start()
-    for each in writers:
-        each.join()
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
     return len(done) / SECONDS
 
 

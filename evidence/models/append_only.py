@@ -26,8 +26,8 @@ class AppendOnlyQuerySet(models.QuerySet["Any"]):
     def visible_to(self, principal: Principal) -> Self:
         return self.filter(tenant_id=principal.tenant_id)
 
-    update = bulk_update = _update = _refuse_change  # type: ignore[assignment]
-    delete = _raw_delete = _refuse_delete  # type: ignore[assignment]
+    update = bulk_update = _update = _refuse_change
+    delete = _raw_delete = _refuse_delete
 
     def bulk_create(self, objs: Any, *args: Any, update_conflicts: bool = False, **kwargs: Any) -> list[Any]:
         if update_conflicts:
@@ -50,8 +50,8 @@ class AppendOnlyModel(models.Model):
         kwargs["force_insert"] = True
         super().save(*args, **kwargs)
 
-    def save_base(self, *args: Any, raw: bool = False, **kwargs: Any) -> None:
+    def save_base(self, raw: bool = False, *args: Any, **kwargs: Any) -> None:
         """``raw``: a fixture, which would update the row that is there."""
-        super().save_base(*args, raw=raw, **(kwargs | {"force_insert": True}))
+        super().save_base(raw, *args, **(kwargs | {"force_insert": True}))
 
-    delete = _refuse_delete  # type: ignore[assignment]
+    delete = _refuse_delete

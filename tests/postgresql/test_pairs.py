@@ -10,6 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.models import Fact
 from invocations.endings import principal_of_agent
 from invocations.models import Invocation, State
 from tests.pairs import keep_calls, without_their_pair
@@ -129,7 +130,7 @@ def test_a_transaction_that_breaks_a_pair_is_refused(write: Callable[[Caller], N
 
 @pytest.mark.django_db(transaction=True)
 def test_it_is_refused_at_commit_with_all_that_was_done_beside_it_also_as_a_replica(caller: Caller) -> None:
-    before = evidence.Fact.objects.count()
+    before = Fact.objects.count()
 
     with pytest.raises(IntegrityError, match="has no Begin"), transaction.atomic():
         with connection.cursor() as cursor:
@@ -137,7 +138,7 @@ def test_it_is_refused_at_commit_with_all_that_was_done_beside_it_also_as_a_repl
         evidence.record(kind=Kind.TOOL_PAUSED, subject="soul:tool:a.b.c", actor=caller.by)
         no_begin(caller)
 
-    assert (Invocation.objects.count(), evidence.Fact.objects.count()) == (0, before)
+    assert (Invocation.objects.count(), Fact.objects.count()) == (0, before)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
