@@ -214,6 +214,8 @@ def _compared(field: str, facts: Any, row: Any) -> Finding:
 def _text(value: Any) -> str:
     if isinstance(value, list | dict):
         return digest(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return "" if value is None or value is _NOTHING else str(value)
 
 

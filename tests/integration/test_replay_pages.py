@@ -1,0 +1,114 @@
+"""Do people find in the console and over REST what a replay has found, and only who may reveal values sees them?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.urls import reverse
+
+from evidence.models import Fact
+from invocations.replaying.models import Replay
+from tests.calls import row_of
+from tests.replays import WHY, replay, replayed_tool, work_through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from invocations.models import Invocation
+    from registry.models import Tool
+    from tests.calls import Bell
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-28")]
+
+
+@pytest.fixture
+def stamped(caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell) -> Invocation:
+    """A call whose replay differs."""
+    enable(**replayed_tool("stamps"))
+    grant()
+    return row_of(caller.invoke("sample.tools.stamps", {"text": "of-a-person"}))
+
+
+def test_a_call_is_replayed_from_its_page_with_a_reason(
+    stamped: Invocation, auditor: Person, developer: Person
+) -> None:
+    client, to = auditor.client(), reverse("replay_new", args=[stamped.pk])
+
+    assert to in client.get(reverse("invocation", args=[stamped.pk])).content.decode()
+    assert to not in developer.client().get(reverse("invocation", args=[stamped.pk])).content.decode()
+    assert client.post(to, {"reason": "short"}).status_code == 422
+    asked = client.post(to, {"reason": WHY})
+    row = Replay.objects.get()
+    assert asked.headers["Location"] == reverse("replay", args=[row.pk])
+    assert "every 2s" in client.get(asked.headers["Location"]).content.decode()
+    work_through()
+    page = client.get(asked.headers["Location"]).content.decode()
+    assert 'data-tone="bad"' in page
+    assert "every 2s" not in page
+    assert "of-a-person" not in page
+
+
+def test_both_sides_are_shown_to_whoever_may_reveal_them_once_it_is_a_fact(
+    stamped: Invocation, auditor: Person, operator: Person
+) -> None:
+    row = replay(stamped, by=auditor.by)
+    page, values = (reverse(name, args=[row.pk, stamped.pk]) for name in ("replay_call", "replay_values"))
+    client = auditor.client()
+
+    before = client.get(page).content.decode()
+    refused = client.post(values, {"reason": "short"})
+    shown = client.post(values, {"reason": WHY}).content.decode()
+
+    assert "of-a-person" not in before
+    assert refused.status_code == 422
+    assert all(text in shown for text in ("of-a-person", "/data/at", "/data/id"))
+    assert Fact.objects.filter(kind="snapshot.read", actor_id=auditor.by.id).count() == 1
+    assert operator.client().post(values, {"reason": WHY}).status_code == 403
+
+
+def test_a_period_is_asked_for_followed_and_listed(stamped: Invocation, auditor: Person) -> None:
+    client, today = auditor.client(), datetime.now(UTC).date().isoformat()
+    wish = {"what": "facts", "since": today, "until": today, "most": "10", "reason": WHY}
+
+    backwards = client.post(reverse("replay_period"), wish | {"until": "2001-01-01"})
+    asked = client.post(reverse("replay_period"), wish)
+    work_through()
+
+    assert backwards.status_code == 422
+    row = Replay.objects.get()
+    assert (row.state, row.result["counts"]) == ("ended", {"equal": 1})
+    assert client.get(asked.headers["Location"]).status_code == 200
+    listed = client.get(reverse("replays") + "?state=ended").content.decode()
+    assert reverse("replay", args=[row.pk]) in listed
+    assert reverse("replay", args=[row.pk]) not in client.get(reverse("replays") + "?state=queued").content.decode()
+
+
+def test_people_replay_over_rest(stamped: Invocation, auditor: Person, caller: Caller) -> None:
+    client, call = auditor.client(), f"/api/v1/invocations/{stamped.wire_id}"
+    now = datetime.now(UTC)
+
+    asked = client.post(f"{call}/replays", {"reason": WHY}, content_type="application/json")
+    work_through()
+    done = client.get(asked.headers["Location"]).json()["data"]
+    calls = client.get(f"{asked.headers['Location']}/calls").json()["data"]["calls"]
+    period = {
+        "what": "decisions",
+        "since": (now - timedelta(hours=1)).isoformat(),
+        "until": (now + timedelta(hours=1)).isoformat(),
+        "reason": WHY,
+    }
+    other = client.post("/api/v1/replays", period, content_type="application/json")
+    ended = client.delete(other.headers["Location"])
+    odd = client.post("/api/v1/replays", period | {"policy": "pol_x"}, content_type="application/json")
+
+    assert asked.status_code == 202
+    assert (done["state"], done["verdict"], done["invocation"]) == ("ended", "differs", stamped.wire_id)
+    assert [(each["verdict"], each["differences"], each["runs"]) for each in calls] == [("differs", 2, 3)]
+    assert client.get(f"{call}/reconstruction").json()["data"]["verdict"] == "equal"
+    assert [each["id"] for each in client.get(f"{call}/replays").json()["data"]["replays"]] == [done["id"]]
+    assert (other.status_code, ended.json()["data"]["state"]) == (202, "cancelled")
+    assert odd.status_code == 422
+    assert caller.get(f"/invocations/{stamped.wire_id}/replays").status_code == 403
