@@ -14,6 +14,7 @@ from access import services as access
 from invocations import services as calls
 from registry import services as tools
 from tests.guards.test_architecture import PRODUCT, SERVICES, name_of, parsed
+from toolhub.kernel import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,7 @@ WRITES = {
 WRITES |= {"bulk_create", "bulk_update"}
 FUNCTIONS = {
     "insert",
+    "insert_together",
     "update",
     "delete",
     "prepared",
@@ -201,6 +203,12 @@ def test_a_write_is_seen_however_it_is_written(source: str, writes: bool) -> Non
 
     assert isinstance(call, ast.Call)
     assert is_write(call) is writes
+
+
+def test_every_function_that_writes_rows_past_the_orm_is_known() -> None:
+    public = {name for name, each in inspect.getmembers(rows, inspect.isfunction) if each.__module__ == rows.__name__}
+
+    assert {name for name in public if not name.startswith("_")} <= FUNCTIONS
 
 
 def test_views_tasks_and_endpoints_write_nothing_themselves() -> None:
