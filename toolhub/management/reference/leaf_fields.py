@@ -39,6 +39,7 @@ BEGIN = {
     "dry_run": "whether nothing was to be changed",
     "request_id": "the caller's own name of the call, hashed",
     "on_behalf_of": "`type` of the envelope's actor",
+    "user": "whom the call is made for, hashed with that person's key: nobody can compute it once they are forgotten",
     "input": "commitment to arguments, envelope and seed; `shape`: names the schema knows, types and lengths",
     "chain": "chain, step, role and try, for a call of a chain",
     "caller_trace": "the trace that the caller named",
