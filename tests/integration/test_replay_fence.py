@@ -10,7 +10,8 @@ from django.apps import apps
 from access import consents
 from evidence.models import Snapshot
 from evidence.services import open_values
-from invocations import execution, stored_files
+from invocations import stored_files
+from invocations.models import box_name
 from invocations.replaying import rerunning, working
 from invocations.sandbox.base import Outcome, Status
 from registry import secrets
@@ -144,4 +145,4 @@ def test_a_replay_never_opens_a_secret(
     assert given.context["call_id"] != call.wire_id
     assert given.context["idempotency_key"] is None
     assert given.replay
-    assert execution.box_name(call) not in given.name
+    assert box_name(call) not in given.name

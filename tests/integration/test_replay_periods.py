@@ -166,7 +166,7 @@ def test_a_replay_is_cancelled_before_and_between_calls(
         Replay.objects.filter(pk=row.pk).update(cancel_asked_at=datetime.now(UTC))
         return piece
 
-    monkeypatch.setitem(working.PIECES, "runs", cancelled)
+    monkeypatch.setitem(pieces.PIECES, "runs", cancelled)
     row = done(running)
 
     assert (row.state, row.done, row.reruns.count()) == ("cancelled", 1, 1)
@@ -188,7 +188,7 @@ def test_who_lost_the_lease_writes_nothing(
         Replay.objects.filter(pk=row.pk).update(attempt=claimed.attempt + 1)  # another worker has it
         return piece
 
-    monkeypatch.setitem(working.PIECES, "runs", slow)
+    monkeypatch.setitem(pieces.PIECES, "runs", slow)
     working.work_on_replays()
 
     row.refresh_from_db()
