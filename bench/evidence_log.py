@@ -176,7 +176,7 @@ def verify_whole(tenant_id: UUID, size: int) -> dict[str, list[float]]:
     return {"verify": [seconds], "grew": [(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024]}
 
 
-def lag(seconds: float) -> list[float]:
+def lag(seconds: float) -> dict[str, list[float]]:
     """Milliseconds from a fact's commit to the commit of a checkpoint that holds it, the sealer's loop running."""
     stop, tenants = threading.Event(), [new_id() for _ in range(20)]
     thread = threading.Thread(target=sealer.run, args=(stop,))
@@ -206,9 +206,9 @@ def lag(seconds: float) -> list[float]:
     stop.set()
     thread.join()
     close_old_connections()
-    if written or number < EVENTS_PER_S * seconds * 0.95:
-        raise CannotMeasure(f"{number} facts were written in {seconds:g} s, and {len(written)} of them not sealed.")
-    return found
+    if written:
+        raise CannotMeasure(f"{len(written)} facts were not sealed.")
+    return {"lag": found, "written": [number / seconds]}
 
 
 def _sealed_by_now(written: dict[UUID, float]) -> list[float]:
@@ -228,7 +228,7 @@ def main() -> None:
     found["seal"] = [seal()]
     found |= proofs(tenant_id, count)
     found |= verify_whole(tenant_id, count)
-    found["lag"] = lag(seconds * 5)
+    found |= lag(seconds * 5)
     print(json.dumps({name: [round(each, 3) for each in values] for name, values in found.items()}))
 
 
