@@ -56,12 +56,12 @@ class ConfirmForm(ErasureForm):
 
 
 class RetentionForm(forms.Form):
-    """Days for each class; empty: without an end."""
+    """Days for each class; empty: without an end. Fields are ``keep_<class>``: one class is called as an attribute of forms is."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, kept in CLASSES.items():
-            self.fields[name] = forms.IntegerField(
+            self.fields[f"keep_{name}"] = forms.IntegerField(
                 required=False,
                 min_value=retention.LEAST_DAYS,
                 max_value=retention.MOST_DAYS,
@@ -148,9 +148,12 @@ def retention_page(request: ConsoleRequest) -> HttpResponse:
     """Context: form (RetentionForm)."""
     by = request.principal
     posted = request.method == "POST"
-    form = RetentionForm(request.POST if posted else None, initial=retention.times_of(by.tenant_id))
+    form = RetentionForm(
+        request.POST if posted else None,
+        initial={f"keep_{name}": days for name, days in retention.times_of(by.tenant_id).items()},
+    )
     if posted and form.is_valid():
-        retention.set_retention(days=form.cleaned_data, by=by)
+        retention.set_retention(days={name: form.cleaned_data[f"keep_{name}"] for name in CLASSES}, by=by)
         messages.success(request, gettext("The times are set. What is older goes within minutes."))
         return redirect("retention")
     context = {"section": "evidence", "tab": "retention", "form": form}

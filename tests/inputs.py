@@ -66,7 +66,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "export_cancel": {},
         "erasure_new": REASON | {"user_id": "user-1"},
         "erasure_confirm": REASON | {"user_id": "user-1", "confirm": "of nobody"},
-        "retention": {"logs": "30"},
+        "retention": {"keep_logs": "30"},
         "sink_new": {
             "name": "another", "channel": "webhook", "url": "https://new.example.org/events", "mode": "batched",
             "max_mb": "64",

@@ -135,7 +135,8 @@ def test_times_are_set_within_bounds_and_taken_back(owner: Person, caller: Calle
     assert retention.set_retention(days={"logs": None}, by=owner.by)["logs"] is None
     assert not Retention.objects.exists()
     assert Fact.objects.filter(kind="retention.set").count() == 2
-    page = owner.client().post("/evidence/retention", {"logs": "5", "inputs": ""})
+    page = owner.client().post("/evidence/retention", {"keep_logs": "5", "keep_inputs": ""})
     assert page.status_code == 302
     assert retention.times_of(owner.by.tenant_id)["logs"] == 5
-    assert owner.client().post("/evidence/retention", {"logs": "0"}).status_code == 422
+    assert owner.client().post("/evidence/retention", {"keep_logs": "0"}).status_code == 422
+    assert "Nothing was changed yet" not in owner.client().get("/evidence/retention").content.decode()

@@ -1,0 +1,71 @@
+"""Can owners erase a person and set times, in the console and over REST, looking first and confirming then?"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access.roles import Role
+from evidence import erasure
+from evidence.models import Erasure
+from tests.calls import assert_problem
+from tests.conftest import make_person
+
+if TYPE_CHECKING:
+    from access.models import Tenant
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("SPEC-10")]
+ASKED = {"user_id": "user-4711", "reason": "Asked for in ticket 812."}
+
+
+@pytest.fixture
+def owner(tenant: Tenant) -> Person:
+    return make_person(tenant, "oona", Role.OWNER)
+
+
+def test_in_the_console_nothing_is_erased_before_it_was_looked_at(owner: Person) -> None:
+    client = owner.client()
+    shown = client.post("/evidence/erasures/new", ASKED)
+    assert shown.status_code == 200
+    assert not Erasure.objects.exists()
+    confirm = html.unescape(re.search(r'name="confirm" value="([^"]+)"', shown.content.decode())[1])  # type: ignore[index]
+
+    wrong = client.post("/evidence/erasures/confirm", ASKED | {"confirm": "made up"})
+    assert wrong.status_code == 422
+    assert not Erasure.objects.exists()
+    begun = client.post("/evidence/erasures/confirm", ASKED | {"confirm": confirm})
+
+    row = Erasure.objects.get()
+    assert begun.headers["Location"] == f"/evidence/erasures/{row.wire_id}"
+    assert "user-4711" not in client.get(begun.headers["Location"]).content.decode()
+    assert row.wire_id in client.get(begun.headers["Location"]).content.decode()
+    assert "ticket 812" in client.get("/evidence/erasures").content.decode()
+
+
+def test_over_rest_a_preview_comes_first_and_its_word_begins_the_erasure(caller: Caller) -> None:
+    preview = caller.post("/evidence/erasures", ASKED)
+    assert preview.status_code == 200
+    said: dict[str, Any] = preview.json()["data"]
+    assert (said["id"], said["state"], said["concerns"]) == (None, "preview", {})
+    assert_problem(
+        caller.post("/evidence/erasures", ASKED | {"confirm": "made up"}), 409, "EVIDENCE.ERASURE_NOT_CONFIRMED"
+    )
+
+    begun = caller.post("/evidence/erasures", ASKED | {"confirm": said["confirm"]})
+    assert begun.status_code == 202
+    erasure.work_off()
+
+    found = caller.get(begun.headers["Location"].removeprefix("/api/v1")).json()["data"]
+    assert found["state"] == "done"
+    assert [each["id"] for each in caller.get("/evidence/erasures").json()["data"]["erasures"]] == [found["id"]]
+
+
+def test_times_are_read_over_rest(caller: Caller) -> None:
+    days = caller.get("/evidence/retention").json()["data"]["days"]
+
+    assert set(days) == {"inputs", "outputs", "errors", "logs", "segments", "artifacts", "files"}
+    assert set(days.values()) == {None}
