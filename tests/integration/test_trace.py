@@ -51,6 +51,7 @@ def test_each_run_is_a_span_of_its_own_in_the_trace_of_its_caller(
     assert format(run.context.trace_id, "032x") == trace_id
     assert run.attributes is not None
     assert run.attributes["gen_ai.tool.name"] == "sample.tools.echo"
+    assert run.attributes["gen_ai.agent.id"] == caller.agent.wire_id
     assert run.attributes["gen_ai.tool.call.id"] == row_of(answer).wire_id
     assert run.attributes["gen_ai.operation.name"] == "execute_tool"
     assert "toolhub.queue_ms" in run.attributes
