@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.urls import reverse
 
+from evidence.keys import destroy_key
 from evidence.models import Fact
 from invocations.replaying.models import Replay
 from tests.calls import row_of
@@ -112,3 +113,17 @@ def test_people_replay_over_rest(stamped: Invocation, auditor: Person, caller: C
     assert (other.status_code, ended.json()["data"]["state"]) == (202, "cancelled")
     assert odd.status_code == 422
     assert caller.get(f"/invocations/{stamped.wire_id}/replays").status_code == 403
+
+
+def test_what_a_replay_said_goes_with_the_person_whom_the_call_was_made_for(
+    stamped: Invocation, auditor: Person
+) -> None:
+    row = replay(stamped, by=auditor.by)
+    assert stamped.values_key is not None
+
+    destroy_key(tenant_id=stamped.tenant_id, subject=stamped.values_key.subject)
+
+    values = reverse("replay_values", args=[row.pk, stamped.pk])
+    assert "of-a-person" not in auditor.client().post(values, {"reason": WHY}).content.decode()
+    rerun = replay(stamped, by=auditor.by).reruns.get()
+    assert (rerun.verdict, rerun.why in ("erased", "no_values")) == ("cannot", True)
