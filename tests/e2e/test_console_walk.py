@@ -139,6 +139,17 @@ def pause(olivia: Visitor, tool: str) -> None:
     olivia.check("paused")
 
 
+def find(aaron: Visitor, call_id: str) -> None:
+    """By what was written into the box; then the same facts as a timeline."""
+    aaron.page.fill("#f-q", f"call:{call_id}")
+    aaron.page.press("#f-q", "Enter")
+    expect(aaron.page.locator("#rows header .chip code")).to_have_text(f"call:{call_id}", timeout=PATIENCE_MS)
+    aaron.check("search")
+    aaron.page.locator("#rows .seg a").last.click()
+    expect(aaron.page.locator("#rows .tl > li").first).to_be_visible(timeout=PATIENCE_MS)
+    aaron.check("timeline-of-facts")
+
+
 @pytest.mark.req("CARD-1", "CARD-3", "CARD-6", "TOOLS-7", "TOOLS-15", "TOOLS-19", "SPEC-10")
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_people_take_a_tool_from_upload_to_pause(
@@ -179,6 +190,7 @@ def test_people_take_a_tool_from_upload_to_pause(
         reveal(aaron)
         aaron.go("Facts")
         aaron.check("evidence")
+        find(aaron, answer.call_id)
         pause(olivia, tool)
         refused = agent.invoke(tool, {"text": TEXT})
         assert refused.reason == "TOOL.PAUSED", refused
