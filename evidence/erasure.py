@@ -50,7 +50,7 @@ def subject_of_user(user_id: str, *, tenant_id: UUID) -> str:
 def preview_erasure(*, user_id: str, by: Principal) -> tuple[Counter[str], str]:
     """What an erasure would concern, and the word that confirms it; nothing is changed."""
     subject = subject_of_user(user_id, tenant_id=by.tenant_id)
-    return counted(Who(by.tenant_id, subject)), signing.dumps([str(by.tenant_id), subject, by.id], salt=SALT)
+    return counted(Who(by.tenant_id, subject)), signing.dumps([str(by.tenant_id), subject], salt=SALT)
 
 
 def check_confirmed(confirm: str, *, subject: str, by: Principal) -> None:
@@ -58,7 +58,7 @@ def check_confirmed(confirm: str, *, subject: str, by: Principal) -> None:
         said = signing.loads(confirm, salt=SALT, max_age=CONFIRM_S)
     except signing.BadSignature:
         said = None
-    if said != [str(by.tenant_id), subject, by.id]:
+    if said != [str(by.tenant_id), subject]:
         raise ErasureNotConfirmed()
 
 

@@ -30,7 +30,7 @@ class ValuesErased(Problem):
 
 
 class ErasureNotConfirmed(Problem):
-    """An erasure is confirmed with what its preview says, within 15 minutes and by the same person."""
+    """An erasure is confirmed with what its preview says, within 15 minutes."""
 
     reason, code, status = "EVIDENCE.ERASURE_NOT_CONFIRMED", PlatformCode.NEEDS_USER_CONFIRMATION, 409
     cause = "Nothing brings erased values back, so an erasure is looked at first: what was sent names no preview, or an old one."
