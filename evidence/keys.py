@@ -43,7 +43,7 @@ class Wrapped(Protocol):
     tenant_id: UUID
     subject_key: SubjectKey | None
     key_id: str
-    wrapped_key: bytes
+    wrapped_key: bytes | memoryview
 
 
 def subject_of(user_fingerprint: str, *, agent_id: UUID, at: datetime) -> str:

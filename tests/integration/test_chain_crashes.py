@@ -210,7 +210,7 @@ def test_what_a_chain_has_done_that_can_never_go_on_is_undone_if_that_is_possibl
     budget: Budget,
 ) -> None:
     chain = chain_of(submit(caller, *plan()))
-    reads = driving.envelope_and_plan
+    reads = services.envelope_and_plan
     broken = [True]
 
     def breaks(which: Chain) -> Any:
