@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def trusted_keys(log: Log) -> list[VerifierKey]:
-    """Those of the log and of its clock, whose name was another one when the hub had another address."""
-    clock = f"{log.origin.rpartition('/')[0]}/clock"
-    keys = [VerifierKey.parse(key) for key in keys_of(log.origin)]
-    keys += [VerifierKey(clock, COSIGNATURE, bytes(row.clock)) for row in LogKey.objects.all()]
-    return list(dict.fromkeys(keys))
+    return [VerifierKey.parse(key) for key in keys_of(log.origin)]
 
 
 def wrong_with_note(row: CheckpointRow, log: Log, keys: list[VerifierKey]) -> list[Finding]:

@@ -11,8 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from evidence.exports.opening import values_of
-from evidence.log.names import origin_of
-from evidence.log.reading import anchor_of, checkpoint_at, keys_of, tree_of
+from evidence.log.reading import anchor_of, checkpoint_at, keys_of, origin_of, tree_of
 from evidence.log.signer import signer
 from evidence.models import GLOBAL_LOG, Log
 from evidence.problems import NotSealed
@@ -23,8 +22,6 @@ from evidence.verify.notes import ED25519, VerifierKey
 from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from evidence.exports.selecting import Selected
     from evidence.models import ExportJob
 
@@ -132,12 +129,7 @@ def _as_columns(row: Selected) -> dict[str, Any]:
 
 def _vkeys(origin: str) -> list[str]:
     """Those of the log, and of the log of checkpoints."""
-    return list(dict.fromkeys([*keys_of(origin), *keys_of(_origin(GLOBAL_LOG))]))
-
-
-def _origin(tenant_id: UUID) -> str:
-    log = Log.objects.filter(pk=tenant_id).first()
-    return log.origin if log else origin_of(tenant_id)
+    return list(dict.fromkeys([*keys_of(origin), *keys_of(origin_of(GLOBAL_LOG))]))
 
 
 class _LogSigner:

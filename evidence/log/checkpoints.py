@@ -7,13 +7,14 @@ checkpoint whose clock is old means that nobody seals. Others may add their sign
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evidence.log.names import clock_name
+from evidence.log.growing import LogDamaged, signed_frontier
 from evidence.log.signer import signer
 from evidence.models import Checkpoint, Log
 from evidence.verify import notes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from evidence.log.signer import PublicKey
 
+log = logging.getLogger("toolhub.sealer")
 SIGNED_AGAIN_AFTER = timedelta(minutes=5)  # a log that stands still; others may rely on 10
 _TIME_BYTES = 8
 
@@ -44,7 +46,7 @@ def _signatures(text: str, origin: str, keys: list[PublicKey], now: datetime) ->
     for key in keys:
         id = notes.VerifierKey(origin, notes.ED25519, key.log).id
         found.append(notes.Signature(origin, id, signer().sign(text.encode(), key=key.name)))
-    at, current, clock = int(now.timestamp()), keys[0], clock_name()
+    at, current, clock = int(now.timestamp()), keys[0], notes.clock_of(origin)
     id = notes.VerifierKey(clock, notes.COSIGNATURE, current.clock).id
     message = notes.cosigned_message(text, at)
     signature = at.to_bytes(_TIME_BYTES, "big") + signer().sign(message, key=current.name, clock=True)
@@ -53,17 +55,29 @@ def _signatures(text: str, origin: str, keys: list[PublicKey], now: datetime) ->
 
 def sign_again(keys: list[PublicKey], *, limit: int = 500) -> int:
     """Give the newest checkpoint of each log that stood still a signature of now; returns how many were signed."""
-    due = Log.objects.filter(size__gt=0, signed_at__lt=timezone.now() - SIGNED_AGAIN_AFTER).order_by("signed_at")
+    now = timezone.now()  # a clock that was set back leaves times ahead of it
+    fresh = (now - SIGNED_AGAIN_AFTER, now + SIGNED_AGAIN_AFTER)
+    due = Log.objects.filter(size__gt=0).exclude(signed_at__range=fresh).order_by("signed_at")
     done = 0
-    for log in due[:limit]:
-        with transaction.atomic():
-            row = _locked(log.pk, log.size)
-            now = timezone.now()
-            if row is not None and Log.objects.filter(pk=log.pk, size=log.size).update(signed_at=now):
-                text, _ = notes.split_note(row.note)
-                _merge(row, _signatures(text, log.origin, keys, now))
-                done += 1
+    for found in due[:limit]:
+        try:
+            done += _sign_again(found, keys)
+        except LogDamaged as damage:
+            log.error("A log is not signed again: %s", damage)  # noqa: TRY400  the sentence says all
     return done
+
+
+@transaction.atomic
+def _sign_again(tree: Log, keys: list[PublicKey]) -> bool:
+    now = timezone.now()
+    if not Log.objects.filter(pk=tree.pk, size=tree.size).update(signed_at=now):
+        return False  # it has grown
+    root = signed_frontier(tree).root()
+    row = _locked(tree.pk, tree.size)
+    if row is None:
+        return False
+    _merge(row, _signatures(notes.Checkpoint(tree.origin, tree.size, root).text(), tree.origin, keys, now))
+    return True
 
 
 @transaction.atomic

@@ -1,7 +1,8 @@
 """How does a tree get longer?
 
-Inside the sealer's transaction: the frontier says which hashes come next, the tiles get them. Before anything is appended, what is
-stored must lead to the newest checkpoint; nothing is built on a tree that somebody has changed.
+Inside the sealer's transaction: the frontier says which hashes come next, the tiles get them. Before anything is appended or signed
+again, what is stored must lead to the newest checkpoint, and a key of the log must have signed that: nothing is built on a tree
+that somebody has changed, who would get the signature that they cannot make.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from evidence.log.keys import keys_of
 from evidence.models import Checkpoint, Log, Tile
-from evidence.verify.merkle import HASH_BYTES, TILE_LEVELS, TILE_WIDTH, Frontier
-from evidence.verify.problems import InvalidProof
+from evidence.verify.merkle import EMPTY, HASH_BYTES, TILE_LEVELS, TILE_WIDTH, Frontier
+from evidence.verify.notes import open_checkpoint
+from evidence.verify.problems import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +28,7 @@ class LogDamaged(Exception):
 
 def append(log: Log, hashes: Sequence[bytes]) -> bytes:
     """Append leaf hashes to the tiles and to the row of the log; returns the new root."""
-    frontier, before = _frontier(log), log.size
+    frontier, before = signed_frontier(log), log.size
     new: dict[tuple[int, int], list[bytes]] = defaultdict(list)
 
     def emit(level: int, index: int, hash: bytes) -> None:
@@ -40,13 +43,16 @@ def append(log: Log, hashes: Sequence[bytes]) -> bytes:
     return frontier.root()
 
 
-def _frontier(log: Log) -> Frontier:
+def signed_frontier(log: Log) -> Frontier:
+    """What the next leaf needs. Raises :class:`LogDamaged` unless it leads to the newest checkpoint, as it was signed."""
+    newest = Checkpoint.objects.filter(tenant_id=log.pk).order_by("-size").first()
     try:
         frontier = Frontier.from_bytes(log.size, bytes(log.frontier))
-    except InvalidProof as error:
+        said = open_checkpoint(newest.note, keys_of(log.origin), origin=log.origin) if newest else None
+    except Refused as error:
         raise LogDamaged(f"{log}: {error}") from error
-    newest = Checkpoint.objects.filter(tenant_id=log.pk).order_by("-size").first()
-    if (newest.size if newest else 0) != log.size or (newest and bytes(newest.root) != frontier.root()):
+    trees = {(newest.size, bytes(newest.root)), (said.size, said.root)} if newest and said else {(0, EMPTY)}
+    if trees != {(log.size, frontier.root())}:
         raise LogDamaged(f"{log} does not lead to its newest checkpoint.")
     return frontier
 

@@ -15,11 +15,10 @@ from django.utils import timezone
 from evidence import services as evidence
 from evidence.keyfile import add_key, forget_keys, make_key_file, read_key_file
 from evidence.kinds import Kind
-from evidence.log.names import clock_name
 from evidence.log.signer import LOST, signer, signing_key_file
 from evidence.models import GLOBAL_LOG, Log, LogKey
 from evidence.problems import KeyUnavailable
-from evidence.verify.notes import COSIGNATURE, ED25519, VerifierKey
+from evidence.verify.notes import COSIGNATURE, ED25519, VerifierKey, clock_of
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.tenancy import NO_TENANT
 
@@ -31,7 +30,7 @@ def keys_of(origin: str) -> list[str]:
     """The vkeys of a log, of retired keys too: those that sign its text, and the clocks that say when."""
     rows = list(LogKey.objects.order_by("added_at", "name"))
     texts = [str(VerifierKey(origin, ED25519, bytes(row.public))) for row in rows]
-    return texts + [str(VerifierKey(clock_name(), COSIGNATURE, bytes(row.clock))) for row in rows]
+    return texts + [str(VerifierKey(clock_of(origin), COSIGNATURE, bytes(row.clock))) for row in rows]
 
 
 def check_signing_keys() -> tuple[list[PublicKey], dict[str, LogKey]]:

@@ -32,15 +32,7 @@ def tenant_named(name: str) -> UUID:
     return _BY_NAME.get(name) or decode("ten", name)
 
 
-def _base() -> str:
-    host = settings.TOOLHUB_LOG_ORIGIN or urlsplit(settings.TOOLHUB_PUBLIC_URL).netloc
-    return f"{host}/log"
-
-
 def origin_of(tenant_id: UUID) -> str:
-    return f"{_base()}/{name_of(tenant_id)}"
-
-
-def clock_name() -> str:
-    """The name of the keys that say *when* the hub signed a checkpoint."""
-    return f"{_base()}/clock"
+    """The origin of a log that begins now. One that began under another address keeps its own: :attr:`Log.origin`."""
+    host = settings.TOOLHUB_LOG_ORIGIN or urlsplit(settings.TOOLHUB_PUBLIC_URL).netloc
+    return f"{host}/log/{name_of(tenant_id)}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evidence.log.keys import keys_of as keys_of
-from evidence.log.names import origin_of as origin_of
-from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Seal, Tile
+from evidence.log.names import origin_of as first_origin_of
+from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, Seal, Tile
 from evidence.problems import NoSuchTree, NotSealed
 from evidence.verify import merkle, notes
 from evidence.verify.proofs import ConsistencyProof, InclusionProof
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 CHUNK = 2_000
+
+
+def origin_of(tenant_id: UUID) -> str:
+    """The log's, which stays when the hub moves to another address; or the one that it will have."""
+    found = Log.objects.filter(pk=tenant_id).values_list("origin", flat=True).first()
+    return found or first_origin_of(tenant_id)
 
 
 def latest_checkpoint(tenant_id: UUID) -> Checkpoint | None:

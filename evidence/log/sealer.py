@@ -58,7 +58,10 @@ def seal_pending(*, batch: int | None = None) -> tuple[int, bool]:
             log.error("Nothing is sealed of one tenant: %s", damage)  # noqa: TRY400  the sentence says all
             continue
         sealed, more = sealed + count, more or count == batch
-    _note_checkpoints(batch, keys)
+    try:
+        _note_checkpoints(batch, keys)
+    except LogDamaged as damage:
+        log.error("No checkpoint is noted: %s", damage)  # noqa: TRY400  the sentence says all
     return sealed, more
 
 

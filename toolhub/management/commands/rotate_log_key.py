@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evidence.log.keys import keys_of, replace_lost_keys, retire_old_keys, rotate_key
-from evidence.log.names import origin_of
+from evidence.log.reading import origin_of
 from evidence.log.signer import signing_key_file
 from evidence.models import GLOBAL_LOG
 from toolhub.kernel.problems import Problem
