@@ -2,8 +2,8 @@
 
 The third of three: models and managers refuse first (:mod:`evidence.models.append_only`). Here the database refuses what went
 past them: UPDATE, DELETE, TRUNCATE and upserts, by whichever role, superusers of PostgreSQL included; on SQLite also
-``INSERT OR REPLACE``, which no UPDATE or DELETE trigger sees. Who may alter tables can take the triggers down: against that
-the log is kept, with checkpoints outside.
+``INSERT OR REPLACE`` and ``UPDATE OR REPLACE``, which take other rows away unseen by a DELETE trigger. Who may alter tables
+can take the triggers down: against that the log is kept, with checkpoints outside.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ KEPT = (
     Kept(
         "evidence_checkpoint",
         (_equal("id"), _equal("tenant_id", "size"), _equal("global_index")),
-        f"{_changed('tenant_id', 'size', 'root')} OR {_set_once('global_index')}",
+        f"{_changed('id', 'tenant_id', 'size', 'root', 'created_at')} OR {_set_once('global_index')}",
     ),
     # A tile grows by further hashes until it is full.
     Kept(
@@ -98,10 +98,11 @@ def _on_postgresql(kept: Kept) -> list[Trigger]:
 def _on_sqlite(kept: Kept) -> list[Trigger]:
     """A row can be replaced by each of its keys, and by the rowid, which all tables here have beside them."""
     same = " OR ".join([*kept.keys, _equal("rowid")])
+    another = f"SELECT 1 FROM {kept.table} o WHERE o.rowid <> OLD.rowid AND ({same})"  # noqa: S608  names of tables only
     replaced = f"SELECT 1 FROM {kept.table} o WHERE ({same}) AND ({kept.rewritten.format(old='o')})"  # noqa: S608
     events = {
         f"{kept.table}_no_replace": f"BEFORE INSERT ON {kept.table} WHEN EXISTS ({replaced})",
-        f"{kept.table}_no_update": f"BEFORE UPDATE ON {kept.table} WHEN {kept.rewritten.format(old='OLD')}",
+        f"{kept.table}_no_update": f"BEFORE UPDATE ON {kept.table} WHEN {kept.rewritten.format(old='OLD')} OR EXISTS ({another})",
     }
     if not kept.goes:
         events[f"{kept.table}_no_delete"] = f"BEFORE DELETE ON {kept.table}"

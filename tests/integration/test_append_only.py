@@ -41,6 +41,8 @@ ANYWHERE = [
     "DELETE FROM evidence_seal",
     "UPDATE evidence_checkpoint SET size = 9",
     "UPDATE evidence_checkpoint SET root = (SELECT leaf_hash FROM evidence_fact LIMIT 1)",
+    "UPDATE evidence_checkpoint SET id = id + 1",
+    "UPDATE evidence_checkpoint SET created_at = '2001-01-01 00:00:00+00:00'",
     "UPDATE evidence_checkpoint SET global_index = 8",
     "UPDATE evidence_checkpoint SET global_index = NULL",
     "DELETE FROM evidence_checkpoint",
@@ -86,6 +88,14 @@ ON_SQLITE = [
     "INSERT OR REPLACE INTO evidence_tile (tenant_id, level, n, hashes) SELECT tenant_id, level, n, zeroblob(8192) FROM evidence_tile",
     "INSERT OR REPLACE INTO evidence_pending SELECT fact_id, 'y' FROM evidence_pending",
     "UPDATE evidence_tile SET hashes = substr(hashes, 1, 32)",
+    # An UPDATE that replaces: the row changes in what it may, and takes the place of another one, which goes.
+    "UPDATE OR REPLACE evidence_tile SET rowid = (SELECT max(rowid) FROM evidence_tile) "
+    "WHERE rowid = (SELECT min(rowid) FROM evidence_tile)",
+    "UPDATE OR REPLACE evidence_logkey SET rowid = (SELECT max(rowid) FROM evidence_logkey) "
+    "WHERE rowid = (SELECT min(rowid) FROM evidence_logkey)",
+    "UPDATE OR REPLACE evidence_checkpoint SET id = (SELECT max(id) FROM evidence_checkpoint) "
+    "WHERE id = (SELECT min(id) FROM evidence_checkpoint)",
+    "UPDATE OR REPLACE evidence_checkpoint SET global_index = 3 WHERE global_index IS NULL",
 ]
 
 # Tries each statement on a connection of its own and says what came of it.
@@ -146,7 +156,10 @@ def sealed(tenant: Tenant) -> Fact:
     Seal(fact=fact, tenant_id=tenant.pk, leaf_index=0).save()
     Tile(tenant_id=tenant.pk, level=0, n=0, hashes=FULL).save()
     Checkpoint(tenant_id=tenant.pk, size=1, root=FULL[:32], note="signed", created_at=now, global_index=3).save()
-    LogKey(name="first", public=FULL[:32], clock=FULL[:32], added_at=now).save()
+    Checkpoint(tenant_id=tenant.pk, size=2, root=FULL[:32], note="signed", created_at=now).save()
+    Tile(tenant_id=tenant.pk, level=0, n=2, hashes=FULL[:32]).save()
+    for name in ("first", "second"):
+        LogKey(name=name, public=FULL[:32], clock=FULL[:32], added_at=now).save()
     return fact
 
 
