@@ -33,10 +33,13 @@ MAX_FILES = 50_000
 MAX_SMALL_BYTES = 16 << 20  # every file that is read as a whole
 MAX_LINE_BYTES = 64 << 20  # one fact with its opened values
 MAX_FACTS_BYTES = 64 << 30  # all of them
+MAX_DIRECTORY_BYTES = MAX_FILES * 256  # of a zip file
 
 _SMALL = {MANIFEST, VKEYS, CHECKPOINT, OLDER, CONSISTENCY, GLOBAL}
 # What zipfile raises when it meets bytes that are no zip file.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, IndexError)
+_END = struct.Struct("<4s4H2IH")  # the last of a zip file
+_LOCATOR64 = 20  # bytes before it, in one that needs more than 32 bits
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
@@ -111,12 +114,25 @@ def open_archive(path: Path) -> Iterator[Archive]:
         yield _Folder(path)
         return
     with path.open("rb") as file:
+        _check_directory(file, path.name)
         try:
             archive = zipfile.ZipFile(file)
         except _UNREADABLE as error:
             raise Malformed(f"{path.name} is neither a folder nor a zip file, or the zip file was cut.") from error
         with archive:
             yield _Zip(path, archive)
+
+
+def _check_directory(file: IO[bytes], name: str) -> None:
+    """Its size, before ``zipfile`` makes objects of a directory of millions of files."""
+    file.seek(0, os.SEEK_END)
+    file.seek(max(0, file.tell() - _LOCATOR64 - _END.size))
+    tail = file.read()
+    if len(tail) < _END.size or not tail[-_END.size :].startswith(b"PK\5\6"):
+        raise Malformed(f"{name} is neither a folder nor a zip file, or the zip file was cut.")
+    *_, size, _, _ = _END.unpack(tail[-_END.size :])
+    if size > MAX_DIRECTORY_BYTES or tail[: -_END.size].startswith(b"PK\6\7"):
+        raise Malformed(f"{name} has more than {MAX_FILES} files, or is a zip file of the kind for more than 4 GiB.")
 
 
 def lines(file: IO[bytes], name: str) -> Iterator[bytes]:

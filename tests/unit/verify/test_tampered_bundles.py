@@ -141,6 +141,20 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: py
     assert "more than 50000 files or" in str(verify_bundle(line).findings[0])
 
 
+def test_a_directory_of_millions_of_files_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [bundle.Entry(bundle.facts_name(n), "", 0, 0, 0, 0) for n in range(50)]
+    (tmp_path / "b.zip").write_bytes(bundle.zip_end(many))
+    monkeypatch.setattr(archive, "MAX_DIRECTORY_BYTES", 49 * 71)
+    monkeypatch.setattr(archive.zipfile, "ZipFile", lambda _: pytest.fail("It was read."))
+    assert "has more than 50000 files" in str(verify_bundle(tmp_path / "b.zip").findings[0])
+
+    end = b"PK\6\7" + bytes(16) + bundle.zip_end([])  # says that the size stands elsewhere, in 64 bits
+    (tmp_path / "c.zip").write_bytes(end)
+    assert "of the kind for more than 4 GiB" in str(verify_bundle(tmp_path / "c.zip").findings[0])
+
+
 def test_a_zip_file_that_lies_about_sizes_or_names_a_file_twice_is_refused(tmp_path: Path) -> None:
     raw, entry = bundle.zip_entry(bundle.VKEYS, b"x" * 100, offset=0)
     path = tmp_path / "b.zip"
