@@ -30,6 +30,7 @@ def main(database: str, folder: str, *words: str) -> None:
     from evidence.models import Fact, Pending, Seal
     from tests.logs import check_log, write_facts
 
+    sealer.FROZEN_AFTER_S = 2
     for word in words:
         if word == "migrate":
             call_command("migrate", verbosity=0)

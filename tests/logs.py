@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evidence.models import Fact
 
 
+sealer.FROZEN_AFTER_S = 0  # never: a test is one transaction, and does other things in it
 KEYS = signer.InMemorySigner()  # of all tests of a process: what they have signed goes on
 
 

@@ -37,8 +37,10 @@ BATCH = 10_000
 SQLITE_BATCH = 1_000  # its other writers wait for as long as a batch takes
 EVERY_S = 1.0
 WITHOUT_A_KEY_S = 30.0  # and as often it is said
+FROZEN_AFTER_S = 30  # a transaction in which nothing happens: its keeper is frozen, or its host gone, and keeps the lock
 LOCK = 0x746F6F6C687562  # of PostgreSQL, for a transaction; SQLite's transactions take turns anyway
 
+_TURN = "SELECT set_config('idle_in_transaction_session_timeout', %s, true), pg_try_advisory_xact_lock(%s)"
 _TAKE = """
     INSERT INTO evidence_seal (fact_id, tenant_id, leaf_index)
     SELECT fact_id, tenant_id, %s + row_number() OVER (ORDER BY fact_id) - 1
@@ -79,8 +81,8 @@ def _it_is_my_turn() -> bool:
     if connection.vendor != "postgresql":
         return True
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
-        return bool(cursor.fetchone()[0])
+        cursor.execute(_TURN, [f"{FROZEN_AFTER_S}s", LOCK])
+        return bool(cursor.fetchone()[1])
 
 
 def _log_of(tenant_id: UUID) -> Log:

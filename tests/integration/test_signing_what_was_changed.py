@@ -6,7 +6,7 @@ Who owns the tables can change rows; the key is the keeper's. It must not sign f
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.utils import timezone
@@ -22,8 +22,6 @@ from toolhub.kernel.ids import new_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
-
-    from pytest_django.fixtures import SettingsWrapper
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18", "CARD-6")]
 HIT, OTHER = new_id(), new_id()
@@ -113,7 +111,7 @@ def test_a_log_that_was_signed_in_the_future_is_signed_again_when_the_clock_is_s
     assert not Log.objects.filter(signed_at=ahead).exists()
 
 
-def test_a_hub_that_moves_keeps_the_names_of_its_logs_and_of_their_clock(settings: SettingsWrapper) -> None:
+def test_a_hub_that_moves_keeps_the_names_of_its_logs_and_of_their_clock(settings: Any) -> None:
     origin = reading.origin_of(HIT)
     settings.TOOLHUB_LOG_ORIGIN = "elsewhere.example"
     write_facts(HIT, 2)

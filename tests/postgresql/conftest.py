@@ -1,5 +1,5 @@
-"""The bell and the sandbox of the integration tests."""
+"""The bell, the sandbox and the empty database of the integration tests."""
 
-from tests.integration.conftest import bell, sandbox
+from tests.integration.conftest import bell, empty_database, sandbox
 
-__all__ = ["bell", "sandbox"]
+__all__ = ["bell", "empty_database", "sandbox"]

@@ -1,0 +1,40 @@
+"""Does a keeper that is stopped in the middle of sealing, or whose host is gone, keep the others from it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from tests.background import wait_for
+from tests.integration.test_sealing_crashes import begun, ended, process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-21"), pytest.mark.django_db]
+
+
+def holds_the_lock(database: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND datname = %s",
+            [database],
+        )
+        return cursor.fetchone() != (0,)
+
+
+def test_a_keeper_that_is_frozen_keeps_nobody_from_sealing(empty_database: str, tmp_path: Path) -> None:
+    process(empty_database, tmp_path, "migrate", "write")
+    wakes = tmp_path / "wakes"
+    frozen = begun(empty_database, tmp_path, "seal", faults=f"seal.before_commit=stop:{wakes}")
+    wait_for(lambda: holds_the_lock(empty_database))
+
+    other = process(empty_database, tmp_path, "write", "seal", "check")
+    wakes.touch()
+    late = ended(frozen)
+    after = process(empty_database, tmp_path, "seal", "check")
+
+    assert other.stdout.strip() == after.stdout.strip() == "66 facts, 66 leaves, 0 pending", other.stderr + after.stderr
+    assert "idle-in-transaction" in late.stderr
