@@ -54,8 +54,9 @@ NOTHING = object()
 PLAN = "post_execution_plan"
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
 MAX_OBLIGATIONS_BYTES = 2 * 1024
-PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._:/-]{0,79}")  # of a ruleset, a table, a document
-PLAIN_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
+# Of a ruleset, a table, a document.
+PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._:/-]{0,79}")
+PLAIN = {"type": PLAIN_NAME, "name": PLAIN_NAME, "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")}
 KINDS_OF_CAPABILITIES = frozenset({"browser", "cidr", "fs", "net", "proc", "system"})
 
 
@@ -104,7 +105,7 @@ def sources_data(sources: list[dict[str, str]], key: SubjectKey) -> dict[str, An
     """
     kept: list[dict[str, str]] = []
     size = 0
-    for source in ({name: _own_word(name, text, key) for name, text in each.items()} for each in sources):
+    for source in (_own_words(each, key) for each in sources):
         size += len(canonical(source)) + 1
         if size > MAX_SOURCES_BYTES:
             whole = fingerprint_under(key, canonical(sources))
@@ -113,9 +114,12 @@ def sources_data(sources: list[dict[str, str]], key: SubjectKey) -> dict[str, An
     return {"sources": kept}
 
 
-def _own_word(name: str, text: str, key: SubjectKey) -> str:
-    plain = {"name": PLAIN_NAME, "version": PLAIN_VERSION}.get(name)
-    return fingerprint_under(key, text.encode()) if text and plain and not plain.fullmatch(text) else text
+def _own_words(source: dict[str, str], key: SubjectKey) -> dict[str, str]:
+    """The plain hash of what is only hashed could be guessed, so it is hashed as well."""
+    plain = {name for name, text in source.items() if not text or (name in PLAIN and PLAIN[name].fullmatch(text))}
+    if plain >= PLAIN.keys():
+        return source
+    return {name: text if name in plain else fingerprint_under(key, text.encode()) for name, text in source.items()}
 
 
 def obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
@@ -350,7 +354,7 @@ def _finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt
             progress=None,
             reason=ending.problem.reason if ending.problem else "",
             ttl_seconds=ending.ttl_seconds,
-            sources=ending.sources,
+            sources=[] if is_forgotten(invocation) else ending.sources,
             output_digest="" if ending.output is NOTHING or is_forgotten(invocation) else digest(ending.output),
             steps=[*invocation.steps, *ending.steps],
             output_valid=found_by(ending.steps, "output.validate"),

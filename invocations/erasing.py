@@ -98,7 +98,7 @@ class Calls:
         if Artifact.objects.filter(invocation__in=calls).exists():
             return +gone  # more than a batch; the calls come up again
         rows = Invocation.objects.filter(pk__in=calls)
-        gone["calls"] = rows.update(values_key=who.key, output_digest="")
+        gone["calls"] = rows.update(values_key=who.key, output_digest="", request_id="", sources=[])
         rows.filter(idempotency_key="").update(user_fingerprint="", arguments_fingerprint="")
         chains = list(
             chains_of(who)
@@ -108,7 +108,7 @@ class Calls:
         )
         gone["values"] += _forget_values(chains)
         rows_of_chains = Chain.objects.filter(pk__in=chains)
-        gone["chains"] = rows_of_chains.update(values_key=who.key)
+        gone["chains"] = rows_of_chains.update(values_key=who.key, request_id="")
         rows_of_chains.filter(idempotency_key="").update(user_fingerprint="", plan_fingerprint="")
         return +gone
 

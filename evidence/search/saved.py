@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from evidence.models import SavedSearch
 from evidence.search.finding import check_own_tenant
-from evidence.search.language import Query, parse
+from evidence.search.language import MAX_CHARACTERS, Query, parse
 from evidence.search.names import keyed_hash
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
 
@@ -65,6 +65,8 @@ def save_search(*, name: str, query: str, shared: bool, by: Principal) -> SavedS
     if not said.terms:
         raise SchemaInvalid.at("/query", "There is no search to save: write one first.")
     check_own_tenant(said, by.tenant_id)
+    if len(str(said)) > MAX_CHARACTERS:
+        raise SchemaInvalid.at("/query", "With the hashes of the people it names this search is too long to be saved.")
     if SavedSearch.objects.filter(tenant_id=by.tenant_id, owner=by.id).count() >= MOST:
         raise Conflict(f"You have saved {MOST} searches already.", remedy="Delete one that you need no more.")
     row = SavedSearch(tenant_id=by.tenant_id, owner=by.id, name=_checked_name(name), query=str(said), shared=shared)

@@ -18,9 +18,9 @@ from access.budgets.ahead import hold
 from access.budgets.rates import check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
-from evidence.keys import key_of, subject_of
+from evidence.keys import fingerprint_under, key_of, subject_of
 from evidence.kinds import Kind
-from evidence.models import Snapshot, SnapshotKind
+from evidence.models import Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import ValuesErased
 from invocations.chains.examining import Examination, examine
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
@@ -104,12 +104,25 @@ def submit_chain(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> Sub
         except RateLimited as refusal:
             count_rejected(by=by, reason=refusal.reason)
             raise
-        _record_refused(envelope, problem, examination, by=by)
+        _record_refused(envelope, fingerprints, problem, examination, by=by)
         raise ChainRefused(problem) from problem
 
 
+def _key_of(fingerprints: dict[str, str], *, at: datetime, by: Principal) -> SubjectKey:
+    whose = subject_of(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
+    return key_of(tenant_id=by.tenant_id, subject=whose)
+
+
 @transaction.atomic
-def _record_refused(envelope: RequestEnvelope, problem: Problem, examination: Examination, *, by: Principal) -> None:
+def _record_refused(
+    envelope: RequestEnvelope,
+    fingerprints: dict[str, str],
+    problem: Problem,
+    examination: Examination,
+    *,
+    by: Principal,
+) -> None:
+    key = _key_of(fingerprints, at=datetime.now(UTC), by=by)
     evidence.record(
         kind=Kind.CHAIN_REFUSED,
         subject=encode("chn", new_id()),
@@ -117,7 +130,7 @@ def _record_refused(envelope: RequestEnvelope, problem: Problem, examination: Ex
         outcome="denied",
         reason=problem.reason,
         data={
-            "request_id": envelope.request_id,
+            "request_id": fingerprint_under(key, envelope.request_id.encode()),
             "at": examination.at,
             "tools": [each.planned.tool for each in examination.calls],
         },
@@ -130,8 +143,7 @@ def _accept(
 ) -> Chain:
     """Row, steps, sealed plan, fact and the budgets of all calls, all or nothing. The budgets come last, as for a call."""
     now = datetime.now(UTC)
-    whose = subject_of(fingerprints["user_fingerprint"], agent_id=by.agent(), at=now)
-    key = key_of(tenant_id=by.tenant_id, subject=whose)
+    key = _key_of(fingerprints, at=now, by=by)
     chain = Chain.objects.create(
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
@@ -175,7 +187,7 @@ def _accept(
         trace_id=trace_id_of(chain.trace),
         at=now,
         data={
-            "request_id": envelope.request_id,
+            "request_id": fingerprint_under(key, envelope.request_id.encode()),
             "on_behalf_of": envelope.actor.get("type", ""),
             "dry_run": envelope.dry_run,
             "plan": {

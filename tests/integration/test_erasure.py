@@ -84,6 +84,7 @@ def values_of(word: str, suffix: str) -> Outcome:
     return Outcome(
         Status.OK,
         value={"text": f"{word} came back", "post_execution_plan": {"steps": []}},
+        report={"sources": [{"type": "record", "name": f"{word} at home", "version": "1"}]},
         stdout=f"{word} printed",
         stderr=f"{word} complained",
         artifacts=(Leaving(f"{word}.txt", "text/plain", f"{word} in an artifact".encode()),),
@@ -114,7 +115,8 @@ def everywhere(
                 sandbox.tell(Event("progress", progress={"log": f"{word} told"}))
 
             sandbox.during, sandbox.outcome = speak, values_of(word, key)
-            for_ann(caller, word, user=user, idempotency_key=f"key-{key}", callback="orders", session_id=f"{word}-s")
+            named = {"request_id": f"{word}-call", "session_id": f"{word}-s"}
+            for_ann(caller, word, user=user, idempotency_key=f"key-{key}", callback="orders", **named)
             sandbox.during = lambda: None
             sandbox.outcome = Outcome(Status.RAISED, error_type="ValueError", error_message=f"{word} was wrong")
             for_ann(caller, f"{word} fails", user=user)
@@ -128,6 +130,7 @@ def everywhere(
                     step("first", "write", text=f"{word} one"),
                     step("second", "write", text=of("first")),
                     user_id=user,
+                    request_id=f"{word}-chain",
                 )
             )
             bell.deliver()
@@ -233,6 +236,7 @@ def test_a_run_that_goes_on_through_the_erasure_leaves_nothing(
     assert not Artifact.objects.exists()
     assert not ArtifactContent.objects.exists()
     assert not StoredFile.objects.exists()
+    assert not [cell for cell in cells() if SECRET in cell]
 
 
 @pytest.mark.req("SPEC-10")

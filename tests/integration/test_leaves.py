@@ -15,6 +15,7 @@ from invocations.sandbox.base import Outcome, Status
 from invocations.values import values_key_of
 from tests.calls import row_of
 from tests.things import make_things
+from toolhub.kernel.canonical import canonical
 from toolhub.management.reference import leaf_fields
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def test_what_a_caller_and_a_tool_name_by_themselves_is_only_hashed(
     assert begin["data"]["request_id"] == fingerprint_under(key, b"ann.example")
     assert (end["data"]["sources"][0]["name"], end["data"]["sources"][0]["version"]) == ("echo-rules", "7")
     assert end["data"]["sources"][1]["name"] == fingerprint_under(key, PERSON.encode())
+    guessed = hashlib.sha256(canonical(sources[1])).hexdigest()
+    assert not [fact for fact in Fact.objects.all() if guessed.encode() in bytes(fact.leaf)]
 
 
 @pytest.mark.req("SPEC-7", "TOOLS-21")

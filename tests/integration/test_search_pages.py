@@ -267,6 +267,13 @@ def test_a_saved_search_holds_no_id_of_a_person(auditor: Person) -> None:
     assert SavedSearch.objects.get().query.startswith("user:hmac-sha256:")
 
 
+def test_a_saved_search_is_short_enough_also_with_the_hashes_of_people(auditor: Person) -> None:
+    answer = save(auditor, "Of many people", " ".join(f"user:{number}" for number in range(20)))
+
+    assert answer.status_code == 422
+    assert not SavedSearch.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "query"), [("", "kind:*"), ("x", ""), ("x" * 61, "kind:*"), ("x", "tol:1"), ("taken", "kind:*")]
 )

@@ -69,7 +69,7 @@ END = {
     "raw_output": "keyed hash of what the tool returned, where obligations or repairs changed it",
     "error": "commitment to the problem's text and details",
     "logs": "commitment to what the tool said, reached for and connected to",
-    "sources": "rulesets and tables that the tool named, with version and hash; a name that is no plain word is hashed",
+    "sources": "rulesets and tables that the tool named, with version and hash; of what is no plain word, keyed hashes",
     "all_sources": "of very many: how many, and a keyed hash of all",
     "obligations": "what was done to the output: kinds and places, never values",
     "all_obligations": "of very many: how many, and their digest",
