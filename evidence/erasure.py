@@ -24,6 +24,7 @@ from evidence.kinds import Kind
 from evidence.models import Erasure, ErasureState, Snapshot
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict, Problem, SchemaInvalid
 
@@ -161,10 +162,15 @@ def _remove(erasure: Erasure) -> None:
 
 
 def work_off() -> None:
-    """Take every erasure as far as it goes now."""
+    """Take every erasure as far as it goes now. One that cannot go on holds up no other."""
     for erasure_id in Erasure.objects.exclude(state=ErasureState.DONE).order_by("id").values_list("pk", flat=True):
-        while go_on(erasure_id):
-            release_connection()
+        try:
+            while go_on(erasure_id):
+                release_connection()
+        except DatabaseError:
+            raise
+        except Exception:
+            log.exception("%s goes on with the next pass", encode("era", erasure_id))
     for forget in AFTERWARDS:
         while forget():
             release_connection()

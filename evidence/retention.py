@@ -85,9 +85,15 @@ def apply_retention(*, retention: Retention) -> int:
 
 
 def work_off() -> None:
+    """Remove what is old now. A class that cannot be removed holds up no other."""
     for retention in Retention.objects.filter(name__in=CLASSES).order_by("id"):
-        while apply_retention(retention=retention):
-            release_connection()
+        try:
+            while apply_retention(retention=retention):
+                release_connection()
+        except DatabaseError:
+            raise
+        except Exception:
+            log.exception("Old %s of %s go with the next pass", retention.name, encode("ten", retention.tenant_id))
 
 
 def run(stop: threading.Event) -> None:

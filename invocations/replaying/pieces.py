@@ -12,20 +12,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from access.policies.previews import layers_under
 from access.policies.simulation import simulate
 from evidence import services as evidence
 from evidence.kinds import BEGINS, Kind
-from evidence.models import Fact, SnapshotKind
+from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.models import Invocation
 from invocations.replaying import redeciding
 from invocations.replaying.models import Replay, Rerun, Verdict, What
 from invocations.replaying.reconstructing import DIFFERS, EQUAL, reconstruct, verdict_of
 from invocations.replaying.redeciding import Redecider
 from invocations.replaying.rerunning import Compared, rerun
-from invocations.values import values_key_of
+from invocations.values import values_key_of, was_forgotten_meanwhile
 from toolhub.kernel.principal import Principal
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Piece:
 
 def id_at(moment: datetime) -> UUID:
     """The least UUIDv7 of a moment: ids sort by time, so a period is a range of them."""
-    return UUID(int=int(moment.timestamp() * 1000) << 80)
+    return UUID(int=max(int(moment.timestamp() * 1000), 0) << 80)
 
 
 def calls_of(row: Replay) -> QuerySet[Fact]:
@@ -215,14 +216,7 @@ def _write(row: Replay, invocation: Invocation, found: Compared) -> None:
     data = {"replay": row.wire_id, "number": number, "verdict": said.verdict, "why": said.why, "runs": said.runs}
     data |= {"image": said.image, "version": said.version, "differences": said.differences, "asked_by": row.asked_by}
     if found.values is not None:
-        snapshot = evidence.seal_values(
-            tenant_id=invocation.tenant_id,
-            invocation_id=invocation.pk,
-            kind=SnapshotKind.REPLAY,
-            number=number,
-            value=found.values,
-            key=values_key_of(invocation),
-        )
+        snapshot = _sealed(invocation, number, found.values)
         data["values"] = {"commit": snapshot.commitment, "alg": snapshot.alg, "bytes": snapshot.size}
     evidence.record(
         kind=Kind.INVOCATION_RERUN,
@@ -234,6 +228,28 @@ def _write(row: Replay, invocation: Invocation, found: Compared) -> None:
         reason=found.problem,
         data=data,
     )
+
+
+def _sealed(invocation: Invocation, number: int, values: dict[str, Any]) -> Snapshot:
+    """Of a person who was erased while it ran nothing is kept."""
+
+    def seal() -> Snapshot:
+        return evidence.seal_values(
+            tenant_id=invocation.tenant_id,
+            invocation_id=invocation.pk,
+            kind=SnapshotKind.REPLAY,
+            number=number,
+            value=values,
+            key=values_key_of(invocation),
+        )
+
+    try:
+        with transaction.atomic():
+            return seal()
+    except IntegrityError:
+        if not was_forgotten_meanwhile(invocation):
+            raise
+        return seal()
 
 
 PIECES: dict[str, Callable[[Replay], Piece]] = {

@@ -11,10 +11,13 @@ import pytest
 from access.roles import Role
 from evidence import erasure
 from evidence.models import Erasure
+from evidence.problems import KeyUnavailable
 from tests.calls import assert_problem
 from tests.conftest import make_person
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from access.models import Tenant
     from tests.conftest import Caller, Person
 
@@ -69,3 +72,24 @@ def test_times_are_read_over_rest(caller: Caller) -> None:
 
     assert set(days) == {"inputs", "outputs", "errors", "logs", "segments", "artifacts", "files"}
     assert set(days.values()) == {None}
+
+
+@pytest.mark.unmapped
+def test_an_erasure_that_cannot_go_on_holds_up_no_other(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    for user in ("first", "second"):
+        _, confirm = erasure.preview_erasure(user_id=user, by=owner.by)
+        erasure.erase_subject(user_id=user, reason=ASKED["reason"], confirm=confirm, by=owner.by)
+    first, second = Erasure.objects.order_by("id")
+    goes_on = erasure.go_on
+
+    def broken(erasure_id: UUID) -> bool:
+        if erasure_id == first.pk:
+            raise KeyUnavailable("The key of the tenant is not in the key file.")
+        return goes_on(erasure_id)
+
+    monkeypatch.setattr(erasure, "go_on", broken)
+    erasure.work_off()
+
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.state, second.state) == ("asked", "done")

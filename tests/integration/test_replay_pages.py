@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 
 from evidence.keys import destroy_key
-from evidence.models import Fact
+from evidence.models import Fact, Snapshot
+from invocations.replaying import pieces
 from invocations.replaying.models import Replay
 from tests.calls import row_of
 from tests.replays import WHY, replay, replayed_tool, work_through
@@ -127,3 +129,23 @@ def test_what_a_replay_said_goes_with_the_person_whom_the_call_was_made_for(
     assert "of-a-person" not in auditor.client().post(values, {"reason": WHY}).content.decode()
     rerun = replay(stamped, by=auditor.by).reruns.get()
     assert (rerun.verdict, rerun.why in ("erased", "no_values")) == ("cannot", True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erasure_while_a_replay_runs_costs_its_values_and_not_the_replay(
+    stamped: Invocation, auditor: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = pieces.rerun
+
+    def forgotten_meanwhile(invocation: Invocation, **more: Any) -> Any:
+        found = run(invocation, **more)
+        assert stamped.values_key is not None
+        with transaction.atomic():
+            destroy_key(tenant_id=stamped.tenant_id, subject=stamped.values_key.subject)
+        return found
+
+    monkeypatch.setattr(pieces, "rerun", forgotten_meanwhile)
+    row = replay(stamped, by=auditor.by)
+
+    assert (row.state, row.verdict) == ("ended", "differs")
+    assert not Snapshot.objects.filter(kind="replay").exists()

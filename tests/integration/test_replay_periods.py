@@ -89,6 +89,15 @@ def test_what_another_version_would_answer_is_counted_and_named(
     assert {each.version for each in row.reruns.all()} == {"2.0.0"}
 
 
+@pytest.mark.req("TOOLS-28")
+def test_a_period_may_begin_before_time_was_counted(calls: Callable[..., Any], auditor: Person) -> None:
+    calls(1)
+
+    row = done(ask(auditor.by, "facts", since=datetime(1, 1, 2, tzinfo=UTC)))
+
+    assert (row.state, row.done) == ("ended", 1)
+
+
 @pytest.mark.req("TOOLS-28", "SPEC-7")
 def test_the_recorded_policy_decides_every_call_as_it_did(
     calls: Callable[..., Any], auditor: Person, tenant: Tenant, caller: Caller

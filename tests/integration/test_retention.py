@@ -140,3 +140,19 @@ def test_times_are_set_within_bounds_and_taken_back(owner: Person, caller: Calle
     assert retention.times_of(owner.by.tenant_id)["logs"] == 5
     assert owner.client().post("/evidence/retention", {"keep_logs": "0"}).status_code == 422
     assert "Nothing was changed yet" not in owner.client().get("/evidence/retention").content.decode()
+
+
+@pytest.mark.unmapped
+def test_a_class_that_cannot_be_removed_holds_up_no_other(
+    made: Invocation, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> int:
+        raise KeyError("nobody thought of this")
+
+    retention.set_retention(days={"errors": 1, "inputs": 1}, by=owner.by)
+    monkeypatch.setitem(CLASSES, "errors", replace(CLASSES["errors"], remove=broken))
+    age(3)
+
+    retention.work_off()
+
+    assert "input" not in kinds(made)
