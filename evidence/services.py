@@ -163,7 +163,7 @@ def seal_values(
         kind=kind,
         number=number,
         alg=alg,
-        commitment="sha256:" + hashlib.sha256(salt + document).hexdigest(),
+        commitment=_commitment(salt + document),
         size=len(document),
         subject_key=key,
         wrapped_key=b"" if erased else wrap_under(key, data_key),
@@ -174,14 +174,26 @@ def seal_values(
     return snapshot if erased else insert(snapshot)
 
 
-def _plain(snapshot: Snapshot) -> bytes:
-    """Salt and document."""
+def _commitment(plain: bytes) -> str:
+    return "sha256:" + hashlib.sha256(plain).hexdigest()
+
+
+def _opened(snapshot: Snapshot) -> bytes | None:
+    """Salt and document; None when the key is there and what is stored is not what was stored with it."""
     data_key = unwrapped(snapshot)
     context = _context(snapshot.tenant_id, snapshot.invocation_id, snapshot.kind)
     try:
         return AESGCM(data_key).decrypt(bytes(snapshot.nonce), bytes(snapshot.ciphertext), context)
-    except InvalidTag as error:
-        raise KeyUnavailable("A snapshot does not belong to its row, or was changed.") from error
+    except InvalidTag:
+        return None
+
+
+def _plain(snapshot: Snapshot) -> bytes:
+    """Salt and document, as the row commits to them: what was sealed for another row of the same call is refused, too."""
+    plain = _opened(snapshot)
+    if plain is None or _commitment(plain) != snapshot.commitment:
+        raise KeyUnavailable("A snapshot does not belong to its row, or was changed.")
+    return plain
 
 
 def open_values(snapshot: Snapshot) -> Any:
@@ -190,8 +202,9 @@ def open_values(snapshot: Snapshot) -> Any:
 
 
 def recommitted(snapshot: Snapshot) -> str:
-    """The commitment to what is stored, worked out again from salt and value."""
-    return "sha256:" + hashlib.sha256(_plain(snapshot)).hexdigest()
+    """The commitment to what is stored, worked out again from salt and value; empty when that was changed and does not open."""
+    plain = _opened(snapshot)
+    return "" if plain is None else _commitment(plain)
 
 
 def reveal(*, snapshot: Snapshot, reason: str, by: Principal) -> Any:

@@ -60,6 +60,6 @@ def columns_that_differ(row: Row) -> list[str]:
             found.append("actor_kind")
         if row.actor_id != actor["id"]:
             found.append("actor_id")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return list(COLUMNS)
     return found

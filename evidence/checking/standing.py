@@ -30,7 +30,7 @@ def said_by(leaf: bytes) -> Any:
     """What a leaf says; a text when somebody has changed it so that it is no JSON any more."""
     try:
         return json.loads(leaf)
-    except ValueError:
+    except (ValueError, RecursionError):
         return leaf.decode(errors="replace")
 
 

@@ -67,7 +67,7 @@ class Walk:
         hashes = self._hashes(start, stop, tiles, found)
         rows = Checkpoint.objects.filter(tenant_id=self.tenant_id, size__gt=start, size__lte=stop).order_by("size")
         nodes: dict[tuple[int, int], set[bytes]] = defaultdict(set)
-        for row in rows:
+        for row in rows.defer("created_at"):
             self._grow(hashes, row.size - start, nodes)
             found += self._check(row)
         self._grow(hashes, stop - start, nodes)

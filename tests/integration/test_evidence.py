@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from evidence import kinds
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.models import AppendOnlyError, Fact, Pending, Snapshot
+from evidence.models import AppendOnlyError, Fact, Pending, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from invocations.sandbox.base import Outcome, Status
 from tests.calls import PAIR, kinds_of, row_of
@@ -254,6 +254,23 @@ def test_a_snapshot_that_was_moved_or_changed_cannot_be_opened(column: str, by: 
 
     with pytest.raises(KeyUnavailable):
         evidence.open_values(snapshot)
+
+
+@pytest.mark.req("SPEC-10")
+def test_values_that_were_exchanged_between_segments_of_a_call_cannot_be_opened(by: Principal) -> None:
+    key, id = seal(by.tenant_id, {}).subject_key, new_id()
+    assert key is not None
+    one, two = (
+        evidence.seal_values(
+            tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.SEGMENT, value=number, key=key, number=number
+        )
+        for number in (1, 2)
+    )
+    for name in ("ciphertext", "nonce", "wrapped_key"):
+        setattr(one, name, getattr(two, name))
+
+    with pytest.raises(KeyUnavailable):
+        evidence.open_values(one)
 
 
 # Revealing.

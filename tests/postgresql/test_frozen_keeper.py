@@ -22,7 +22,7 @@ def holds_the_lock(database: str) -> bool:
             "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND datname = %s",
             [database],
         )
-        return cursor.fetchone() != (0,)
+        return bool(cursor.fetchone()[0])
 
 
 def test_a_keeper_that_is_frozen_keeps_nobody_from_sealing(empty_database: str, tmp_path: Path) -> None:
