@@ -135,6 +135,8 @@ def _to_files(sink: EventSink) -> Generator[int]:
     until = time.monotonic() + SERVED_FOR_S
     with files.writing(sink) as writer:
         start = max(sink.cursor, writer.next)
+        if start > sink.cursor and not _advance(sink, start, 0):  # what a writer that died has not said
+            return
         while time.monotonic() < until:
             found = next_events(sink, start=start, most=BATCH)
             if found.cursor == start:

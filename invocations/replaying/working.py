@@ -7,6 +7,7 @@ rung for again. A worker that dies costs the piece that it was at. Nothing of th
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,23 @@ LEASE = timedelta(minutes=20)  # one call may be run three times, each up to fiv
 MAX_CRASHES = 3  # in a row
 
 
+_turn = threading.Lock()  # of this process: a worker's other threads are for calls
+
+
 def work_on_replays() -> bool:
-    """A piece of the replay that has waited longest. False when none waits."""
+    """A piece of the replay that has waited longest. False when none waits, or another thread is at one."""
+    if not _turn.acquire(blocking=False):
+        return False
+    try:
+        worked = _work_on_next()
+    finally:
+        _turn.release()
+    if worked:
+        ring_if_any()
+    return worked
+
+
+def _work_on_next() -> bool:
     if current_sandbox().closing or (row := claim()) is None:
         return False
     try:
@@ -42,7 +58,6 @@ def work_on_replays() -> bool:
     except Exception as error:
         log.exception("%s failed", row.wire_id, exc_info=error)
         _end(row, ReplayState.FAILED)
-    ring_if_any()
     return True
 
 

@@ -87,6 +87,19 @@ def test_lines_that_the_database_does_not_know_of_are_not_doubled_and_a_torn_one
     assert EventSink.objects.get().cursor == 61
 
 
+def test_a_sink_is_not_behind_when_all_its_lines_are_in_the_files(sink: EventSink) -> None:
+    delivering.deliver_due()
+    EventSink.objects.update(cursor=17, next_attempt_at=timezone.now())  # died so, and nothing happens afterwards
+
+    deliverer = delivering.Deliverer()
+    assert deliverer.start_due() == 1
+    assert deliverer.finish() == 0
+    deliverer.close()
+
+    assert EventSink.objects.get().cursor == 51
+    assert delivering.behind() == []
+
+
 def test_a_writer_may_die_at_any_byte(sink: EventSink) -> None:
     delivering.deliver_due()
     whole = newest(sink).read_bytes()

@@ -205,6 +205,25 @@ def test_who_lost_the_lease_writes_nothing(
 
 
 @pytest.mark.req("TOOLS-28")
+def test_a_worker_has_one_replay_at_a_time_so_that_calls_find_a_thread(
+    calls: Callable[..., Any], auditor: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls(1)
+    rows = [ask(auditor.by), ask(auditor.by)]
+    meanwhile: list[bool] = []
+
+    def long(claimed: Replay) -> Any:
+        meanwhile.append(working.work_on_replays())  # another thread of this worker hears the other message
+        return pieces.runs_piece(claimed)
+
+    monkeypatch.setitem(pieces.PIECES, "runs", long)
+    states = [done(row).state for row in rows]
+
+    assert meanwhile == [False, False]
+    assert states == ["ended", "ended"]
+
+
+@pytest.mark.req("TOOLS-28")
 def test_what_fails_again_and_again_is_given_up(calls: Callable[..., Any], auditor: Person) -> None:
     row = ask(auditor.by)
     past = datetime.now(UTC) - timedelta(minutes=1)
