@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from access import members
 from access import services as access
 from access.models import AgentIdentity, PolicyVersion
-from evidence.erasure import preview_erasure
 from evidence.models import SavedSearch
 from registry import installations, lifecycle
 from tests.manifests import manifest
@@ -66,7 +65,7 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "export_new": {"format": "csv", "query": "outcome:failed"},
         "export_cancel": {},
         "erasure_new": REASON | {"user_id": "user-1"},
-        "erasure_confirm": REASON | {"user_id": "user-1", "confirm": preview_erasure(user_id="user-1", by=things.caller.by)[1]},
+        "erasure_confirm": REASON | {"user_id": "user-1", "confirm": things.named["confirmation"]},
         "retention": {"keep_logs": "30"},
         "sink_new": {
             "name": "another", "channel": "webhook", "url": "https://new.example.org/events", "mode": "batched",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db import models, transaction
+from django.db import transaction
 from django.http import HttpResponse
 from django.urls import reverse
 from joserfc.jwk import ECKey
@@ -29,16 +29,18 @@ from evidence.erasure import erase_subject, preview_erasure
 from evidence.events.services import make_sink
 from evidence.exports.making import make_export
 from evidence.exports.running import advance_next
-from evidence.models import Anchor, Checkpoint, Fact, LogKey, Seal
+from evidence.models import Checkpoint, Fact, Seal, SnapshotKind
 from evidence.search.saved import save_search
+from evidence.services import seal_values
 from invocations import stored_files
 from invocations.artifacts.describing import Described
 from invocations.artifacts.storing import keep_artifacts
 from invocations.callbacks.models import CallbackDelivery
 from invocations.callbacks.services import make_endpoint
-from invocations.models import Invocation, SandboxHost, Unmapped
+from invocations.models import Invocation
 from invocations.replaying.models import Rerun
 from invocations.replaying.services import replay_call
+from invocations.values import values_key_of
 from registry import lifecycle, reviews, secrets
 from registry import services as registry
 from registry.dependencies import states
@@ -50,14 +52,10 @@ from tests.logs import seal_everything, signing_with
 from tests.manifests import manifest
 from tests.pairs import keep_calls
 from tests.policies import permits
-from toolhub.kernel.ids import decode, encode, new_id
+from toolhub.kernel.ids import decode, new_id
 from toolhub.kernel.principal import Principal
-from toolhub.walls import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
     from django.test import Client
 
     from tests.conftest import Caller, Person
@@ -224,6 +222,15 @@ def _calls(things: Things) -> dict[str, Any]:
     Rerun.objects.create(
         replay=replay, invocation=done, number=1, verdict="match", runs=1, version=word, created_at=replay.created_at
     )
+    said = {"recorded": {"text": word}, "replayed": {"text": word}, "differences": []}
+    seal_values(
+        tenant_id=things.tenant.pk,
+        invocation_id=done.pk,
+        kind=SnapshotKind.REPLAY,
+        number=1,
+        value=said,
+        key=values_key_of(done),
+    )
     steps = [{"id": "write", "tool": WRITE, "arguments": {"text": f"a chain of {word}"}}]
     plan = {"request_id": "test-request-1", "actor": {"type": "agent", "id": word}, "plan": {"steps": steps}}
     chain = things.caller.post("/chains", plan | {"on_consent": "hold", "purpose": word})
@@ -318,6 +325,7 @@ def _people(things: Things) -> dict[str, Any]:
         "endpoint_id": endpoint.pk,
         "sink_id": sink.pk,
         "erasure_id": erasure.pk,
+        "confirmation": preview_erasure(user_id="user-1", by=by)[1],
         "callbacks.delivery_id": told.pk,
     }
 
@@ -334,48 +342,6 @@ def make_publisher() -> Person:
     _enable(there, _submit(there, "plans"))
     lifecycle.share_tool(name=OFFERED, reason="for everybody", by=people["first"].by)
     return people["first"]
-
-
-# What there is, as the database has it.
-
-
-def way_to_tenant(model: type[models.Model]) -> str:
-    """The lookup that leads from a row to its tenant: ``tenant_id``, ``tool__tenant_id``, …"""
-    if model is Tenant:
-        return "pk"
-    columns = {each.attname: each for each in model._meta.concrete_fields}
-    if "tenant_id" in columns:
-        return "tenant_id"
-    for each in columns.values():
-        parent: Any = each.related_model
-        if isinstance(each, models.ForeignKey) and not each.null and parent in tables().values():
-            return f"{each.name}__{way_to_tenant(parent)}"
-    raise LookupError(f"{model} has no tenant and belongs to nothing that has one.")
-
-
-def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
-    """Every row of a tenant, or of all; without when a key was last used."""
-    found = {}
-    for name, model in sorted(tables().items()):
-        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, Anchor):
-            continue  # of no tenant
-        rows: Any = model._default_manager.order_by("pk")
-        if tenant is not None:
-            rows = rows.filter(**{way_to_tenant(model): tenant.pk})
-        found[name] = [
-            {column: value for column, value in row.items() if column != "last_used_at"} for row in rows.values()
-        ]
-    return found
-
-
-def ids_of(tenant: Tenant) -> Iterator[str]:
-    """How a page or an answer would name a row of the tenant."""
-    for rows in rows_of(tenant).values():
-        for row in rows:
-            key: UUID | int = row.get("id") or row.get("fact_id") or 0
-            if not isinstance(key, int):
-                yield str(key)
-                yield encode("x", key).removeprefix("x_")
 
 
 def send(client: Client, method: str, url: str, data: Any = None, headers: dict[str, str] | None = None) -> Any:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.signing_in import recently_authenticated
 from evidence.models import Snapshot, SnapshotKind
+from evidence.problems import ValuesErased
 from evidence.services import reveal
 from invocations.models import Invocation
 from invocations.replaying import services
@@ -181,7 +182,7 @@ def replay_values(request: ConsoleRequest, replay_id: UUID, invocation_id: UUID)
         snapshot = rows.filter(kind=SnapshotKind.REPLAY, number=row.number).first()
         try:
             if snapshot is None:
-                raise SchemaInvalid(gettext("What this replay said is not kept any more."))
+                raise ValuesErased(gettext("What this replay said is not kept any more."))
             value = reveal(snapshot=snapshot, reason=form.cleaned_data["reason"], by=request.principal)
         except Problem as problem:
             add_problem(form, problem)

@@ -18,7 +18,8 @@ from access.roles import HUB_PERMISSIONS, PERMISSIONS, SCOPES, Role
 from tests.conftest import make_person
 from tests.inputs import bodies, forms, prepare
 from tests.routes import api_routes, console_routes
-from tests.things import make_publisher, make_things, rows_of, send
+from tests.rows import rows_of
+from tests.things import make_publisher, make_things, send
 from toolhub.kernel.principal import Principal
 
 if TYPE_CHECKING:
@@ -159,8 +160,9 @@ def test_a_role_does_by_session_what_the_table_says_and_nothing_else(letter: str
 
 def errors_of(answer: Any) -> Any:
     """Why a form was not taken, for who reads the failure."""
-    context: Any = answer.context
-    found = [value.errors for value in context.flatten().values() if hasattr(value, "errors")] if context else []
+    context: Any = answer.context or []
+    scopes = [each.flatten() for each in (context if isinstance(context, list) else [context])]
+    found = [value.errors for scope in scopes for value in scope.values() if hasattr(value, "errors")]
     return [each for each in found if each] or answer.content[-500:]
 
 

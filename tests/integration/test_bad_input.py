@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from access.models import ApiKey
-from evidence.models import Fact, Snapshot
+from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.models import Attempt, Invocation
 from registry import services as registry
 from registry.models import Tool
@@ -38,7 +38,7 @@ def valid_body() -> dict[str, Any]:
 
 def assert_nothing_was_written() -> None:
     assert not Invocation.objects.exists()
-    assert not Snapshot.objects.exists()
+    assert not Snapshot.objects.exclude(kind=SnapshotKind.WORDS).exists()
     assert not Fact.objects.filter(kind__startswith="invocation.").exists()
 
 

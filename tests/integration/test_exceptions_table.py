@@ -14,7 +14,8 @@ from access.roles import ON_AGENT, ON_TOOL, Role
 from tests.conftest import make_person
 from tests.inputs import forms, prepare
 from tests.routes import console_routes
-from tests.things import make_publisher, make_things, rows_of, send
+from tests.rows import rows_of
+from tests.things import make_publisher, make_things, send
 
 if TYPE_CHECKING:
     from django.test import Client
