@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evidence.models import ExportJob
 
 WINDOW = 1_000
+OPENED_WINDOW = 20  # with values, of which one may have megabytes: a piece is in memory as a whole
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ def read_query(text: str, tenant_id: UUID) -> Query:
 
 def selected(job: ExportJob) -> tuple[list[Selected], int]:
     """What is found among the next leaves, and up to where was looked."""
-    upto = min(job.position + WINDOW, job.stop)
+    upto = min(job.position + (OPENED_WINDOW if job.opens else WINDOW), job.stop)
     rows = Fact.objects.filter(
         tenant_id=job.tenant_id,
         seal__tenant_id=job.tenant_id,

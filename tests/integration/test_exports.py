@@ -185,7 +185,9 @@ def test_opened_values_are_for_who_may_reveal_and_each_is_a_fact_first(
     bell: Bell,
     sandbox: ScriptedSandbox,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(selecting, "OPENED_WINDOW", 2)
     enable()
     grant()
     sandbox.outcome = Outcome(Status.OK, value={"text": VALUE}, report={})
@@ -199,6 +201,7 @@ def test_opened_values_are_for_who_may_reveal_and_each_is_a_fact_first(
     job = made(format="bundle", opens=True, reason=REASON, by=auditor.by)
     done = verified(job, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert job.chunks == -(-job.stop // 2) + 1  # few facts in a piece, for their values may be large
     reads = Fact.objects.filter(kind=Kind.SNAPSHOT_READ, invocation_id=call.pk, actor_id=auditor.by.id)
     assert reads.count() == 2
     with zipfile.ZipFile(tmp_path / f"{job.wire_id}.zip") as archive:
