@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.exports.running import forget_opened_exports
-from evidence.holders import AFTERWARDS, HOLDERS, Who, counted
+from evidence.holders import HOLDERS, Who, counted
 from evidence.keys import destroy_key
 from evidence.kinds import Kind
 from evidence.models import Erasure, ErasureState, Snapshot
@@ -171,9 +171,6 @@ def work_off() -> None:
             raise
         except Exception:
             log.exception("%s goes on with the next pass", encode("era", erasure_id))
-    for forget in AFTERWARDS:
-        while forget():
-            release_connection()
 
 
 def run(stop: threading.Event) -> None:

@@ -14,7 +14,7 @@ from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
-from evidence.holders import CLASSES
+from evidence.holders import AFTERWARDS, CLASSES
 from evidence.kinds import Kind
 from evidence.models import Retention
 from toolhub.kernel.db import release_connection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 log = logging.getLogger("toolhub.retention")
-EVERY_S = 60.0
+EVERY_S = 1800.0  # a pass looks through all that is kept
 BATCH = 1000
 LEAST_DAYS, MOST_DAYS = 1, 36_500  # an answer can be asked for again with its Idempotency-Key for a day
 
@@ -94,6 +94,9 @@ def work_off() -> None:
             raise
         except Exception:
             log.exception("Old %s of %s go with the next pass", retention.name, encode("ten", retention.tenant_id))
+    for forget in AFTERWARDS:
+        while forget():
+            release_connection()
 
 
 def run(stop: threading.Event) -> None:

@@ -14,14 +14,13 @@ from django.utils import timezone
 from access import consents
 from access.models import Consent
 from access.roles import Role
-from evidence import erasure
+from evidence import erasure, retention
 from evidence import services as evidence
 from evidence.keys import key_of, subject_of
 from evidence.models import Erasure, Fact, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort, ValuesErased
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks import sending, services
-from invocations.erasing import forget_hashes
 from invocations.models import Invocation, State, StoredFile
 from invocations.sandbox.base import Event, Leaving, Outcome, Status, TenantFile
 from tests.calls import assert_problem, kinds_of, row_of, writer
@@ -179,7 +178,7 @@ def test_the_hash_of_the_person_goes_too_once_their_idempotency_keys_are_free(ev
     assert {call.idempotency_key for call in kept if call.chain_step is None} == {"key-ann", "again-ann"}
 
     Invocation.objects.filter(key_until__isnull=False).update(key_until=timezone.now() - timedelta(seconds=1))
-    assert forget_hashes() >= 2
+    retention.work_off()
 
     assert not [cell for cell in cells() if mark in cell]
 
