@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from evidence.keys import destroy_key
 from evidence.models import Fact, Snapshot
-from invocations.replaying import pieces
+from invocations.replaying import pieces, rerunning
 from invocations.replaying.models import Replay
 from tests.calls import row_of
 from tests.replays import WHY, replay, replayed_tool, work_through
@@ -135,7 +135,7 @@ def test_what_a_replay_said_goes_with_the_person_whom_the_call_was_made_for(
 def test_an_erasure_while_a_replay_runs_costs_its_values_and_not_the_replay(
     stamped: Invocation, auditor: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = pieces.rerun
+    run = rerunning.rerun
 
     def forgotten_meanwhile(invocation: Invocation, **more: Any) -> Any:
         found = run(invocation, **more)
