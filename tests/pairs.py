@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from access.models import Agent
 from evidence import services as evidence
 from evidence.kinds import PAIR, Kind
 from invocations.endings import principal_of_agent
@@ -70,6 +71,14 @@ def keep_calls(*rows: Invocation) -> list[Invocation]:
             if row.finished_at:
                 _witness(row, Kind.DRY_RUN_ENDED if row.dry_run else Kind.INVOCATION_ENDED)
     return list(rows)
+
+
+def keep_open_call(id: UUID, *, tenant_id: UUID, tool: str) -> None:
+    """A call by hand that goes on, in the transaction in which the test writes its Begin."""
+    agent, _ = Agent.objects.get_or_create(tenant_id=tenant_id, name="by-hand")
+    Invocation.objects.create(
+        id=id, tenant_id=tenant_id, agent=agent, tool=tool, state="running", created_at=datetime.now(UTC)
+    )
 
 
 def end_call(row: Invocation, state: str) -> int:

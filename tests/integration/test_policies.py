@@ -22,6 +22,7 @@ from access.policies.verdict import decide
 from access.problems import SelfApproval, SimulationStale
 from access.roles import HUB_OWNERS, Role
 from evidence.models import Fact
+from evidence.services import words_of
 from tests.conftest import make_caller, make_person
 from tests.policies import CALL, permits
 from toolhub.kernel.canonical import digest
@@ -54,7 +55,7 @@ def published(document: dict[str, Any], by: Person, second: Person, *, hub: bool
 
 def facts_of(version: PolicyVersion) -> list[tuple[str, dict[str, Any]]]:
     rows = Fact.objects.filter(subject=version.wire_id).order_by("id")
-    return [(str(row.kind), dict(json.loads(bytes(row.leaf))["data"])) for row in rows]
+    return [(str(row.kind), dict(json.loads(bytes(row.leaf))["data"]) | words_of(row)) for row in rows]
 
 
 def test_the_whole_way_leaves_facts_with_what_was_known(operator: Person, second_operator: Person) -> None:

@@ -13,6 +13,7 @@ from access.policies.compiler import BUILTIN
 from access.policies.simulation import MAX_EXAMPLES, MAX_GROUPS, simulate
 from evidence import services as evidence
 from evidence.kinds import Kind
+from tests.pairs import keep_open_call
 from tests.policies import CALL, compiled, permits
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.principal import ActorKind, Principal
@@ -32,6 +33,7 @@ def began(tenant_id: UUID, decision: dict[str, Any] | None = None, **attributes:
     made = CALL | {"agent": AGENT} | attributes
     said = {"allowed": True, "consent": False, "rules": ["hub@1#all"]} | (decision or {})
     with transaction.atomic():
+        keep_open_call(invocation, tenant_id=tenant_id, tool=made["tool"])
         evidence.record(
             kind=Kind.INVOCATION_BEGAN,
             subject=encode("inv", invocation),
@@ -102,11 +104,13 @@ def test_a_consent_that_the_tool_needs_anyway_is_no_change(tenant: Tenant, natur
 
 def test_calls_without_a_recorded_decision_are_counted_apart(tenant: Tenant) -> None:
     with transaction.atomic():
+        old = new_id()
+        keep_open_call(old, tenant_id=tenant.pk, tool="a.b.c")
         evidence.record(
             kind=Kind.INVOCATION_BEGAN,
-            subject="x",
+            subject=encode("inv", old),
             actor=Principal.system("test", tenant_id=tenant.pk),
-            invocation_id=new_id(),
+            invocation_id=old,
             data={"note": "of an older version"},
         )
     began(tenant.pk)

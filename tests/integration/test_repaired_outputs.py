@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evidence import services as evidence
+from evidence.keys import fingerprint_under
 from evidence.models import Fact
 from invocations import queue
 from invocations.models import Invocation
 from invocations.sandbox.base import Outcome, Status
+from invocations.values import values_key_of
 from tests.calls import row_of
 
 if TYPE_CHECKING:
@@ -65,9 +67,7 @@ def test_a_repaired_output_is_delivered_with_a_warning_and_a_record(call: Callab
     end = end_of(answer)
     assert end["repairs"] == [{"kind": "coerce", "pointer": "/total"}, {"kind": "drop_unknown", "pointer": ""}]
     assert "13812345678" not in warning + json.dumps(end)
-    assert end["raw_output"]["commit"] == evidence.fingerprint(
-        evidence.json_bytes(WRONG), tenant_id=row_of(answer).tenant_id
-    )
+    assert end["raw_output"]["commit"] == fingerprint_under(values_key_of(row_of(answer)), evidence.json_bytes(WRONG))
 
 
 def test_without_leave_of_the_manifest_the_call_fails_as_before(call: Callable[..., Any]) -> None:
@@ -109,6 +109,4 @@ def test_obligations_are_carried_out_on_what_was_repaired(
     assert answer.json()["data"] == {"to": "[redacted:email]", "total": 12}
     end = end_of(answer)
     assert (len(end["repairs"]), end["obligations"][0]["count"]) == (2, 1)
-    assert end["raw_output"]["commit"] == evidence.fingerprint(
-        evidence.json_bytes(WRONG), tenant_id=row_of(answer).tenant_id
-    )
+    assert end["raw_output"]["commit"] == fingerprint_under(values_key_of(row_of(answer)), evidence.json_bytes(WRONG))

@@ -66,8 +66,8 @@ def test_a_dry_run_has_a_pair_of_its_own_kinds(
     shown = caller.get(f"/evidence/invocations/{row_of(tried).wire_id}").json()["data"]["facts"]
     assert [fact["kind"] for fact in shown] == DRY_PAIR
     page = operator.client().get(f"/invocations/{row_of(tried).wire_id}").content.decode()
-    assert "Dry run began" in page
-    assert shown[0]["leaf_hash"] in page
+    assert "Dry run ended" in page
+    assert shown[-1]["leaf_hash"] in page
 
 
 def test_a_call_with_a_key_that_may_not_call_has_its_pair(
