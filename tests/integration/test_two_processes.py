@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from access import agents, consents, grants, halts
@@ -35,7 +36,7 @@ class Second:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.second_process", str(connection.settings_dict["NAME"])],
             cwd=ROOT,
-            env=os.environ | {"PYTHONWARNINGS": "ignore"},
+            env=os.environ | {"PYTHONWARNINGS": "ignore", "TOOLHUB_KEY_FILE": str(settings.TOOLHUB_KEY_FILE)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
