@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from evidence.witnessing.witness import MAX_REQUEST_BYTES, Answer, State, Witnes
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if self.path.rstrip("/").rpartition("/")[2] != "add-checkpoint":
             self._send(Answer(404, "There is only add-checkpoint.\n"))
-        elif not length.isdigit():
+        elif not (length.isascii() and length.isdigit()):
             self._send(Answer(411, "Send a Content-Length.\n"))
         elif int(length) > MAX_REQUEST_BYTES:
             self._send(Answer(413, f"A request has at most {MAX_REQUEST_BYTES} bytes.\n"))
@@ -53,9 +56,25 @@ class _Handler(BaseHTTPRequestHandler):
         sys.stderr.write(f"{format % args}\n")
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two witnesses with one key, each with a memory of its own, would sign two histories."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(f"Another witness uses {folder}. Give each witness a folder of its own.") from None
+        yield
+
+
 def serve(*, name: str, log: list[str], dir: Path, bind: str) -> None:
     """Answer until the process is ended. Says first by which key others know this witness."""
     dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _alone(dir):
+        _serve(name=name, log=log, dir=dir, bind=bind)
+
+
+def _serve(*, name: str, log: list[str], dir: Path, bind: str) -> None:
     cosigner = read_or_make_key(dir / "witness.key", name)
     witness = Witness(cosigner, log, State(dir / "seen.json"))
     host, _, port = bind.rpartition(":")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evidence.verify import merkle, notes
 from evidence.witnessing.witness import Request, State, Witness, read_or_make_key
+from tests.witnesses import witness_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,3 +146,13 @@ def test_of_many_at_once_none_goes_back(witness: Witness, tmp_path: Path) -> Non
 
     assert sorted(answers) == [200] + [409] * 31
     assert State(tmp_path / "seen.json").of(ORIGIN)[0] > 10
+
+
+def test_two_witnesses_never_share_a_memory(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "evidence.witnessing", "--name", "w.example", "--bind", "127.0.0.1:0"]
+    command += ["--dir", str(tmp_path), "--log", str(LOG.key)]
+    with witness_process(tmp_path, str(LOG.key)):
+        second = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert second.returncode == 1
+    assert "Another witness uses" in second.stderr
