@@ -25,7 +25,9 @@ class ValuesErased(Problem):
     """The stored values of this person were erased."""
 
     reason, code, status = "EVIDENCE.VALUES_ERASED", PlatformCode.NOT_FOUND, 410
-    cause = "Somebody with the right to do so had everything erased that was kept of the person whom the call was made for."
+    cause = (
+        "Somebody with the right to do so had everything erased that was kept of the person whom the call was made for."
+    )
     cure = "Nothing brings the values back. That the call was made, and how it ended, can still be read."
 
 

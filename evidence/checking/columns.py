@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evidence.verify.facts import columns_of
 from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
+
+    from evidence.models import Fact
 
 
 class Row(NamedTuple):
@@ -32,34 +35,35 @@ class Row(NamedTuple):
 
 
 COLUMNS = Row._fields
-NAMED = {
-    "kind": "kind",
-    "subject": "subject",
-    "tool": "tool",
-    "outcome": "outcome",
-    "reason": "reason",
-    "trace_id": "trace",
-}
+NAMES = {
+    "at": "occurred_at",
+    "tenant": "tenant_id",
+    "invocation": "invocation_id",
+    "trace": "trace_id",
+}  # where they differ
+
+
+def as_leaf(row: Row | Fact) -> dict[str, Any]:
+    """The columns of a fact as its leaf would have them."""
+    return {
+        "id": encode("fct", row.id),
+        "kind": row.kind,
+        "at": row.occurred_at.isoformat(timespec="microseconds"),
+        "tenant": encode("ten", row.tenant_id),
+        "subject": row.subject,
+        "actor": {"kind": row.actor_kind, "id": row.actor_id},
+        "invocation": encode("inv", row.invocation_id) if row.invocation_id else "",
+        "tool": row.tool,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "trace": row.trace_id,
+    }
 
 
 def columns_that_differ(row: Row) -> list[str]:
     """Names of columns; all of them when the text is no leaf."""
     try:
-        said: dict[str, Any] = json.loads(row.leaf)
-        actor = said["actor"]
-        found = [name for name, key in NAMED.items() if getattr(row, name) != said.get(key, "")]
-        if encode("fct", row.id) != said["id"]:
-            found.append("id")
-        if encode("ten", row.tenant_id) != said["tenant"]:
-            found.append("tenant_id")
-        if (encode("inv", row.invocation_id) if row.invocation_id else None) != said.get("invocation"):
-            found.append("invocation_id")
-        if row.occurred_at.isoformat(timespec="microseconds") != said["at"]:
-            found.append("occurred_at")
-        if row.actor_kind != actor["kind"]:
-            found.append("actor_kind")
-        if row.actor_id != actor["id"]:
-            found.append("actor_id")
+        said, kept = columns_of(json.loads(row.leaf)), columns_of(as_leaf(row))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return list(COLUMNS)
-    return found
+    return [NAMES.get(name, name) for name in kept if kept[name] != said[name]]

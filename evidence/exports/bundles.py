@@ -10,6 +10,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from evidence.checking.columns import as_leaf
 from evidence.exports.opening import values_of
 from evidence.log.reading import anchor_of, checkpoint_at, keys_of, origin_of, tree_of
 from evidence.log.signer import signer
@@ -19,7 +20,6 @@ from evidence.verify import bundle
 from evidence.verify.facts import BEGINNING_OF, PAIRS, columns_of
 from evidence.verify.merkle import consistency_proof, inclusion_proof
 from evidence.verify.notes import ED25519, VerifierKey
-from toolhub.kernel.ids import encode
 
 if TYPE_CHECKING:
     from evidence.exports.selecting import Selected
@@ -49,7 +49,7 @@ class BundleFormat:
                     leaf=leaf,
                     path=inclusion_proof(tree, row.index, checkpoint.size),
                     checkpoint=checkpoint.note,
-                    columns=columns_of(_as_columns(row)),
+                    columns=columns_of(as_leaf(row.fact)),
                     values=values_of(job, said) if job.opens else (),
                 )
             )
@@ -107,24 +107,6 @@ def _follow_pairs(progress: dict[str, Any], leaf: dict[str, Any]) -> None:
             found.remove(call)
         else:
             progress.setdefault(mine, []).append(call)
-
-
-def _as_columns(row: Selected) -> dict[str, Any]:
-    """The columns of a fact as a leaf would have them."""
-    fact = row.fact
-    return {
-        "id": fact.wire_id,
-        "kind": fact.kind,
-        "at": fact.occurred_at.isoformat(timespec="microseconds"),
-        "tenant": encode("ten", fact.tenant_id),
-        "subject": fact.subject,
-        "actor": {"kind": fact.actor_kind, "id": fact.actor_id},
-        "invocation": encode("inv", fact.invocation_id) if fact.invocation_id else "",
-        "tool": fact.tool,
-        "outcome": fact.outcome,
-        "reason": fact.reason,
-        "trace": fact.trace_id,
-    }
 
 
 def _vkeys(origin: str) -> list[str]:

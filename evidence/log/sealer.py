@@ -37,7 +37,9 @@ BATCH = 10_000
 SQLITE_BATCH = 1_000  # its other writers wait for as long as a batch takes
 EVERY_S = 1.0
 WITHOUT_A_KEY_S = 30.0  # and as often it is said
-FROZEN_AFTER_S = 30  # a transaction in which nothing happens: its keeper is frozen, or its host gone, and keeps the lock
+FROZEN_AFTER_S = (
+    30  # a transaction in which nothing happens: its keeper is frozen, or its host gone, and keeps the lock
+)
 LOCK = 0x746F6F6C687562  # of PostgreSQL, for a transaction; SQLite's transactions take turns anyway
 
 _TURN = "SELECT set_config('idle_in_transaction_session_timeout', %s, true), pg_try_advisory_xact_lock(%s)"

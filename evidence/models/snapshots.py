@@ -31,7 +31,7 @@ class Snapshot(models.Model):
     alg = models.CharField(max_length=16)
     commitment = models.CharField(max_length=71)
     size = models.PositiveIntegerField()  # bytes of the plaintext document
-    # What wraps its key: the key of a person, or, of old rows, the master key of that name. The database refuses one that is destroyed.
+    # What wraps its key: the key of a person, or, of old rows, the master key of that name. A destroyed one is refused.
     subject_key = models.ForeignKey(
         SubjectKey, models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
     )
