@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_S = 60.0
-OF_BOXES = ("tests/attacks", "tests/contracts", "tests/egress")  # to which the database is all one: they share the work of two cores
+OF_BOXES = (
+    "tests/attacks",
+    "tests/contracts",
+    "tests/egress",
+)  # to which the database is all one: they share the work of two cores
 
 
 def run_tests(arguments: Sequence[str]) -> int:
