@@ -12,6 +12,7 @@ import stat
 import struct
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from .problems import Malformed, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 MANIFEST = "manifest.dsse.json"
@@ -43,7 +45,7 @@ _LOCATOR64 = 20  # bytes before it, in one that needs more than 32 bits
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
-class Archive:
+class Archive(ABC):
     """The files of a bundle by name, with their sizes."""
 
     def __init__(self, sizes: dict[str, int]) -> None:
@@ -65,10 +67,8 @@ class Archive:
         with self.open(name) as file:
             return _read(file, self.sizes[name] + 1, name)
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[IO[bytes]]:
-        raise NotImplementedError
-        yield
+    @abstractmethod
+    def open(self, name: str) -> AbstractContextManager[IO[bytes]]: ...
 
 
 class _Folder(Archive):
