@@ -7,96 +7,25 @@ returns what it did. None of them signs anything: rewrites that are signed again
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import connection
 
-from evidence.append_only import triggers_for
-from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, LogKey, Pending, Seal, Tile
+from evidence.models import GLOBAL_LOG, Checkpoint, Fact, LogKey, Pending, Seal, Tile
 from evidence.verify.merkle import leaf_hash
-from invocations.pairs import TRIGGERS
+from tests.rewriting import World, columns, put_back, sql
 from toolhub.kernel.ids import new_id
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-KEPT = (Fact, Seal, Pending, Tile, Checkpoint, Log, LogKey)
-
-
-def take_down_triggers() -> None:
-    """Until the transaction of the test is rolled back."""
-    triggers = triggers_for(connection.vendor) + (TRIGGERS if connection.vendor == "postgresql" else [])
-    for each in triggers:
-        sql(f"DROP TRIGGER IF EXISTS {each.name}" + (f" ON {each.table}" if connection.vendor == "postgresql" else ""))
-
-
-def sql(statement: str, *values: Any) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [_stored(each) for each in values])
-        return int(cursor.rowcount)
-
-
-def _stored(value: Any) -> Any:
-    return models.UUIDField().get_db_prep_value(value, connection) if isinstance(value, UUID) else value
-
-
-def columns(model: Any) -> list[str]:
-    return [field.column for field in model._meta.concrete_fields]
-
-
-def copy_of_everything() -> dict[str, list[tuple[Any, ...]]]:
-    """All rows, as a backup has them."""
-    found = {}
-    for model in KEPT:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {', '.join(columns(model))} FROM {model._meta.db_table}")
-            found[model._meta.db_table] = cursor.fetchall()
-    return found
-
-
-def put_back(copy: dict[str, list[tuple[Any, ...]]]) -> None:
-    for model in KEPT:
-        table, names = model._meta.db_table, columns(model)
-        sql(f"DELETE FROM {table}")
-        with connection.cursor() as cursor:
-            marks = ", ".join(["%s"] * len(names))
-            cursor.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", copy[table])
-
 
 def flipped(data: bytes, by: random.Random) -> bytes:
     at = by.randrange(len(data))
     return data[:at] + bytes([data[at] ^ (1 << by.randrange(8))]) + data[at + 1 :]
-
-
-@dataclass
-class World:
-    """Two tenants with logs, facts that wait, and copies of how all of it was before."""
-
-    by: random.Random
-    tenants: tuple[UUID, UUID]
-    before: list[dict[str, list[tuple[Any, ...]]]] = field(default_factory=list)
-
-    def one(self) -> UUID:
-        return self.by.choice(self.tenants)
-
-    def seal(self, tenant_id: UUID | None = None) -> Seal:
-        rows = Seal.objects.filter(tenant_id=tenant_id or self.one())
-        found: Seal = rows.order_by("leaf_index")[self.by.randrange(rows.count())]
-        return found
-
-    def tile(self) -> Tile:
-        return self.by.choice(list(Tile.objects.filter(tenant_id__in=[*self.tenants, GLOBAL_LOG])))
-
-    def checkpoint(self, *, whole: bool = False) -> Checkpoint:
-        rows = Checkpoint.objects.all() if whole else Checkpoint.objects.filter(tenant_id__in=self.tenants)
-        return self.by.choice(list(rows))
-
-    def log(self) -> Log:
-        return self.by.choice(list(Log.objects.all()))
 
 
 # Change.
@@ -439,14 +368,7 @@ def truncate_tile(world: World) -> None:
 
 def truncate_log(world: World) -> None:
     """One tenant's log as it was, with all that belongs to it; the rest stays."""
-    tenant, copy = _stored(world.one()), world.by.choice(world.before)
-    for model in (Fact, Seal, Pending, Tile, Checkpoint, Log):
-        table, names = model._meta.db_table, columns(model)
-        sql(f"DELETE FROM {table} WHERE tenant_id = %s", tenant)
-        at, marks = names.index("tenant_id"), ", ".join(["%s"] * len(names))
-        with connection.cursor() as cursor:
-            rows = [row for row in copy[table] if row[at] == tenant]
-            cursor.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", rows)
+    put_back(world.by.choice(world.before), of=world.one())
 
 
 def roll_back(world: World) -> None:

@@ -15,7 +15,8 @@ from evidence.checking.running import verify_whole
 from evidence.kinds import Kind
 from evidence.models import Log
 from tests.logs import seal_everything, signing_with, write_facts
-from tests.tampering import OPERATIONS, World, copy_of_everything, take_down_triggers
+from tests.rewriting import World, copy_of_everything, take_down_triggers
+from tests.tampering import OPERATIONS
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.principal import Principal
 

@@ -20,7 +20,7 @@ from evidence.checking.running import advance_next, begin_passes, verify_whole
 from evidence.kinds import Kind
 from evidence.models import GLOBAL_LOG, Checkpoint, Fact, Log, Seal, Verification
 from tests.logs import seal_everything, signing_with, write_facts
-from tests.tampering import copy_of_everything, put_back, sql, take_down_triggers
+from tests.rewriting import copy_of_everything, put_back, sql, take_down_triggers
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from evidence.checking.running import verify_whole
 from evidence.models import Checkpoint, Fact, Log, Seal, Snapshot
 from tests.calls import row_of
 from tests.logs import seal_everything, signing_with, write_facts
-from tests.tampering import sql, take_down_triggers
+from tests.rewriting import sql, take_down_triggers
 from toolhub.kernel.ids import new_id
 
 if TYPE_CHECKING:
