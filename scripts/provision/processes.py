@@ -77,9 +77,15 @@ def _reap(pid: int) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that stays free until its user binds it.
+
+    It is not one that the kernel gives to whoever asks for any (32768 and above): those are soon taken by other connections, and
+    what answers there may then be somebody else.
+    """
+    while True:
+        port = randrange(20_000, 32_768)
+        if is_free("127.0.0.1", port):
+            return port
 
 
 def is_free(host: str, port: int) -> bool:
