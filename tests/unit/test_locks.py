@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unitools.__main__ import main
+from unitools.command import main
 from unitools.locks import Locked, lines_of, lock_digest, normal_lines, read_line
 
 if TYPE_CHECKING:

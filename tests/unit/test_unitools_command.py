@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.manifests import manifest
-from unitools.__main__ import main
+from unitools.command import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,7 +122,7 @@ def test_a_wrong_command_line_exits_with_1_because_2_is_an_answer(
         main(arguments)
 
     assert exit_.value.code == 1
-    assert "usage: python -m unitools" in capsys.readouterr().err
+    assert "usage: unitools" in capsys.readouterr().err
 
 
 def test_it_needs_nothing_but_the_standard_library(old: Path) -> None:

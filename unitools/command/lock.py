@@ -1,0 +1,30 @@
+"""``unitools lock requirements.txt``: what stands under a manifest's ``dependency_lock``?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unitools.command.answers import GOOD, CannotRun, say
+from unitools.locks import lines_of
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("requirements", type=Path, metavar="requirements.txt")
+
+
+def run(options: argparse.Namespace) -> int:
+    try:
+        lines = lines_of(options.requirements.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CannotRun(f"{options.requirements} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CannotRun(
+            f"{options.requirements}: {error} Make it with pip-compile or uv pip compile, --generate-hashes."
+        ) from error
+    say(json.dumps(lines, indent=2))
+    return GOOD
