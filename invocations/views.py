@@ -88,7 +88,7 @@ def invocations(request: ConsoleRequest) -> HttpResponse:
         "section": "invocations",
         "page": page_of(rows, prefix="inv", after=request.GET.get("after", "")),
         "filters": filters,
-        "states": State.choices,
+        "states": State.values,
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
     }
     return render_page(request, "invocations/invocation_list.html", context, partial="rows")

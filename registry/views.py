@@ -39,7 +39,7 @@ def tools(request: ConsoleRequest) -> HttpResponse:
         "section": "tools",
         "page": page_of(rows, prefix="tol", after=request.GET.get("after", "")),
         "filters": filters,
-        "states": ToolState.choices,
+        "states": ToolState.values,
         "safety_classes": SAFETY_CLASSES,
         "side_effects": EFFECTS,
         "capabilities": DOMAINS,

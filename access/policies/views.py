@@ -67,7 +67,7 @@ def policies(request: ConsoleRequest) -> HttpResponse:
         "section": "policies",
         "page": page_of(filtered(rows, filters), prefix="pol", after=request.GET.get("after", "")),
         "filters": filters,
-        "states": PolicyState.choices,
+        "states": PolicyState.values,
         "hub": hub,
         "hub_rules": rules_of(hub.document if hub else BUILTIN_DOCUMENT),
         "tenant_policy": tenant,
