@@ -1,0 +1,78 @@
+"""Which driver serves a model, and which one reads a response?
+
+One registry of tools is rendered in every dialect and dispatched from every dialect. The errors are drawn in
+:mod:`unitools.dialects.errors`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unitools.dialects.base import Diagnostic, Driver, Options, Reading, Rendered
+from unitools.dialects.drivers import DRIVERS
+from unitools.dialects.errors import (
+    AmbiguousModel,
+    AmbiguousResponse,
+    DialectError,
+    NameCollision,
+    NotJson,
+    TooLarge,
+    UnknownDialect,
+    UnknownResponse,
+    Unrenderable,
+)
+from unitools.dialects.profiles import ModelProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "DRIVERS",
+    "AmbiguousModel",
+    "AmbiguousResponse",
+    "Diagnostic",
+    "DialectError",
+    "Driver",
+    "ModelProfile",
+    "NameCollision",
+    "NotJson",
+    "Options",
+    "Reading",
+    "Rendered",
+    "TooLarge",
+    "UnknownDialect",
+    "UnknownResponse",
+    "Unrenderable",
+    "driver_for",
+    "recognise",
+]
+
+
+def driver_for(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> Driver:
+    """The driver of a dialect, or the one that serves a model best. Raises UnknownDialect, AmbiguousModel."""
+    for driver in drivers:
+        if driver.dialect == model_or_dialect:
+            return driver
+    profile = ModelProfile.from_name(model_or_dialect)
+    scores = {driver.dialect: driver.can_handle(profile) for driver in drivers}
+    best = max(scores.values(), default=0)
+    if not best:
+        raise UnknownDialect(f"No driver serves {model_or_dialect!r}; there are {', '.join(scores) or 'none'}.")
+    winners = [driver for driver in drivers if scores[driver.dialect] == best]
+    if len(winners) > 1:
+        raise AmbiguousModel(
+            f"{model_or_dialect!r} is served equally well by {' and '.join(each.dialect for each in winners)}: name a dialect."
+        )
+    return winners[0]
+
+
+def recognise(response: object, drivers: Sequence[Driver] = DRIVERS) -> Driver:
+    """The driver whose dialect the response is of. Raises UnknownResponse, AmbiguousResponse, TooLarge, NotJson."""
+    scores = {driver.dialect: driver.detect(response) for driver in drivers}
+    best = max(scores.values(), default=0)
+    if not best:
+        raise UnknownResponse(f"The response is of none of the known dialects: {', '.join(scores)}.")
+    winners = [driver for driver in drivers if scores[driver.dialect] == best]
+    if len(winners) > 1:
+        raise AmbiguousResponse([each.dialect for each in winners])
+    return winners[0]

@@ -1,0 +1,1 @@
+"""How is each dialect told of tools? One module per dialect."""
