@@ -37,13 +37,23 @@ class ToolSpec:
 class CallProblem(StrEnum):
     """Why the arguments of a call cannot be used. Such a call is answered, never run."""
 
-    TRUNCATED = "truncated"
+    TRUNCATED = "truncated"  # the model's answer was cut
     INVALID_JSON = "invalid_json"
     NOT_AN_OBJECT = "not_an_object"
+    NOT_A_NUMBER = "not_a_number"  # NaN, Infinity
+    HUGE_NUMBER = "huge_number"
     DUPLICATE_KEY = "duplicate_key"
+    BAD_TEXT = "bad_text"  # half of a surrogate pair
     DUPLICATE_ID = "duplicate_id"
     TOO_LARGE = "too_large"
     TOO_DEEP = "too_deep"
+    MALFORMED = "malformed"  # no name, or no call of a function at all
+    FENCED = "fenced"  # XML inside a code fence: an example, perhaps
+
+    @property
+    def outcome(self) -> Status:
+        """How such a call ends."""
+        return Status.TRUNCATED if self is CallProblem.TRUNCATED else Status.INVALID_ARGUMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,7 @@ class ToolCall:
     provider_id: str = ""
     provider_name: str = ""
     meta: Any = None  # carried back unread, as Gemini's thought_signature
+    why: str = ""  # the problem in a sentence for the model
 
 
 class Status(StrEnum):

@@ -19,6 +19,7 @@ from unitools.dialects.errors import (
     TooLarge,
     UnknownDialect,
     UnknownResponse,
+    UnreadableResponse,
     Unrenderable,
 )
 from unitools.dialects.profiles import ModelProfile
@@ -42,6 +43,7 @@ __all__ = [
     "TooLarge",
     "UnknownDialect",
     "UnknownResponse",
+    "UnreadableResponse",
     "Unrenderable",
     "driver_for",
     "recognise",

@@ -7,6 +7,7 @@ DialectError
 ├── Unrenderable          a tool cannot be said in the dialect
 ├── UnknownResponse       a response is of no known dialect
 ├── AmbiguousResponse     a response could be of two dialects
+├── UnreadableResponse    a response is no whole answer: a chunk of a stream, several choices to take one of
 ├── TooLarge              a response is larger or nested deeper than is read
 └── NotJson               a response holds what JSON cannot: NaN, Infinity, a key twice
 """
@@ -60,6 +61,10 @@ class AmbiguousResponse(DialectError, ValueError):
     def __init__(self, dialects: Sequence[str]) -> None:
         self.dialects = tuple(dialects)
         super().__init__(f"The response could be of {' or '.join(dialects)}: say which.")
+
+
+class UnreadableResponse(DialectError, ValueError):
+    """A response is no whole answer: a chunk of a stream, several choices to take one of."""
 
 
 class TooLarge(DialectError, ValueError):
