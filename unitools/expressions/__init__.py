@@ -1,9 +1,10 @@
 """Which tools does an expression name?
 
 ``commerce.* & ~tag:beta | effect:Read`` as a value: hashable, printable, parseable, JSON-able. Atoms are ``*``, an exact id
-``a.b.c``, a prefix ``a.*`` or ``a.b.*``, ``tag:x``, ``effect:Read``, ``safety:Low`` and ``domain:net``; ``~`` binds tighter
-than ``&``, and ``&`` tighter than ``|``. Equal sets of words have equal forms: parts are flat, sorted and there once, so
-``parse(str(e)) == e`` for everything that the operators build within the bounds.
+``a.b.c``, a prefix ``a.*`` or ``a.b.*``, ``tag:x``, ``effect:Read``, ``safety:Low`` and ``domain:net``, and of a Universe
+``name:x`` and ``name:x*`` (:mod:`unitools.expressions.named`); ``~`` binds tighter than ``&``, and ``&`` tighter than ``|``. Equal
+sets of words have equal forms: parts are flat, sorted and there once, so ``parse(str(e)) == e`` for everything
+that the operators build within the bounds.
 """
 
 from unitools.expressions.containment import TooEntangledError, tool_beyond

@@ -14,6 +14,7 @@ from unitools.expressions.values import (
     And,
     Domain,
     Effect,
+    Everything,
     Exact,
     Expression,
     Not,
@@ -52,7 +53,9 @@ class _Search:
             return None
         if named and held is False:
             return self._subject(chosen)
-        open_atom = _undecided(self.part, chosen) or _undecided(self.whole, chosen)
+        open_atom = _undecided(self.part, chosen)
+        if open_atom is None:
+            open_atom = _undecided(self.whole, chosen)
         assert open_atom is not None
         for answer in self._answers(open_atom):
             self.left -= 1
@@ -141,8 +144,10 @@ def _holds(expression: Expression, chosen: Chosen) -> bool | None:
         case Tag() | Domain():
             answer = chosen.get(str(expression))
             return None if answer is None else bool(answer)
-        case _:
+        case Everything():
             return True
+        case _:
+            raise TypeError(f"{expression} says nothing about tools of a hub.")
 
 
 def _undecided(expression: Expression, chosen: Chosen) -> Expression | None:
@@ -153,6 +158,6 @@ def _undecided(expression: Expression, chosen: Chosen) -> Expression | None:
         case Not():
             return _undecided(expression.part, chosen)
         case And() | Or():
-            return next(found for part in expression.parts if (found := _undecided(part, chosen)))
+            return next(found for part in expression.parts if (found := _undecided(part, chosen)) is not None)
         case _:
             return expression

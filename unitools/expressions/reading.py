@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from unitools.expressions import named
 from unitools.expressions.values import (
     DOMAINS,
     EFFECTS,
@@ -32,6 +33,7 @@ MAX_LENGTH = 500
 MAX_NESTING = 16
 
 _TOKEN = re.compile(r"\s*(?:(?P<sign>[&|~()])|(?P<word>[A-Za-z0-9_.:*-]+)|(?P<end>$)|(?P<other>.))", re.DOTALL)
+_NAMES_ARE_ELSEWHERE = "name: means tools of a Universe. Here tools are named by their ids."
 _EXAMPLES = "Write *, an id such as shop.prices.get_quote, a prefix such as shop.*, tag:x, effect:Read, safety:Low or domain:net."
 
 
@@ -44,11 +46,14 @@ class ExpressionError(ValueError):
         super().__init__(f"At character {position + 1}: {sentence}")
 
 
-def parse(text: str) -> Expression:
-    """The expression that a text writes. Raises :class:`ExpressionError`, a ValueError with position and sentence."""
+def parse(text: str, *, names: bool = False) -> Expression:
+    """The expression that a text writes. Raises :class:`ExpressionError`, a ValueError with position and sentence.
+
+    ``names``: also ``name:quote.get`` and ``name:Bank__*``, which mean tools of a Universe. A hub refuses them.
+    """
     if len(text) > MAX_LENGTH:
         raise ExpressionError(MAX_LENGTH, f"An expression has at most {MAX_LENGTH} characters.")
-    return _Reader(text).read()
+    return _Reader(text, names=names).read()
 
 
 @lru_cache(maxsize=10_000)
@@ -58,7 +63,8 @@ def parsed(text: str) -> Expression:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, names: bool) -> None:
+        self.names = names
         self.tokens = list(_tokens(text))
         self.index = 0
 
@@ -104,7 +110,7 @@ class _Reader:
         if not word or word in "&|)":
             place = f"before {word}" if word else "at the end"
             raise ExpressionError(position, f"Something is missing {place}. {_EXAMPLES}")
-        return _atom(position, word)
+        return _atom(position, word, names=self.names)
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
@@ -128,11 +134,15 @@ _KINDS: dict[str, tuple[type[Tag | Effect | Safety | Domain], tuple[str, ...]]] 
 }
 
 
-def _atom(position: int, word: str) -> Expression:
+def _atom(position: int, word: str, *, names: bool) -> Expression:
     kind, colon, value = word.partition(":")
-    if colon and kind not in _KINDS:
+    if kind == "name" and colon and not names:
+        raise ExpressionError(position, f"{_NAMES_ARE_ELSEWHERE} {_EXAMPLES}")
+    if colon and kind not in (*_KINDS, "name"):
         raise ExpressionError(position, f"{kind}: is unknown. Use tag:, effect:, safety: or domain:.")
     try:
+        if kind == "name" and colon:
+            return named.Prefix(value.removesuffix("*")) if value.endswith("*") else named.Name(value)
         if word == "*":
             return Everything()
         if colon:
@@ -143,20 +153,26 @@ def _atom(position: int, word: str) -> Expression:
         raise ExpressionError(position, f"{error} {_EXAMPLES}") from error
 
 
-def from_json(data: Any, *, depth: int = 0) -> Expression:
-    """What ``to_json`` wrote. Raises ValueError for anything else."""
+def from_json(data: Any, *, names: bool = False, depth: int = 0) -> Expression:
+    """What ``to_json`` wrote; ``names`` as in :func:`parse`. Raises ValueError for anything else."""
     if depth > 2 * MAX_NESTING:
         raise ValueError(f"It is nested more than {2 * MAX_NESTING} levels deep.")
     if isinstance(data, dict) and len(data) == 1:
         [(kind, value)] = data.items()
         if kind in ("all", "any") and isinstance(value, list) and value:
-            return (all_of if kind == "all" else any_of)(from_json(part, depth=depth + 1) for part in value)
+            return (all_of if kind == "all" else any_of)(
+                from_json(part, names=names, depth=depth + 1) for part in value
+            )
         if kind == "not":
-            return ~from_json(value, depth=depth + 1)
+            return ~from_json(value, names=names, depth=depth + 1)
         if kind == "any_tool" and value is True:
             return Everything()
         if kind in ("id", "prefix") and isinstance(value, str):
             return Exact(value) if kind == "id" else Prefix(value)
         if kind in _KINDS and isinstance(value, str):
             return _KINDS[kind][0](value)
+        if kind in ("name", "name_prefix") and isinstance(value, str):
+            if not names:
+                raise ValueError(_NAMES_ARE_ELSEWHERE)
+            return named.Name(value) if kind == "name" else named.Prefix(value)
     raise ValueError(f"{str(data)[:100]} is no part of an expression.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from unitools.manifest import manifest_schema
 
@@ -37,6 +37,7 @@ class Subject:
     side_effect: str = "None"
     safety_class: str = "Low"
     domains: frozenset[str] = frozenset()
+    name: str = ""  # in a Universe; a hub knows its tools by id
 
 
 def subject_of(manifest: Manifest) -> Subject:
@@ -58,13 +59,19 @@ class Expression(ABC):
     def to_json(self) -> Any: ...
 
     def __and__(self, other: Expression) -> Expression:
-        return all_of((self, other))
+        return all_of((self, other)) if isinstance(other, Expression) else NotImplemented
 
     def __or__(self, other: Expression) -> Expression:
-        return any_of((self, other))
+        return any_of((self, other)) if isinstance(other, Expression) else NotImplemented
 
     def __invert__(self) -> Expression:
         return self.part if isinstance(self, Not) else Not(self)
+
+    def __bool__(self) -> NoReturn:
+        """``Tag("a") and Tag("b")`` would be one of the two, so nobody may ask."""
+        raise TypeError(
+            "An expression is neither true nor false. Combine expressions by &, | and ~, not by and, or and not."
+        )
 
 
 @dataclass(frozen=True, slots=True)
