@@ -117,24 +117,33 @@ def principal_of(text: str, *, address: str) -> Principal:
     return _principal(key, scopes)
 
 
+def principal_of_header(header: str, *, address: str) -> Principal:
+    """The agent of an ``Authorization`` header. Who fails too often is told to wait."""
+    try:
+        return principal_of(_credential(header), address=address)
+    except Unauthenticated as problem:
+        check_failed_key(address, because=problem)
+        raise
+
+
+def _credential(header: str) -> str:
+    scheme, _, text = header.partition(" ")
+    if scheme.lower() != SCHEME.lower() or not text.strip():
+        raise Unauthenticated(
+            "This request carries no API key.", remedy="Send the header `Authorization: Bearer <your key>`."
+        )
+    return text.strip()
+
+
 class ApiKeyAuthentication(BaseAuthentication):
     """``request.user`` is the :class:`Principal`."""
 
     def authenticate(self, request: Request) -> tuple[Any, None]:
-        try:
-            return self.principal_of(request), None
-        except Unauthenticated as problem:
-            check_failed_key(request.META.get("REMOTE_ADDR", ""), because=problem)
-            raise
+        return self.principal_of(request), None
 
     def principal_of(self, request: Request) -> Principal:
-        header = request.headers.get("Authorization", "")
-        scheme, _, text = header.partition(" ")
-        if scheme.lower() != SCHEME.lower() or not text.strip():
-            raise Unauthenticated(
-                "This request carries no API key.", remedy="Send the header `Authorization: Bearer <your key>`."
-            )
-        principal = principal_of(text.strip(), address=request.META.get("REMOTE_ADDR", ""))
+        address = request.META.get("REMOTE_ADDR", "")
+        principal = principal_of_header(request.headers.get("Authorization", ""), address=address)
         act_for(principal.tenant_id)
         return principal
 

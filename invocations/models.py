@@ -65,6 +65,7 @@ _FINAL_IN_ORDER = sorted(str(state) for state in FINAL)  # a constraint must rea
 class Origin(models.TextChoices):
     API = "api"
     LLM = "llm"
+    MCP = "mcp"
     SYSTEM = "system"
 
 

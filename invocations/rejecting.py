@@ -61,14 +61,20 @@ def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Http
     """What a view of the API raises becomes its answer; where no call came of it, it is counted."""
     request: Request = context["request"]
     problem = problem_of(exception, request._request)
-    try:
-        _note(problem, request, takes_calls=getattr(context["view"], "takes_calls", False))
-    except DatabaseError as error:
-        log.warning("A refused request could not be counted: %s", error)
+    takes_calls = getattr(context["view"], "takes_calls", False) and not isinstance(problem, Unauthenticated)
+    note_rejected(problem, by=caller(request) if takes_calls else None)
     return respond(request._request, problem)
 
 
-def _note(problem: Problem, request: Request, *, takes_calls: bool) -> None:
+def note_rejected(problem: Problem, *, by: Principal | None) -> None:
+    """Count what was refused without a call. ``by``: who wanted one; what else holders of keys ask for is not counted."""
+    try:
+        _note(problem, by)
+    except DatabaseError as error:
+        log.warning("A refused request could not be counted: %s", error)
+
+
+def _note(problem: Problem, by: Principal | None) -> None:
     """Without a valid key: whatever was asked for. With one: what was to become a call. What came too fast is not written down at
     all, or has been counted where it was refused.
     """
@@ -81,8 +87,8 @@ def _note(problem: Problem, request: Request, *, takes_calls: bool) -> None:
             count(Kind.REQUEST_REJECTED, tenant_id=agent.tenant_id, agent=agent.wire_id, reason=problem.reason)
         else:
             count(Kind.REQUEST_REJECTED, reason=problem.reason)
-    elif takes_calls:
-        count_rejected(by=caller(request), reason=problem.reason)
+    elif by is not None:
+        count_rejected(by=by, reason=problem.reason)
 
 
 def _witness(row: Tally) -> None:

@@ -23,10 +23,12 @@ access_log.leave_out_words_of_callers()
 
 from invocations import gauges  # noqa: E402  models load only after Django is set up
 from invocations.file_bodies import WIDER  # noqa: E402  as above
+from invocations.mcp.door import Door  # noqa: E402  as above
 from toolhub.kernel.waiting import Handler  # noqa: E402
 from toolhub.startup import refuse_without_keys  # noqa: E402
 
 refuse_without_keys()
 if exposition.is_wanted():
     gauges.make_instruments()
-application: Application = limited(Handler(settings.TOOLHUB_WEB_THREADS), WIDER)
+django_application = Handler(settings.TOOLHUB_WEB_THREADS)
+application: Application = limited(Door(django_application, django_application.in_thread), WIDER)

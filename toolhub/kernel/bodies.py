@@ -95,12 +95,14 @@ def _announced(scope: dict[str, Any]) -> int:
     return int(value) if value.isdigit() else 0
 
 
-async def _refuse(send: Send, problem: Problem) -> None:
+async def refuse(send: Send, problem: Problem, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Answer before Django does, with the envelope; ``more`` headers beside its own."""
     body = json.dumps(ResponseEnvelope(error=problem).to_json()).encode()
     headers = [
         (b"content-type", PROBLEM_JSON.encode()),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
+        *more,
     ]
     if problem.retry_after is not None:
         headers.append((b"retry-after", str(problem.retry_after).encode()))
@@ -146,11 +148,11 @@ class _Passage:
         try:
             await self.check(_announced(self._scope))
         except Problem as problem:
-            await _refuse(self._send, problem)
+            await refuse(self._send, problem)
             return
         await application(self._scope, self.receive, self.send)
         if self._refusal is not None and not self._answered:
-            await _refuse(self._send, self._refusal)
+            await refuse(self._send, self._refusal)
 
 
 def limited(application: Application, wider: Sequence[Wider] = ()) -> Application:

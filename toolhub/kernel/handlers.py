@@ -136,10 +136,17 @@ def respond(request: HttpRequest, problem: Problem, *, envelope: ResponseEnvelop
     if problem.retry_after is not None:
         response.headers["Retry-After"] = str(problem.retry_after)
     if problem.status == 401:
-        metadata = f"{settings.TOOLHUB_PUBLIC_URL}/.well-known/oauth-protected-resource"
-        wrong = ', error="invalid_token"' if request.headers.get("Authorization") else ""
-        response.headers["WWW-Authenticate"] = f'Bearer realm="toolhub"{wrong}, resource_metadata="{metadata}"'
+        response.headers["WWW-Authenticate"] = challenge(bool(request.headers.get("Authorization")))
     return response
+
+
+def challenge(tried: bool, *, error: str = "invalid_token", path: str = "", scope: str = "") -> str:
+    """The ``WWW-Authenticate`` header (RFC 6750, RFC 9728): what was wrong with the credential that was ``tried``, where the
+    metadata of the resource at ``path`` is, and which scopes help.
+    """
+    said = ['Bearer realm="toolhub"', f'error="{error}"' if tried else "", f'scope="{scope}"' if scope else ""]
+    metadata = f"{settings.TOOLHUB_PUBLIC_URL}/.well-known/oauth-protected-resource{path}"
+    return ", ".join(each for each in (*said, f'resource_metadata="{metadata}"') if each)
 
 
 # The root URL configuration names these for what never reaches a view.

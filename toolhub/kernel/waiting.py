@@ -144,7 +144,7 @@ class Handler(ASGIHandler):
             pass
 
     async def _answer(self, scope: dict[str, Any], body: IO[bytes], send: Send) -> None:
-        working = asyncio.ensure_future(self._in_thread(partial(self._respond, scope, body)))
+        working = asyncio.ensure_future(self.in_thread(partial(self._respond, scope, body)))
         try:
             response = await asyncio.shield(working)
         except asyncio.CancelledError:
@@ -153,7 +153,7 @@ class Handler(ASGIHandler):
         if isinstance(response, WaitingResponse):
             waiting = response
             try:
-                response = await waiting.filled(self._in_thread)
+                response = await waiting.filled(self.in_thread)
             finally:
                 waiting.give_up()
         if not response.streaming:
@@ -164,7 +164,8 @@ class Handler(ASGIHandler):
         finally:
             await sync_to_async(response.close)()
 
-    def _in_thread(self, work: Callable[[], Any]) -> Awaitable[Any]:
+    def in_thread(self, work: Callable[[], Any]) -> Awaitable[Any]:
+        """One of the threads that requests share works on it, in the context of who asks."""
         return asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)
 
     def _respond(self, scope: dict[str, Any], body: IO[bytes]) -> HttpResponseBase:

@@ -1,0 +1,129 @@
+"""Who sends an MCP message, with which client, and in which session?
+
+The door (:mod:`invocations.mcp.door`) finds it out and puts it into the scope of the request; the handlers read it from there.
+A session is nothing that the hub keeps: its id is what the client said of itself in `initialize`, signed, so that any web process
+can read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.core import signing
+from mcp_types import ClientCapabilities, Implementation
+from pydantic import ValidationError
+
+from toolhub.kernel.db import release_connection
+from toolhub.kernel.ids import new_id
+from toolhub.kernel.tenancy import acting_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from mcp.server.context import ServerRequestContext
+
+    from toolhub.kernel.principal import Principal
+    from toolhub.kernel.waiting import InThread
+
+    T = TypeVar("T")
+
+SCOPE_KEY = "toolhub.mcp"
+SALT = "toolhub.mcp.session"
+LIFETIME_S = 30 * 24 * 3600
+MAX_SESSION_ID = 4096
+MAX_WORD = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What `initialize` said: the client's name and version, and which of its capabilities the hub makes use of."""
+
+    id: str = ""
+    app: str = ""
+    version: str = ""
+    asks_by_url: bool = False
+
+    @classmethod
+    def begin(cls, params: Any) -> Session:
+        said = params if isinstance(params, dict) else {}
+        app, version = _named(said.get("clientInfo"))
+        return cls(new_id().hex, app, version, asks_by_url(said.get("capabilities")))
+
+    def sealed_for(self, by: Principal) -> str:
+        """The session's id on the wire: printable ASCII, for this agent only."""
+        said = {"i": self.id, "a": self.app, "v": self.version, "u": self.asks_by_url, "p": by.id}
+        return signing.dumps(said, salt=SALT, compress=True)
+
+    @classmethod
+    def opened(cls, text: str, *, by: Principal) -> Session | None:
+        """None for what the hub has not given out to this agent, or too long ago."""
+        try:
+            said = signing.loads(text[:MAX_SESSION_ID], salt=SALT, max_age=LIFETIME_S)
+        except signing.BadSignature:
+            return None
+        if said["p"] != by.id:
+            return None
+        return cls(said["i"], said["a"], said["v"], said["u"])
+
+
+def _named(client: Any) -> tuple[str, str]:
+    said = client if isinstance(client, dict) else {}
+    return str(said.get("name", ""))[:MAX_WORD], str(said.get("version", ""))[:MAX_WORD]
+
+
+def asks_by_url(capabilities: Any) -> bool:
+    """Whether the client shows its user an address and says when the user has been there."""
+    elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    return isinstance(elicitation, dict) and isinstance(elicitation.get("url"), dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share."""
+
+    by: Principal
+    in_thread: InThread
+    session: Session = field(default_factory=Session)
+
+    async def within(self, work: Callable[[], T]) -> T:
+        """Work for this agent's tenant in a thread, whose connection is given back at the end."""
+
+        def scoped() -> T:
+            try:
+                with acting_for(self.by.tenant_id):
+                    return work()
+            finally:
+                release_connection()
+
+        found: T = await self.in_thread(scoped)
+        return found
+
+
+def arrival_of(context: ServerRequestContext[Any, Any]) -> Arrival:
+    assert context.request is not None
+    found: Arrival = context.request.scope[SCOPE_KEY]
+    return found
+
+
+def client_of(context: ServerRequestContext[Any, Any]) -> tuple[str, str]:
+    """Name and version of the client: of its session, or of the message itself (2026-07-28); empty where it says nothing."""
+    session = arrival_of(context).session
+    if session.app:
+        return session.app, session.version
+    said = (context.meta or {}).get("io.modelcontextprotocol/clientInfo")
+    try:
+        client = Implementation.model_validate(said)
+    except ValidationError:
+        return "", ""
+    return client.name[:MAX_WORD], client.version[:MAX_WORD]
+
+
+def capabilities_of(context: ServerRequestContext[Any, Any]) -> ClientCapabilities:
+    """What a client of 2026-07-28 says of itself with each message; nothing for older ones."""
+    said = (context.meta or {}).get("io.modelcontextprotocol/clientCapabilities")
+    try:
+        return ClientCapabilities.model_validate(said or {})
+    except ValidationError:
+        return ClientCapabilities()

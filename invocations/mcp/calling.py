@@ -1,0 +1,143 @@
+"""What becomes of a `tools/call`?
+
+The call goes through :func:`invocations.services.begin_call` as every other does, with the same controls, pair and idempotency. While
+it waits and runs no thread is held; its progress is told to whoever asked for it. What is refused in the agent's own tenant is
+a result that the model can act on; only a tool that means nothing there is an error of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR, CallToolResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from invocations import services
+from invocations.answers import answer_of
+from invocations.calls import Begun, Refused
+from invocations.holding import cancel_call
+from invocations.live import live_of
+from invocations.mcp.arrival import arrival_of
+from invocations.mcp.reading import read_call, unknown_tool
+from invocations.mcp.results import result_of
+from invocations.models import FOR_WORK
+from invocations.rejecting import note_rejected
+from registry.problems import UnknownTool
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.handlers import problem_of
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams
+
+    from invocations.calls import Call
+    from invocations.mcp.arrival import Arrival
+    from toolhub.kernel.principal import Principal
+
+log = logging.getLogger("toolhub.mcp")
+LOOK_S = 1.0
+IfGone = Callable[["Arrival", "UUID"], None]  # what becomes of a call whose client has gone
+_taking_back: set[asyncio.Future[None]] = set()  # the event loop alone would forget them
+
+
+async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    arrival, call = arrival_of(context), read_call(context, params)
+    # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
+    if_gone = take_back if context.protocol_version in MODERN_PROTOCOL_VERSIONS else leave
+    begun = await begun_for(arrival, call, if_gone=if_gone)
+    if isinstance(begun, CallToolResult):
+        return begun
+    try:
+        return await _ended(arrival, begun, Progress(context))
+    except asyncio.CancelledError:
+        if_gone(arrival, begun.invocation.pk)
+        raise
+    finally:
+        begun.close()
+
+
+def begin(call: Call, *, by: Principal) -> Begun | CallToolResult:
+    """In a thread: the call that was begun, or why it was not."""
+    try:
+        return services.begin_call(call, by=by)
+    except Refused as refused:
+        return result_of(answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight))
+    except Exception as error:
+        problem = problem_of(error)
+        note_rejected(problem, by=by)
+        if isinstance(problem, UnknownTool):
+            raise unknown_tool(call.tool) from error
+        if problem.status >= 500:
+            raise MCPError(INTERNAL_ERROR, problem.detail, data=problem.to_error()) from error
+        return result_of(ResponseEnvelope(error=problem))
+
+
+async def begun_for(arrival: Arrival, call: Call, *, if_gone: IfGone) -> Begun | CallToolResult:
+    """Decided on and written down, also when the client goes away meanwhile."""
+    working = asyncio.ensure_future(arrival.within(lambda: begin(call, by=arrival.by)))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+
+        def give_up(done: asyncio.Future[Begun | CallToolResult]) -> None:
+            if not done.cancelled() and done.exception() is None and isinstance(found := done.result(), Begun):
+                found.close()
+                if_gone(arrival, found.invocation.pk)
+
+        working.add_done_callback(give_up)
+        raise
+
+
+def leave(arrival: Arrival, invocation_id: UUID) -> None:
+    """What was begun goes on without its caller."""
+
+
+def take_back(arrival: Arrival, invocation_id: UUID) -> None:
+    """Cancel a call, in a thread that nobody waits for."""
+
+    def cancel() -> None:
+        try:
+            cancel_call(invocation_id=invocation_id, by=arrival.by)
+        except Exception as error:  # noqa: BLE001  mostly it has ended meanwhile; nobody is there to be told
+            log.info("A call that was taken back was not cancelled: %s", problem_of(error).detail)
+
+    task = asyncio.ensure_future(arrival.within(cancel))
+    _taking_back.add(task)
+    task.add_done_callback(_taking_back.discard)
+
+
+class Progress:
+    """What the client is told while it waits. Its numbers only grow, whatever the tool says."""
+
+    def __init__(self, context: ServerRequestContext[Any, Any]) -> None:
+        self.wanted = bool(context.meta and context.meta.get("progress_token") is not None)
+        self._session, self._done, self._said = context.session, 0.0, ""
+
+    async def tell(self, live: dict[str, Any] | None) -> None:
+        progress = (live or {}).get("progress") or {}
+        fraction, message = progress.get("fraction"), progress.get("message") or ""
+        if fraction is not None and fraction > self._done:
+            self._done, self._said = fraction, message
+            await self._session.report_progress(fraction, 1.0, message or None)
+
+
+async def _ended(arrival: Arrival, begun: Begun, progress: Progress) -> CallToolResult:
+    """The answer, however long it takes: the client decides how long it waits."""
+
+    def look() -> CallToolResult | dict[str, Any] | None:
+        answered = services.look(begun, last=begun.waiter is None)
+        if answered is not None:
+            return result_of(answer_of(answered.invocation))
+        return live_of(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
+
+    while not isinstance(found := await arrival.within(look), CallToolResult):
+        await progress.tell(found)
+        assert begun.waiter is not None
+        await begun.waiter.wait_async(LOOK_S)
+    return found

@@ -1,0 +1,73 @@
+"""What call does a `tools/call` ask for?
+
+The SPEC-1 envelope around the arguments comes from `_meta`, under the key `toolhub/envelope`, with the names that REST has; all
+of it may be left out. What is not said is made up from what the client says of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS
+
+from invocations.calls import Call
+from invocations.mcp.arrival import arrival_of, client_of
+from invocations.models import Origin
+from invocations.serializers import SCOPE, EnvelopeFields
+from toolhub.kernel.handlers import problem_of
+from toolhub.kernel.ids import new_id
+from toolhub.kernel.serializers import checked
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams, RequestId
+
+ENVELOPE = "toolhub/envelope"
+MAX_NAME = 128
+
+
+def request_id_of(session: str, id: RequestId) -> str:
+    """What a call is found again by when the client takes its request back: in its session, by the id that the client gave it."""
+    return f"mcp-{session}-{hashlib.sha256(json.dumps(id).encode()).hexdigest()[:16]}"
+
+
+def unknown_tool(name: str) -> MCPError:
+    return MCPError(INVALID_PARAMS, f"Unknown tool: {name[:MAX_NAME]}")
+
+
+def read_call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> Call:
+    """Raises an MCP error for an envelope that is not one: that is the client's mistake, not the model's."""
+    arrival, (app, version) = arrival_of(context), client_of(context)
+    session = arrival.session.id
+    own = (
+        request_id_of(session, context.request_id) if session and context.request_id is not None else f"mcp-{new_id()}"
+    )
+    given = (params.meta or {}).get(ENVELOPE, {})
+    if not isinstance(given, dict):
+        raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}] must be an object.")
+    said: dict[str, Any] = {
+        "request_id": own,
+        "actor": {"type": "agent", "id": arrival.by.id},
+        "session_id": session,
+        "on_consent": "ask",
+        "purpose": f"{app or 'An MCP client'} called {params.name[:MAX_NAME]}.",
+    }
+    if app:
+        said["client"] = {"app": app, "version": version}
+    try:
+        envelope = checked(EnvelopeFields, said | given).to_envelope()
+    except Exception as error:
+        problem = problem_of(error)
+        raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}]: {problem.detail}", data=problem.to_error()) from error
+    return Call(
+        tool=params.name,
+        arguments=params.arguments or {},
+        envelope=envelope,
+        origin=Origin.MCP,
+        scope=SCOPE,
+        wait_s=settings.TOOLHUB_SYNC_WAIT_S,
+    )
