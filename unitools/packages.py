@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from unitools.manifest import Manifest
 
@@ -32,7 +32,7 @@ class PackageError(Exception):
         PackageError
          ├── PackageNotFound
          ├── ModuleNotFound
-     ├── ProgramNotFound
+         ├── ProgramNotFound
          ├── PackageNameTaken
          ├── PackageTooLarge
          └── PackageNotPlain
@@ -81,8 +81,12 @@ def find_program(name: str, program: Sequence[str], roots: Sequence[Path]) -> Pa
     """The folder of a program's package, in which it is started: one of its arguments must name a file there."""
     folder = _find_folder(name, roots)
     if not any(_is_inside(folder, argument) for argument in program[1:]):
-        raise ProgramNotFound(f"No argument of {program[0]} names a file of the package {name!r}.")
+        raise _program_not_found(name, program)
     return folder
+
+
+def _program_not_found(name: str, program: Sequence[str]) -> ProgramNotFound:
+    return ProgramNotFound(f"No argument of {program[0]} names a file of the package {name!r}.")
 
 
 def _is_inside(folder: Path, argument: str) -> bool:
@@ -90,11 +94,26 @@ def _is_inside(folder: Path, argument: str) -> bool:
     return not {"", ".", ".."}.intersection(parts) and folder.joinpath(*parts).is_file()
 
 
-def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:
+def check_package_name(name: str) -> None:
     if not name.isidentifier():
         raise PackageNotFound(f"{name!r} is not the name of a package.")
     if name in _OURS or name in sys.stdlib_module_names:
         raise PackageNameTaken(f"A tool's package cannot be called {name!r}: that module is in the sandbox already.")
+
+
+def check_holds(manifest: Manifest, names: Collection[str]) -> None:
+    """Do files of these names, which begin with the package's own, hold what the manifest names?"""
+    if manifest.program:
+        if not any(f"{manifest.package}/{argument}" in names for argument in manifest.program[1:]):
+            raise _program_not_found(manifest.package, manifest.program)
+        return
+    target = manifest.module.replace(".", "/")
+    if f"{target}.py" not in names and f"{target}/__init__.py" not in names:
+        raise _module_not_found(manifest.package, manifest.module)
+
+
+def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:
+    check_package_name(name)
     for root in roots:
         folder = Path(root) / name
         if folder.is_symlink():
@@ -108,10 +127,14 @@ def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:
 def _check_holds(package: Path, module: str) -> None:
     target = package.joinpath(*module.split(".")[1:])
     if not target.with_name(f"{target.name}.py").is_file() and not (target / "__init__.py").is_file():
-        raise ModuleNotFound(f"The package {package.name!r} has no module {module!r}.")
+        raise _module_not_found(package.name, module)
 
 
-def _files(package: Path) -> list[tuple[str, bytes]]:
+def _module_not_found(name: str, module: str) -> ModuleNotFound:
+    return ModuleNotFound(f"The package {name!r} has no module {module!r}.")
+
+
+def files_of(package: Path) -> list[tuple[str, bytes]]:
     """The package's files by their sorted names, each beginning with the package's own name."""
     found: list[tuple[str, bytes]] = []
     total = 0
@@ -140,9 +163,13 @@ def _files(package: Path) -> list[tuple[str, bytes]]:
 
 def build_zip(package: Path) -> bytes:
     """A zip of the package; the same files give the same bytes."""
+    return zip_of(files_of(package))
+
+
+def zip_of(files: Iterable[tuple[str, bytes]]) -> bytes:
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in _files(package):
+        for name, content in files:
             archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content)
     return memory.getvalue()
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 COMMANDS = {  # each is the name of a module, and what it is for
     "diff": "what changed between two manifests, and is the version number right?",
     "lock": "a requirements file with hashes, as a manifest's dependency_lock",
+    "pack": "a package and its manifests as one archive, signed with a key",
+    "verify": "is an archive whole, and who signed it?",
 }
 
 

@@ -1,0 +1,52 @@
+"""``unitools verify FILE.capsule``: is it whole, and whose is it? Nothing is asked over a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unitools.capsules import CapsuleError, read
+from unitools.command.answers import GOOD, NO, CannotRun, say
+from unitools.command.pack import SIGNATURE, bytes_of, check_can_sign
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unitools.capsules import Capsule
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("capsule", type=Path, metavar="FILE.capsule")
+    command.add_argument("--key", type=Path, action="append", metavar="public.pem", help="that may have signed it")
+    command.add_argument("--signature", type=Path, metavar="FILE", help=f"instead of FILE.capsule{SIGNATURE}")
+    command.add_argument("--unsigned", action="store_true", help="look at the capsule only, whoever made it")
+
+
+def run(options: argparse.Namespace) -> int:
+    if bool(options.key) is options.unsigned:
+        raise CannotRun("Say whose signature is good with --key public.pem, or --unsigned to look at the capsule only.")
+    data = bytes_of(options.capsule)
+    try:
+        capsule = read(data)
+        lines = [f"{capsule.digest}", *(f"  {each['id']} {each['version']}" for each in capsule.tools)]
+        by = "Whole; nobody's signature was looked at." if options.unsigned else _signer(capsule, options)
+    except CapsuleError as error:
+        say(f"No ({type(error).__name__}): {error}")
+        return NO
+    say(*lines, by)
+    return GOOD
+
+
+def _signer(capsule: Capsule, options: argparse.Namespace) -> str:
+    check_can_sign()
+    from unitools.capsules.signing import public_key, verify  # noqa: PLC0415  the extra is needed for signatures only
+
+    envelope = bytes_of(options.signature or options.capsule.with_name(options.capsule.name + SIGNATURE))
+    keys = {}
+    for path in options.key:
+        try:
+            keys[public_key(bytes_of(path))] = path
+        except CapsuleError as error:
+            raise CannotRun(f"{path}: {error}") from error
+    signer = verify(capsule, envelope, keys)
+    return f"Signed by {keys[signer]} ({signer.id})."
