@@ -13,6 +13,7 @@ import socket
 import tempfile
 import time
 from pathlib import Path
+from random import randrange
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
