@@ -1,8 +1,27 @@
-"""Which calls does a response of Anthropic Messages propose, and how are they answered?"""
+"""Which calls does a response of Anthropic Messages propose, and how are they answered?
+
+Read are a whole message, and a list of its content blocks. The arguments come as objects, so nothing but the stop reason shows a cut:
+every reason counts as one but those that are known to end a whole answer.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from unitools.dialects.reading.proposals import Proposal, call_of, calls_of, wire_id
+from unitools.dialects.reading.shapes import (
+    PART,
+    SDK,
+    WHOLE,
+    Answer,
+    get,
+    is_from,
+    items,
+    opened,
+    readable,
+    texts,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,15 +29,63 @@ if TYPE_CHECKING:
     from unitools.calls import ToolCall, ToolResult
     from unitools.dialects.base import Reading
 
+CALL = "tool_use"  # "server_tool_use" and "mcp_tool_use" are made by the provider itself
+COMPLETE = frozenset({"", "end_turn", "tool_use", "stop_sequence"})
+BLOCKS = frozenset({"text", CALL, "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+
+EVENT = "This is an event of a stream: put the events together first (the SDK's helper does), then read the message."
+
+
+def look(response: object) -> Answer | None:
+    """The response unfolded; None if it is of another dialect."""
+    response = opened(response)
+    kind, reason = word(get(response, "type")), word(get(response, "stop_reason"))
+    if kind.startswith(("message_", "content_block_")):
+        return Answer(WHOLE, trouble=EVENT)
+    blocks = items(get(response, "content"))
+    if blocks is not None and word(get(response, "role")) == "assistant" and get(response, "tool_calls") is None:
+        if not all(_is_block(each) for each in blocks):
+            return None
+        score = SDK if is_from(response, "anthropic") else WHOLE if kind == "message" else PART
+        return _content(blocks, score, cut=reason not in COMPLETE)
+    if (listed := items(response)) and all(_is_block(each) for each in listed):
+        return _content(listed, PART, cut=False)
+    return None
+
+
+def _is_block(thing: object) -> bool:
+    kind = word(get(thing, "type"))
+    return kind in BLOCKS or kind.endswith("_tool_result")
+
+
+def _content(blocks: Sequence[Any], score: int, *, cut: bool) -> Answer:
+    return Answer(score, [each for each in blocks if word(get(each, "type")) == CALL], texts(blocks, "text"), cut)
+
 
 def detect(response: object) -> int:
-    """How surely the response is of this dialect, 0 to 100, by its shape."""
-    raise NotImplementedError
+    """How surely the response is of this dialect, 0 to 100, by its shape. Raises TooLarge, NotJson for text."""
+    answer = look(response)
+    return answer.score if answer else 0
 
 
 def parse(response: object, reading: Reading) -> list[ToolCall]:
-    raise NotImplementedError
+    """The calls in their order. Raises UnknownResponse, UnreadableResponse, TooLarge, NotJson."""
+    answer = readable(look(response), "anthropic")
+    return calls_of(
+        (Proposal(get(each, "name"), get(each, "input"), get(each, "id"), cut=answer.cut) for each in answer.calls),
+        reading,
+    )
 
 
-def reply(results: Sequence[ToolResult]) -> Any:
-    raise NotImplementedError
+def reply(results: Sequence[ToolResult]) -> list[dict[str, Any]]:
+    """One user message with a block `tool_result` for each result, in order: the API wants them together. None for none."""
+    blocks = [
+        {
+            "type": "tool_result",
+            "tool_use_id": wire_id(call_of(result)),
+            "content": result.to_content(),
+            "is_error": result.is_error,
+        }
+        for result in results
+    ]
+    return [{"role": "user", "content": blocks}] if blocks else []

@@ -1,0 +1,101 @@
+"""Which arguments did a model mean, and may they be used?
+
+Three rules, for text and for what an SDK had parsed already. Arguments that were cut are never used: the provider says so, or the
+JSON is not closed. Broken JSON is repaired only where all that was opened is closed (:mod:`unitools.dialects.repairing`), never for
+a destructive tool, and it is said. JSON that readers understand differently (:mod:`unitools.dialects.strict_json`) is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from unitools.calls import CallProblem
+from unitools.dialects import strict_json
+from unitools.dialects.repairing import repair
+from unitools.dialects.strict_json import Refused
+
+RAW = 4096  # characters of the arguments that are kept as they came
+
+CUT = (
+    "The arguments are not complete: the answer was cut, most often at its limit of tokens. Nothing was run. "
+    "Make the call again, with shorter arguments or a higher limit."
+)
+EXACT = (
+    "broken JSON is not repaired for a tool that can destroy things. Send exact JSON; {} if there is nothing to say."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What came of reading: a value, or a problem and why."""
+
+    value: dict[str, Any] | None
+    problem: CallProblem | None = None
+    why: str = ""
+    fixes: tuple[str, ...] = ()  # what was repaired, each with its place
+
+
+def refused(refusal: Refused) -> Arguments:
+    why = CUT if refusal.code == CallProblem.TRUNCATED else f"The arguments cannot be used: {refusal}"
+    return Arguments(None, CallProblem(refusal.code), why)
+
+
+def read_text(text: str) -> tuple[Any, tuple[str, ...]]:
+    """The value of one JSON text, and what had to be repaired.
+
+    Raises:
+        Refused: with the code of a CallProblem.
+    """
+    try:
+        return strict_json.load(text), ()
+    except Refused as error:
+        if error.code != "invalid_json":
+            raise
+        strict = error
+    try:
+        return repair(text)
+    except Refused as error:
+        if error.code != "invalid_json":
+            raise
+    if strict_json.brackets(text).open:
+        raise Refused("truncated", CUT)
+    raise strict
+
+
+def read_arguments(given: object, *, cut: bool = False, destructive: bool = False) -> Arguments:
+    """The arguments of a call, from JSON text or from an object.
+
+    Args:
+        given: text; "" and "null" mean no arguments, as None does. Or a mapping.
+        cut: the provider said that its answer ended before it was complete.
+        destructive: nothing is repaired, and an empty text is not taken for an empty object.
+    """
+    if cut:
+        return refused(Refused("truncated", CUT))
+    try:
+        if given is None:
+            return Arguments({})
+        if not isinstance(given, str):
+            return _object(strict_json.plain(given))
+        if given.strip(" \t\r\n") in {"", "null"}:
+            return refused(Refused("invalid_json", EXACT)) if destructive else Arguments({})
+        value, fixes = read_text(given)
+        if isinstance(value, str) and value.lstrip(" \t\r\n").startswith("{"):
+            value, fixes = strict_json.load(value), (*fixes, "an object that was encoded twice")
+    except Refused as refusal:
+        return refused(refusal)
+    if fixes and destructive:
+        return refused(Refused("invalid_json", EXACT))
+    return _object(value, fixes)
+
+
+def _object(value: object, fixes: tuple[str, ...] = ()) -> Arguments:
+    if not isinstance(value, dict):
+        return refused(Refused("not_an_object"))
+    return Arguments(value, fixes=fixes)
+
+
+def raw_of(given: object) -> str:
+    """The arguments as they came, the first of them; empty where they came as an object."""
+    return given[:RAW] if isinstance(given, str) else ""
