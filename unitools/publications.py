@@ -1,0 +1,76 @@
+"""What does an author hand to a hub: which manifests, which files, and what is wrong with them?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unitools.validating import Finding, findings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)")
+_TAG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Manifests of one package, and its files by names that begin with ``package/``. ``names``: hub id → the author's name."""
+
+    package: str
+    manifests: tuple[dict[str, Any], ...]
+    files: Mapping[str, bytes]
+    names: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.severity == "error")
+
+
+def check_group(name: str) -> str:
+    """``group.package``, under which the tools stand in a hub. ``ValueError`` with a sentence for any other name."""
+    if not _NAME.fullmatch(name) or len(name) > 100:
+        raise ValueError(
+            f"{name!r} is no name for tools in a hub: it is group.package, two words of small letters, digits and _."
+        )
+    return name
+
+
+def package_of(group: str) -> str:
+    """The folder in which code of ``group.package`` travels."""
+    return group.replace(".", "_")
+
+
+def hub_name(name: str) -> str:
+    """The last part of a tool's id in a hub: the author's name in small letters, with ``_`` for whatever is none."""
+    said = re.sub(r"[^a-z0-9_]", "_", name.lower())
+    return said if said[:1].isalpha() else f"t_{said}"
+
+
+def hub_tags(tags: Iterable[str], tool: str) -> tuple[list[str], list[Finding]]:
+    """Those that a hub takes, in small letters, and a finding for each that it does not."""
+    found: dict[str, None] = {}
+    odd: list[Finding] = []
+    for tag in tags:
+        if _TAG.fullmatch(tag.lower()):
+            found[tag.lower()] = None
+        else:
+            odd.append(Finding(tool, "/tags", f"A hub takes no tag {tag!r}: small letters, digits, - and _ only."))
+    return sorted(found), odd
+
+
+def collisions(ids: Mapping[str, list[str]]) -> list[Finding]:
+    """Ids that several names lead to."""
+    return [
+        Finding(names[0], "/id", f"{' and '.join(names)} would both be {id} in a hub. Rename one of them.")
+        for id, names in ids.items()
+        if len(names) > 1
+    ]
+
+
+def judged(document: dict[str, Any], tool: str) -> list[Finding]:
+    """What is wrong with a finished manifest."""
+    return findings_of(document, tool)
