@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db import DatabaseError, close_old_connections
 from django.db.models import F
 from django.utils import timezone, translation
 
@@ -26,6 +25,7 @@ from evidence.keystore import keystore
 from evidence.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import encode
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused, ask
 from toolhub.kernel.problems import Problem
 
@@ -123,21 +123,20 @@ SENDERS: dict[str, Callable[[Notification, Delivery], None]] = {
 }
 
 
+class Sender:
+    """Sends what is due, and looks now and then whether there is something to tell of."""
+
+    def __init__(self) -> None:
+        self._looked_at = 0.0
+
+    def send(self) -> None:
+        if time.monotonic() - self._looked_at >= BUDGETS_EVERY_S:
+            self._looked_at = time.monotonic()
+            tell_of_low_budgets()
+            tell_of_alarms()
+        send_due()
+
+
 def run(stop: threading.Event) -> None:
-    """Send until told to stop. What goes wrong is logged and tried again with the next pass."""
-    looked_at = 0.0
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            if time.monotonic() - looked_at >= BUDGETS_EVERY_S:
-                looked_at = time.monotonic()
-                tell_of_low_budgets()
-                tell_of_alarms()
-            send_due()
-        except DatabaseError as error:
-            log.warning("Messages were not sent and are tried again: %s", error)
-        except Exception:
-            log.exception("Messages were not sent and are tried again")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Send until told to stop."""
+    repeat(Sender().send, stop, every_s=EVERY_S, what="Messages were not sent", log=log)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.core import signing
-from django.db import DatabaseError, IntegrityError, close_old_connections, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
@@ -25,6 +25,7 @@ from evidence.models import Erasure, ErasureState, Snapshot
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import encode
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict, Problem, SchemaInvalid
 
@@ -174,15 +175,5 @@ def work_off() -> None:
 
 
 def run(stop: threading.Event) -> None:
-    """Erase until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            work_off()
-        except DatabaseError as error:
-            log.warning("Erasures go on with the next pass: %s", error)
-        except Exception:
-            log.exception("Erasures go on with the next pass")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Erase until told to stop."""
+    repeat(work_off, stop, every_s=EVERY_S, what="Erasures did not go on", log=log)

@@ -10,7 +10,7 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
@@ -19,6 +19,7 @@ from evidence.kinds import Kind
 from evidence.models import Retention
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import encode
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import SchemaInvalid
 
@@ -100,15 +101,5 @@ def work_off() -> None:
 
 
 def run(stop: threading.Event) -> None:
-    """Remove what is old until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            work_off()
-        except DatabaseError as error:
-            log.warning("What is old goes with the next pass: %s", error)
-        except Exception:
-            log.exception("What is old goes with the next pass")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Remove what is old until told to stop."""
+    repeat(work_off, stop, every_s=EVERY_S, what="What is old was not removed", log=log)

@@ -10,7 +10,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from invocations import health
@@ -19,6 +19,7 @@ from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.figures import Snapshot
 from toolhub.kernel import names, telemetry
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.telemetry import PROCESS
 
 if TYPE_CHECKING:
@@ -50,17 +51,13 @@ def run(stop: threading.Event) -> None:
     """Report until told to stop; then say goodbye."""
     make_instruments()
     health.make_instruments()
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            report(datetime.now(UTC))
-        except (DatabaseError, InterfaceError) as error:
-            log.warning("What the sandboxes look like was not written, trying again: %s", error)
-        except Exception:
-            log.exception("What the sandboxes look like was not written, trying again")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    repeat(
+        lambda: report(datetime.now(UTC)),
+        stop,
+        every_s=EVERY_S,
+        what="What the sandboxes look like was not written",
+        log=log,
+    )
     try:
         SandboxHost.objects.filter(name=PROCESS).delete()
     except (DatabaseError, InterfaceError) as error:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError
 from django.db.models import Q
 
 from access.budgets import ledger
@@ -25,7 +25,8 @@ from invocations.problems import OutcomeUnknown, QueueTimeout
 from invocations.rejecting import witness_counted
 from invocations.replaying.ringing import ring_for_replays
 from invocations.retrying import may_run_again, run_again
-from toolhub.kernel.db import database_now, release_connection
+from toolhub.kernel.db import database_now
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
 
@@ -131,16 +132,11 @@ def sweep() -> dict[str, int]:
     return done
 
 
+def _pass() -> None:
+    sweep()
+
+
 def run(stop: threading.Event) -> None:
-    """Sweep until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            sweep()
-        except (DatabaseError, Problem) as error:
-            log.warning("A pass was not finished and is tried again: %s", error)
-        except Exception:
-            log.exception("A pass failed and is tried again")
-        finally:
-            release_connection()
-        stop.wait(settings.TOOLHUB_SWEEP_INTERVAL_S)
+    """Sweep until told to stop."""
+    every_s, what = settings.TOOLHUB_SWEEP_INTERVAL_S, "A pass of the sweeper was not finished"
+    repeat(_pass, stop, every_s=every_s, what=what, log=log, expected=(Problem,))

@@ -11,12 +11,11 @@ import time
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
 
 from evidence.checking.kept import hold_against_kept
 from evidence.checking.running import advance_next, begin_passes, note_findings
 from evidence.models import GLOBAL_LOG
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 
 if TYPE_CHECKING:
     import threading
@@ -54,17 +53,5 @@ class Verifier:
 
 
 def run(stop: threading.Event) -> None:
-    """Verify until told to stop. What goes wrong is logged and tried again."""
-    verifier = Verifier()
-    while not stop.is_set():
-        close_old_connections()
-        rest = EVERY_S
-        try:
-            rest = verifier.piece()
-        except DatabaseError as error:
-            log.warning("The log was not verified and is tried again: %s", error)
-        except Exception:
-            log.exception("The log was not verified and is tried again")
-        finally:
-            release_connection()
-        stop.wait(rest)
+    """Verify until told to stop."""
+    repeat(Verifier().piece, stop, every_s=EVERY_S, what="The log was not verified", log=log)

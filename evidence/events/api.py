@@ -14,6 +14,7 @@ from evidence.events import services
 from evidence.events.reading import size_of
 from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
+from evidence.secret_overlap import OverlapSerializer
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.pagination import page_of
@@ -78,16 +79,6 @@ class NewSinkSerializer(StrictSerializer):
 class SinkSecretSerializer(SinkSerializer):
     secret = serializers.CharField(
         allow_null=True, help_text="What the messages are signed with (whsec_…). Answered this once; null of files."
-    )
-
-
-class SinkOverlapSerializer(StrictSerializer):
-    overlap_s = serializers.IntegerField(
-        required=False,
-        default=int(services.OVERLAP.total_seconds()),
-        min_value=0,
-        max_value=int(services.MAX_OVERLAP.total_seconds()),
-        help_text="How long messages carry the signatures of both secrets.",
     )
 
 
@@ -188,9 +179,9 @@ class SinkRotateView(APIView):
 
     required_scope = SCOPE
 
-    @extend_schema(operation_id="rotate_event_sink", request=SinkOverlapSerializer, responses={201: SECRET})
+    @extend_schema(operation_id="rotate_event_sink", request=OverlapSerializer, responses={201: SECRET})
     def post(self, request: Request, sink_id: UUID) -> Response:
-        overlap = timedelta(seconds=body_of(request, SinkOverlapSerializer)["overlap_s"])
+        overlap = timedelta(seconds=body_of(request, OverlapSerializer)["overlap_s"])
         row, secret = services.rotate_secret(sink_id=sink_id, overlap=overlap, by=caller(request))
         return _answer(sink_json(row) | {"secret": secret}, status=201, secret=True)
 

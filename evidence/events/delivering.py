@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, close_old_connections
 from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 
@@ -24,6 +23,7 @@ from evidence.events.services import note_refusal
 from evidence.models import EventSink, Log, SinkChannel, SinkMode, SinkState
 from evidence.webhooks import CLAIMED_FOR
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
@@ -193,17 +193,7 @@ def _settle(sink: EventSink, *, error: str, pause: timedelta) -> None:
 
 
 def run(stop: threading.Event) -> None:
-    """Serve sinks until told to stop. What goes wrong is logged and tried again with the next pass."""
+    """Serve sinks until told to stop."""
     deliverer = Deliverer()
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            deliverer.start_due()
-        except DatabaseError as error:
-            log.warning("Events were not sent and are tried again: %s", error)
-        except Exception:
-            log.exception("Events were not sent and are tried again")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    repeat(deliverer.start_due, stop, every_s=EVERY_S, what="Events were not sent", log=log)
     deliverer.close()

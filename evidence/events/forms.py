@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django import forms
 from django.utils.translation import gettext_lazy
 
-from evidence.events.services import MAX_FILE_MB, MAX_OVERLAP, OVERLAP
+from evidence.events.services import MAX_FILE_MB
 from evidence.kinds import Kind
 from evidence.models import SinkMode
 
@@ -58,16 +56,3 @@ class SinkForm(forms.Form):
         label=gettext_lazy("Begin where the log begins"),
         help_text=gettext_lazy("Otherwise the first event is the next one that happens."),
     )
-
-
-class SinkOverlapForm(forms.Form):
-    overlap_hours = forms.IntegerField(
-        min_value=0,
-        max_value=int(MAX_OVERLAP.total_seconds() // 3600),
-        initial=int(OVERLAP.total_seconds() // 3600),
-        label=gettext_lazy("Both secrets sign for, in hours"),
-        help_text=gettext_lazy("Until then the receiver may check with either; then the old one ends."),
-    )
-
-    def overlap(self) -> timedelta:
-        return timedelta(hours=self.cleaned_data["overlap_hours"])

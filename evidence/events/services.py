@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,20 +13,20 @@ from evidence import services as evidence
 from evidence.events.reading import size_of
 from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
+from evidence.secret_overlap import MAX_OVERLAP, OVERLAP
 from evidence.webhooks import new_secret
 from toolhub.kernel.outbound import Refused, check_url
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import timedelta
     from uuid import UUID
 
     from toolhub.kernel.principal import Principal
 
 MAX_SINKS = 20  # of one tenant in use
 MAX_FILE_MB = 4096
-OVERLAP = timedelta(days=1)
-MAX_OVERLAP = timedelta(days=30)
 
 
 @transaction.atomic

@@ -11,9 +11,10 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from evidence.events import services
-from evidence.events.forms import SinkForm, SinkOverlapForm
+from evidence.events.forms import SinkForm
 from evidence.events.reading import size_of
 from evidence.models import EventSink, Fact
+from evidence.secret_overlap import OverlapForm
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import ReasonForm, add_problem
 from toolhub.kernel.pagination import page_of
@@ -80,7 +81,7 @@ def _page(request: ConsoleRequest, sink: EventSink, *, form: forms.Form | None =
         "form": form,
         "wrong": wrong,
         "reason_form": ReasonForm(),
-        "overlap_form": SinkOverlapForm(),
+        "overlap_form": OverlapForm(),
         "facts": Fact.objects.visible_to(request.principal).filter(subject=sink.wire_id).order_by("-id")[:20],
     }
     return render_page(request, "evidence/sink_detail.html", context, status=422 if wrong else 200)
@@ -126,7 +127,7 @@ def sink_test(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
 @needs("sinks.manage")
 def sink_rotate(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
     """POST overlap_hours; answers with the page that shows the new secret."""
-    form = SinkOverlapForm(request.POST)
+    form = OverlapForm(request.POST)
     if form.is_valid():
         try:
             sink, secret = services.rotate_secret(sink_id=sink_id, overlap=form.overlap(), by=request.principal)

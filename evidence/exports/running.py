@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -24,8 +24,8 @@ from evidence.kinds import Kind
 from evidence.models import ExportJob, ExportState
 from evidence.models.exports import OPEN
 from evidence.problems import KeyUnavailable
-from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.telemetry import PROCESS
 
@@ -200,20 +200,14 @@ def _give_up(pk: Any) -> bool:
     return bool(won)
 
 
+def _pass() -> float | None:
+    """A piece of an export; when there is none to make, what has expired goes."""
+    if advance_next() is not None:
+        return 0
+    expire_due()
+    return None
+
+
 def run(stop: threading.Event) -> None:
-    """Make exports until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        done = None
-        try:
-            done = advance_next()
-            if done is None:
-                expire_due()
-        except DatabaseError as error:
-            log.warning("Exports were not made and are tried again: %s", error)
-        except Exception:
-            log.exception("Exports were not made and are tried again")
-        finally:
-            release_connection()
-        if done is None:
-            stop.wait(EVERY_S)
+    """Make exports until told to stop."""
+    repeat(_pass, stop, every_s=EVERY_S, what="Exports were not made", log=log)

@@ -11,7 +11,7 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, IntegrityError, close_old_connections, connection, models, transaction
+from django.db import IntegrityError, connection, models, transaction
 
 from evidence.log.checkpoints import publish, sign_again
 from evidence.log.growing import LogDamaged, append
@@ -22,8 +22,8 @@ from evidence.models import GLOBAL_LOG, Checkpoint, Log, Pending, Seal
 from evidence.problems import KeyUnavailable
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.notes import split_note
-from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
+from toolhub.kernel.loops import repeat
 
 if TYPE_CHECKING:
     import threading
@@ -150,22 +150,15 @@ def turn() -> bool:
     return more
 
 
+def _pass() -> float | None:
+    try:
+        make_signing_key()  # the very first; one that was lost is not replaced
+        return 0 if turn() else None
+    except KeyUnavailable as problem:
+        log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all
+        return WITHOUT_A_KEY_S
+
+
 def run(stop: threading.Event) -> None:
-    """Seal until told to stop. What goes wrong is logged and tried again with the next turn."""
-    while not stop.is_set():
-        close_old_connections()
-        more, wait = False, EVERY_S
-        try:
-            make_signing_key()  # the very first; one that was lost is not replaced
-            more = turn()
-        except KeyUnavailable as problem:
-            log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all
-            wait = WITHOUT_A_KEY_S
-        except DatabaseError as error:
-            log.warning("Facts were not sealed and are tried again: %s", error)
-        except Exception:
-            log.exception("Facts were not sealed and are tried again")
-        finally:
-            release_connection()
-        if not more:
-            stop.wait(wait)
+    """Seal until told to stop."""
+    repeat(_pass, stop, every_s=EVERY_S, what="Facts were not sealed", log=log)

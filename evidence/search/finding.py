@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django.db.models import Max, Min, Q
+from django.db.models import Count, Max, Min, Q
 
 from evidence.models import Fact, IndexBlock, Indexed, Pending, Posting, Seal
 from evidence.problems import SearchInvalid
@@ -27,13 +27,14 @@ from toolhub.kernel.pagination import PAGE_SIZE
 from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
 MOST_WAITING = (
     500  # facts that are not indexed yet and are looked through; more of them means that the keeper stands still
 )
-_RUN = (2, 8, 32, 128, 512)  # blocks that are read at once: few for what is frequent, many for what is rare
+_NEAR = (2, 8)  # blocks that are read at once, nearest first: what is frequent is found there
+_FAR = (32, 128, 512)  # the same of those that are left
 
 
 @dataclass(slots=True)
@@ -236,11 +237,8 @@ class _Search:
         low, high = self._blocks()
         first, last = (place // BLOCK, high) if newer else (low, (place - 1) // BLOCK)
         first, last = max(first, low), min(last, high)
-        run = iter(_RUN)
-        count = next(run)
-        while first <= last:
-            lowest, highest = (first, min(last, first + count - 1)) if newer else (max(first, last - count + 1), last)
-            blocks = self._read(lowest, highest)
+        for run in self._runs(first, last, newer=newer):
+            blocks = self._read(run)
             for block in sorted(blocks, reverse=not newer):
                 bits = blocks[block]
                 if block == place // BLOCK:
@@ -249,8 +247,32 @@ class _Search:
                 bits = self._within(block, bits)
                 for at in places.rising(bits) if newer else places.falling(bits):
                     yield block * BLOCK + at
-            first, last = (highest + 1, last) if newer else (first, lowest - 1)
-            count = next(run, count)
+
+    def _runs(self, first: int, last: int, *, newer: bool) -> Iterator[Sequence[int]]:
+        """The blocks to look into, some at a time, nearest first: the near ones, and of the others those that may have a match."""
+        blocks: Sequence[int] = range(first, last + 1) if newer else range(last, first - 1, -1)
+        for count in _NEAR:
+            if blocks:
+                yield blocks[:count]
+                blocks = blocks[count:]
+        if blocks:
+            blocks = sorted(self._promising(min(blocks), max(blocks)), reverse=not newer)
+        counts = iter(_FAR)
+        count = next(counts)
+        while blocks:
+            yield blocks[:count]
+            blocks, count = blocks[count:], next(counts, count)
+
+    def _promising(self, lowest: int, highest: int) -> Sequence[int]:
+        """The blocks of this range that have something of all that is wanted, as far as single tags say it."""
+        wanted = [[span.low for span in spans] for spans in self.asked.wanted if all(span.is_one for span in spans)]
+        if not wanted:
+            return range(lowest, highest + 1)
+        tags = {tag for either in wanted for tag in either}
+        rows = Posting.objects.filter(tenant_id=self.tenant_id, tag__in=tags, block__range=(lowest, highest))
+        has = {f"has_{n}": Count("tag", filter=Q(tag__in=either)) for n, either in enumerate(wanted)}
+        found = rows.values("block").annotate(**has).filter(**{f"{name}__gt": 0 for name in has})
+        return list(found.values_list("block", flat=True))
 
     def _blocks(self) -> tuple[int, int]:
         """The first and the last block that may have what is asked for."""
@@ -266,19 +288,21 @@ class _Search:
         self.partial = set(rows.exclude(within).values_list("number", flat=True))
         return (0, -1) if ends["low"] is None else (ends["low"], ends["high"])
 
-    def _read(self, lowest: int, highest: int) -> dict[int, int]:
+    def _read(self, run: Sequence[int]) -> dict[int, int]:
         """The leaves of each of these blocks that match."""
+        whole = max(run) - min(run) + 1 == len(run)
+        within = Q(block__range=(min(run), max(run))) if whole else Q(block__in=run)
         single = [span.low for span in self.asked.spans if span.is_one]
         condition = Q(tag__in=single) if single else Q(pk__in=[])
         for span in self.asked.spans:
             if not span.is_one:
                 condition |= Q(tag__gte=span.low, tag__lt=span.high)
-        rows = Posting.objects.filter(condition, tenant_id=self.tenant_id, block__range=(lowest, highest))
+        rows = Posting.objects.filter(condition, within, tenant_id=self.tenant_id)
         read: dict[int, list[tuple[bytes, int]]] = {}
         for tag, block, stored in rows.values_list("tag", "block", "places"):
             read.setdefault(block, []).append((bytes(tag), places.decode(bytes(stored))))
         if not self.asked.wanted:
-            read = {block: read.get(block, []) for block in range(lowest, highest + 1)}
+            read = {block: read.get(block, []) for block in run}
         return {block: bits for block, tags in read.items() if (bits := self._bits(tags, block))}
 
     def _bits(self, tags: list[tuple[bytes, int]], block: int) -> int:

@@ -10,13 +10,13 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import connection, transaction
 
 from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, Seal
 from evidence.search import places
 from evidence.search.places import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, tags_of, what_it_is
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 
 if TYPE_CHECKING:
     import threading
@@ -124,15 +124,5 @@ def forget_index(tenant_id: UUID) -> None:
 
 
 def run(stop: threading.Event) -> None:
-    """Follow the logs until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            index_all(stop)
-        except DatabaseError as error:
-            log.warning("Facts were not indexed and are tried again: %s", error)
-        except Exception:
-            log.exception("Facts were not indexed and are tried again")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Follow the logs until told to stop."""
+    repeat(lambda: index_all(stop), stop, every_s=EVERY_S, what="Facts were not indexed", log=log)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -35,6 +35,7 @@ from evidence.witnessing.keeping import (
     notes_of_git,
 )
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.tenancy import NO_TENANT
@@ -212,15 +213,5 @@ def kept_notes() -> Iterator[tuple[str, str]]:
 
 
 def run(stop: threading.Event) -> None:
-    """Show checkpoints until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            show_all()
-        except (DatabaseError, ValueError) as error:
-            log.warning("Checkpoints were not shown and are tried again: %s", error)
-        except Exception:
-            log.exception("Checkpoints were not shown and are tried again")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Show checkpoints until told to stop."""
+    repeat(show_all, stop, every_s=EVERY_S, what="Checkpoints were not shown", log=log, expected=(ValueError,))

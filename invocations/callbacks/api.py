@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.models import Agent
+from evidence.secret_overlap import OverlapSerializer
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selecting import STATES, selected
@@ -55,16 +56,6 @@ class NewEndpointSerializer(StrictSerializer):
 
 class SigningSecretSerializer(EndpointSerializer):
     secret = serializers.CharField(help_text="What the messages are signed with (whsec_…). Answered this once.")
-
-
-class OverlapSerializer(StrictSerializer):
-    overlap_s = serializers.IntegerField(
-        required=False,
-        default=int(services.OVERLAP.total_seconds()),
-        min_value=0,
-        max_value=int(services.MAX_OVERLAP.total_seconds()),
-        help_text="How long messages carry the signatures of both secrets.",
-    )
 
 
 class CallbackAttemptSerializer(serializers.Serializer[Any]):

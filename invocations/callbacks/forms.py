@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django import forms
 from django.utils.translation import gettext_lazy
-
-from invocations.callbacks.services import MAX_OVERLAP, OVERLAP
 
 
 class EndpointForm(forms.Form):
@@ -26,16 +22,3 @@ class EndpointForm(forms.Form):
         label=gettext_lazy("Send the answer too"),
         help_text=gettext_lazy("Otherwise a message says what has ended, and where its answer is."),
     )
-
-
-class OverlapForm(forms.Form):
-    overlap_hours = forms.IntegerField(
-        min_value=0,
-        max_value=int(MAX_OVERLAP.total_seconds() // 3600),
-        initial=int(OVERLAP.total_seconds() // 3600),
-        label=gettext_lazy("Both secrets sign for, in hours"),
-        help_text=gettext_lazy("Until then the receiver may check with either; then the old one ends."),
-    )
-
-    def overlap(self) -> timedelta:
-        return timedelta(hours=self.cleaned_data["overlap_hours"])

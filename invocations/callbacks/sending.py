@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import transaction
 from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
@@ -30,6 +30,7 @@ from invocations.answers import answer_of
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackSecret
 from invocations.values import values_key_of
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused, ask
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Problem
@@ -183,15 +184,5 @@ def _settle(row: CallbackDelivery, tried: CallbackAttempt, body: bytes, *, final
 
 
 def run(stop: threading.Event) -> None:
-    """Send until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            send_due()
-        except DatabaseError as error:
-            log.warning("Callbacks were not sent and are tried again: %s", error)
-        except Exception:
-            log.exception("Callbacks were not sent and are tried again")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Send until told to stop."""
+    repeat(send_due, stop, every_s=EVERY_S, what="Callbacks were not sent", log=log)

@@ -6,7 +6,6 @@ the address that the hub sends to. The message is written in the transaction of 
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from django.utils import timezone
 from access.models import Agent
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.secret_overlap import MAX_OVERLAP, OVERLAP
 from evidence.webhooks import new_secret
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.models import Invocation
@@ -26,14 +26,13 @@ from toolhub.kernel.outbound import Refused, check_url
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from uuid import UUID
 
     from invocations.calls import Call
     from toolhub.kernel.principal import Principal
 
 MAX_ENDPOINTS = 20  # of one agent in use
-OVERLAP = timedelta(days=1)
-MAX_OVERLAP = timedelta(days=30)
 THE_ONLY_ONE = "*"  # what `callback: true` becomes; no name of an endpoint
 
 

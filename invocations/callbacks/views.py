@@ -13,8 +13,9 @@ from access.agent_views import on_agent, sees_agent
 from access.exceptions import allowed_on, on
 from access.models import Agent
 from evidence.search.about import facts_about
+from evidence.secret_overlap import OverlapForm
 from invocations.callbacks import services
-from invocations.callbacks.forms import EndpointForm, OverlapForm
+from invocations.callbacks.forms import EndpointForm
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selecting import NAMES, STATES, selected
 from toolhub.kernel.console import ConsoleRequest, needs, render_page

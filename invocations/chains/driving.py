@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, Max, OuterRef, Q
 from django.dispatch import receiver
 
@@ -32,6 +32,7 @@ from invocations.chains.services import end_chain, envelope_and_plan, principal_
 from invocations.models import FINAL, Invocation, State
 from invocations.signals import call_ended
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 from toolhub.kernel.problems import Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
 
@@ -284,17 +285,11 @@ def due() -> list[UUID]:
     return list(found.values_list("pk", flat=True)[:BATCH])
 
 
+def _pass() -> None:
+    for chain_id in due():
+        go_on(chain_id)
+
+
 def run(stop: threading.Event) -> None:
-    """Take chains on until told to stop. What goes wrong is logged and tried again with the next pass."""
-    while not stop.is_set():
-        close_old_connections()
-        try:
-            for chain_id in due():
-                go_on(chain_id)
-        except DatabaseError as error:
-            log.warning("Chains go on with the next pass: %s", error)
-        except Exception:
-            log.exception("Chains go on with the next pass")
-        finally:
-            release_connection()
-        stop.wait(EVERY_S)
+    """Take chains on until told to stop."""
+    repeat(_pass, stop, every_s=EVERY_S, what="Chains did not go on", log=log)

@@ -12,7 +12,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 
 from registry.dependencies import building, states, store
 from registry.dependencies.failures import CannotBuild, of_os_error, unexpected
@@ -20,6 +20,7 @@ from registry.dependencies.pip import Talk
 from registry.dependencies.target import folder_name
 from registry.models import Dependencies, DependencyState
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.loops import repeat
 
 if TYPE_CHECKING:
     import threading
@@ -180,18 +181,8 @@ def collect(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
 
 
 def run(stop: threading.Event) -> None:
-    """Build until told to stop. What goes wrong is logged and tried again with the next pass."""
+    """Build until told to stop."""
     builder = Builder(stop.is_set)
-    while not stop.is_set():
-        close_old_connections()
-        busy = False
-        try:
-            busy = builder.pass_once()
-        except DatabaseError as error:
-            log.warning("A pass was not finished and is tried again: %s", error)
-        except Exception:
-            log.exception("A pass failed and is tried again")
-        finally:
-            release_connection()
-        if not busy:
-            stop.wait(EVERY_S)
+    repeat(
+        lambda: 0 if builder.pass_once() else None, stop, every_s=EVERY_S, what="Dependencies were not built", log=log
+    )

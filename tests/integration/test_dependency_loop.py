@@ -15,6 +15,7 @@ from tests.background import wait_for
 from tests.dependencies import FIRST, enabled, facts_of, nothing, state_of
 from toolhub import celery
 from toolhub.embedded import builder_thread
+from toolhub.kernel import loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ def test_it_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPatch) ->
         raise RuntimeError("broken")
 
     monkeypatch.setattr(builder, "EVERY_S", 0)
-    monkeypatch.setattr(builder, "close_old_connections", nothing)
+    monkeypatch.setattr(loops, "close_old_connections", nothing)
     monkeypatch.setattr(Builder, "pass_once", broken)
 
     builder.run(stop)

@@ -20,6 +20,7 @@ from invocations.problems import OutcomeUnknown
 from invocations.queue import LOST_MESSAGE_AFTER
 from tests.calls import PAIR, kinds_of, row_of
 from tests.threads import at_once
+from toolhub.kernel import loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,7 +202,7 @@ def test_the_loop_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("broken")
 
     monkeypatch.setattr(sweeper, "sweep", one)
-    monkeypatch.setattr(sweeper, "close_old_connections", lambda: None)
+    monkeypatch.setattr(loops, "close_old_connections", lambda: None)
 
     sweeper.run(stop)
 
