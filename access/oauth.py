@@ -87,12 +87,12 @@ def token(request: HttpRequest) -> JsonResponse:
 
 @require_GET
 @public
-def protected_resource(request: HttpRequest) -> JsonResponse:
-    """RFC 9728: where tokens for this hub come from, and what they may carry."""
+def protected_resource(request: HttpRequest, path: str = "") -> JsonResponse:
+    """RFC 9728: where tokens for this hub come from, and what they may carry. ``path``: of a part that says so for itself."""
     del request
     return JsonResponse(
         {
-            "resource": settings.TOOLHUB_PUBLIC_URL,
+            "resource": settings.TOOLHUB_PUBLIC_URL + path,
             "resource_name": "toolhub",
             "authorization_servers": [settings.TOOLHUB_PUBLIC_URL],
             "bearer_methods_supported": ["header"],

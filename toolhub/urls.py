@@ -288,3 +288,9 @@ urlpatterns = [
     path("readyz", health.ready, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
 ]
+    path(
+        ".well-known/oauth-protected-resource/mcp",
+        oauth.protected_resource,
+        {"path": "/mcp"},
+        name="oauth_protected_mcp",
+    ),

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.core import signing
-from mcp_types import ClientCapabilities, Implementation
-from pydantic import ValidationError
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
 
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import new_id
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 SCOPE_KEY = "toolhub.mcp"
+TASKS = "io.modelcontextprotocol/tasks"  # the extension of 2026-07-28
 SALT = "toolhub.mcp.session"
 LIFETIME_S = 30 * 24 * 3600
 MAX_SESSION_ID = 4096
@@ -79,6 +79,10 @@ def asks_by_url(capabilities: Any) -> bool:
     return isinstance(elicitation, dict) and isinstance(elicitation.get("url"), dict)
 
 
+def knows_tasks(capabilities: dict[str, Any]) -> bool:
+    return TASKS in (capabilities.get("extensions") or {})
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share."""
@@ -112,18 +116,10 @@ def client_of(context: ServerRequestContext[Any, Any]) -> tuple[str, str]:
     session = arrival_of(context).session
     if session.app:
         return session.app, session.version
-    said = (context.meta or {}).get("io.modelcontextprotocol/clientInfo")
-    try:
-        client = Implementation.model_validate(said)
-    except ValidationError:
-        return "", ""
-    return client.name[:MAX_WORD], client.version[:MAX_WORD]
+    return _named((context.meta or {}).get(CLIENT_INFO_META_KEY))
 
 
-def capabilities_of(context: ServerRequestContext[Any, Any]) -> ClientCapabilities:
-    """What a client of 2026-07-28 says of itself with each message; nothing for older ones."""
-    said = (context.meta or {}).get("io.modelcontextprotocol/clientCapabilities")
-    try:
-        return ClientCapabilities.model_validate(said or {})
-    except ValidationError:
-        return ClientCapabilities()
+def capabilities_of(context: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    """What a client of 2026-07-28 says that it can do, with each message; its shape was checked by the SDK."""
+    meta: dict[str, Any] = dict(context.meta or {})
+    return dict(meta.get(CLIENT_CAPABILITIES_META_KEY) or {})

@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, CallToolResult
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from access.problems import ConsentRequired
 from invocations import services
 from invocations.answers import answer_of
 from invocations.calls import Begun, Refused
 from invocations.holding import cancel_call
 from invocations.live import live_of
 from invocations.mcp.arrival import arrival_of
-from invocations.mcp.reading import read_call, unknown_tool
+from invocations.mcp.asking import asked_in_place_of
+from invocations.mcp.reading import read_wish, unknown_tool
 from invocations.mcp.results import result_of
-from invocations.models import FOR_WORK
+from invocations.mcp.states import handle_of
+from invocations.models import FOR_WORK, State
 from invocations.rejecting import note_rejected
+from registry.compiled import compiled_version
 from registry.problems import UnknownTool
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import problem_of
@@ -33,11 +36,12 @@ from toolhub.kernel.handlers import problem_of
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp_types import CallToolRequestParams
 
-    from invocations.calls import Call
     from invocations.mcp.arrival import Arrival
+    from invocations.mcp.reading import Wish
+    from invocations.models import Invocation
     from toolhub.kernel.principal import Principal
 
 log = logging.getLogger("toolhub.mcp")
@@ -46,12 +50,13 @@ IfGone = Callable[["Arrival", "UUID"], None]  # what becomes of a call whose cli
 _taking_back: set[asyncio.Future[None]] = set()  # the event loop alone would forget them
 
 
-async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-    arrival, call = arrival_of(context), read_call(context, params)
+async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> HandlerResult:
+    """The result; a task; or what a person is to be shown first."""
+    arrival, wish = arrival_of(context), read_wish(context, params)
     # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
-    if_gone = take_back if context.protocol_version in MODERN_PROTOCOL_VERSIONS else leave
-    begun = await begun_for(arrival, call, if_gone=if_gone)
-    if isinstance(begun, CallToolResult):
+    if_gone = take_back if wish.modern else leave
+    begun = await _begun(arrival, wish, if_gone=if_gone)
+    if not isinstance(begun, Begun):
         return begun
     try:
         return await _ended(arrival, begun, Progress(context))
@@ -62,30 +67,51 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
         begun.close()
 
 
-def begin(call: Call, *, by: Principal) -> Begun | CallToolResult:
-    """In a thread: the call that was begun, or why it was not."""
+def begin(wish: Wish, *, by: Principal) -> Begun | HandlerResult:
+    """In a thread: the call that was begun and is waited for, or what is answered at once."""
     try:
-        return services.begin_call(call, by=by)
+        begun = services.begin_call(wish.call, by=by)
     except Refused as refused:
-        return result_of(answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight))
+        return _refused(wish, refused, by=by)
     except Exception as error:
         problem = problem_of(error)
         note_rejected(problem, by=by)
         if isinstance(problem, UnknownTool):
-            raise unknown_tool(call.tool) from error
+            raise unknown_tool(wish.call.tool) from error
         if problem.status >= 500:
             raise MCPError(INTERNAL_ERROR, problem.detail, data=problem.to_error()) from error
-        return result_of(ResponseEnvelope(error=problem))
+        return result_of(ResponseEnvelope(error=problem), by=by)
+    if wish.takes_task and (not wish.modern or _takes_long(begun.invocation)):
+        begun.close()
+        return handle_of(begun.invocation, modern=wish.modern)
+    return begun
 
 
-async def begun_for(arrival: Arrival, call: Call, *, if_gone: IfGone) -> Begun | CallToolResult:
+def _refused(wish: Wish, refused: Refused, *, by: Principal) -> HandlerResult:
+    if wish.takes_task and not wish.modern:
+        return handle_of(refused.invocation, modern=False)
+    if wish.shows_url and isinstance(refused.problem, ConsentRequired):
+        shown = asked_in_place_of(refused.problem, wish.call.tool, modern=wish.modern)
+        if shown is not None:
+            return shown
+    answer = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
+    return result_of(answer, by=by)
+
+
+def _takes_long(invocation: Invocation) -> bool:
+    if invocation.is_final or invocation.version_id is None:
+        return False
+    return invocation.state == State.HELD or compiled_version(invocation.version_id).manifest.is_async
+
+
+async def _begun(arrival: Arrival, wish: Wish, *, if_gone: IfGone) -> Begun | HandlerResult:
     """Decided on and written down, also when the client goes away meanwhile."""
-    working = asyncio.ensure_future(arrival.within(lambda: begin(call, by=arrival.by)))
+    working = asyncio.ensure_future(arrival.within(lambda: begin(wish, by=arrival.by)))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
 
-        def give_up(done: asyncio.Future[Begun | CallToolResult]) -> None:
+        def give_up(done: asyncio.Future[Begun | HandlerResult]) -> None:
             if not done.cancelled() and done.exception() is None and isinstance(found := done.result(), Begun):
                 found.close()
                 if_gone(arrival, found.invocation.pk)
@@ -117,14 +143,14 @@ class Progress:
 
     def __init__(self, context: ServerRequestContext[Any, Any]) -> None:
         self.wanted = bool(context.meta and context.meta.get("progress_token") is not None)
-        self._session, self._done, self._said = context.session, 0.0, ""
+        self._session, self._told = context.session, -1.0
 
     async def tell(self, live: dict[str, Any] | None) -> None:
-        progress = (live or {}).get("progress") or {}
-        fraction, message = progress.get("fraction"), progress.get("message") or ""
-        if fraction is not None and fraction > self._done:
-            self._done, self._said = fraction, message
-            await self._session.report_progress(fraction, 1.0, message or None)
+        said = (live or {}).get("progress") or {}
+        fraction = said.get("fraction")
+        if fraction is not None and fraction > self._told:
+            self._told = fraction
+            await self._session.report_progress(fraction, 1.0, said.get("message") or None)
 
 
 async def _ended(arrival: Arrival, begun: Begun, progress: Progress) -> CallToolResult:
@@ -133,7 +159,7 @@ async def _ended(arrival: Arrival, begun: Begun, progress: Progress) -> CallTool
     def look() -> CallToolResult | dict[str, Any] | None:
         answered = services.look(begun, last=begun.waiter is None)
         if answered is not None:
-            return result_of(answer_of(answered.invocation))
+            return result_of(answer_of(answered.invocation), by=arrival.by)
         return live_of(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
 
     while not isinstance(found := await arrival.within(look), CallToolResult):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -22,6 +22,7 @@ from opentelemetry.context import attach, detach
 
 from access.authentication import principal_of_header
 from invocations.mcp.arrival import SCOPE_KEY, Arrival, Session
+from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
 from invocations.rejecting import note_rejected
 from invocations.serializers import SCOPE
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 LIST_SCOPE = "tools:read"
+# A call's scope is looked at with everything else about the call, so that its refusal has a pair too.
+SCOPES = {
+    "tools/list": LIST_SCOPE,
+    **dict.fromkeys(("tasks/get", "tasks/result", "tasks/list"), READ),
+    **dict.fromkeys(("tasks/cancel", "tasks/update"), SCOPE),
+}
 
 
 class Door:
@@ -78,8 +85,8 @@ class Door:
             await _refuse_message(send, problem)
             return
         said = message if isinstance(message, dict) else {}
-        if said.get("method") == "tools/list":
-            by.check(LIST_SCOPE)
+        if needed := SCOPES.get(str(said.get("method"))):
+            by.check(needed)
         session, header = Session(), headers.get("mcp-session-id", "")
         if said.get("method") == "initialize":
             session = Session.begin(said.get("params"))
@@ -94,7 +101,7 @@ class Door:
             session = opened
         scope[SCOPE_KEY] = Arrival(by, self._in_thread, session)
         manager = await self._running()
-        await manager.handle_request(scope, _again(body, receive), send)
+        await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
 
     async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str]) -> Principal:
         address = (scope.get("client") or ("",))[0]

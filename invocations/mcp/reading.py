@@ -1,4 +1,4 @@
-"""What call does a `tools/call` ask for?
+"""What does a `tools/call` ask for?
 
 The SPEC-1 envelope around the arguments comes from `_meta`, under the key `toolhub/envelope`, with the names that REST has; all
 of it may be left out. What is not said is made up from what the client says of itself.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from invocations.calls import Call
-from invocations.mcp.arrival import arrival_of, client_of
+from invocations.mcp.arrival import arrival_of, asks_by_url, capabilities_of, client_of, knows_tasks
 from invocations.models import Origin
 from invocations.serializers import SCOPE, EnvelopeFields
 from toolhub.kernel.handlers import problem_of
@@ -30,6 +32,16 @@ ENVELOPE = "toolhub/envelope"
 MAX_NAME = 128
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A call, and what its client can do with an answer that is not there yet."""
+
+    call: Call
+    modern: bool  # 2026-07-28
+    takes_task: bool  # a handle in place of an answer; before 2026-07-28: wants nothing else
+    shows_url: bool  # to its user, where somebody can agree to the call
+
+
 def request_id_of(session: str, id: RequestId) -> str:
     """What a call is found again by when the client takes its request back: in its session, by the id that the client gave it."""
     return f"mcp-{session}-{hashlib.sha256(json.dumps(id).encode()).hexdigest()[:16]}"
@@ -39,25 +51,33 @@ def unknown_tool(name: str) -> MCPError:
     return MCPError(INVALID_PARAMS, f"Unknown tool: {name[:MAX_NAME]}")
 
 
-def read_call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> Call:
+def read_wish(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> Wish:
     """Raises an MCP error for an envelope that is not one: that is the client's mistake, not the model's."""
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        capabilities = capabilities_of(context)
+        takes_task = knows_tasks(capabilities)
+        shows_url = asks_by_url(capabilities) and not params.input_responses  # whose user has been there already
+        return Wish(_call(context, params, hold=takes_task), modern=True, takes_task=takes_task, shows_url=shows_url)
+    takes_task = params.task is not None
+    call, shows_url = _call(context, params, hold=takes_task), arrival_of(context).session.asks_by_url
+    return Wish(call, modern=False, takes_task=takes_task, shows_url=shows_url)
+
+
+def _call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams, *, hold: bool) -> Call:
     arrival, (app, version) = arrival_of(context), client_of(context)
-    session = arrival.session.id
-    own = (
-        request_id_of(session, context.request_id) if session and context.request_id is not None else f"mcp-{new_id()}"
-    )
-    given = (params.meta or {}).get(ENVELOPE, {})
-    if not isinstance(given, dict):
-        raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}] must be an object.")
+    session, id = arrival.session.id, context.request_id
     said: dict[str, Any] = {
-        "request_id": own,
+        "request_id": request_id_of(session, id) if session and id is not None else f"mcp-{new_id()}",
         "actor": {"type": "agent", "id": arrival.by.id},
         "session_id": session,
-        "on_consent": "ask",
+        "on_consent": "hold" if hold else "ask",
         "purpose": f"{app or 'An MCP client'} called {params.name[:MAX_NAME]}.",
     }
     if app:
         said["client"] = {"app": app, "version": version}
+    given = (params.meta or {}).get(ENVELOPE, {})
+    if not isinstance(given, dict):
+        raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}] must be an object.")
     try:
         envelope = checked(EnvelopeFields, said | given).to_envelope()
     except Exception as error:

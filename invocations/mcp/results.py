@@ -1,47 +1,76 @@
 """How does the answer to a call read to a model, and to the client that it works in?
 
-What the model needs is in the content: the value as JSON text, or what went wrong with the reason and what to do about it. The
-`call` object, evidence and the age of the answer are for programs, in `_meta`.
+What the model needs is in the content: the value as JSON text, or what went wrong with the reason and what to do about it; then what
+the call has left, small things as a whole. The `call` object, evidence and the age of the answer are for programs, in `_meta`.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from invocations.artifacts.describing import text_of
+from invocations.artifacts.storing import read_artifact
+from toolhub.kernel.ids import decode
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from toolhub.kernel.envelopes import ResponseEnvelope
+    from toolhub.kernel.principal import Principal
 
 CALL, EVIDENCE, TTL = "toolhub/call", "toolhub/evidence", "toolhub/ttl_seconds"
+MAX_EMBEDDED = 256 * 1024  # bytes of an artifact that is sent along; a larger one is fetched
+READ = "invocations:read"
+
+
+def dumped(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _text(value: Any) -> TextContent:
-    return TextContent(type="text", text=json.dumps(value, ensure_ascii=False))
+    return TextContent(text=json.dumps(value, ensure_ascii=False))
 
 
-def result_of(answer: ResponseEnvelope) -> CallToolResult:
+def result_of(answer: ResponseEnvelope, *, by: Principal) -> CallToolResult:
     """The whole result. On an error there is no structured content, for models are shown that instead of the text."""
     meta = {CALL: answer.call, EVIDENCE: answer.evidence.to_json(), TTL: answer.ttl_seconds}
     meta = {name: value for name, value in meta.items() if value is not None}
+    warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
     if answer.error is not None:
-        said = {"error": answer.error.to_error()} | ({"warnings": list(answer.warnings)} if answer.warnings else {})
-        return CallToolResult(content=[_text(said)], is_error=True, _meta=meta)
+        return CallToolResult(content=[_text({"error": answer.error.to_error()} | warnings)], is_error=True, _meta=meta)
     content: list[ContentBlock] = [_text(answer.data)]
-    if answer.warnings:
-        content.append(_text({"warnings": list(answer.warnings)}))
-    content += [_link(each) for each in (answer.call or {}).get("artifacts", ())]
+    if warnings:
+        content.append(_text(warnings))
+    content += [_left(each, by) for each in (answer.call or {}).get("artifacts", ())]
     return CallToolResult(content=content, structured_content=answer.data, _meta=meta)
 
 
-def _link(artifact: dict[str, Any]) -> ResourceLink:
-    url = artifact["url"]
-    return ResourceLink(
-        type="resource_link",
-        uri=url if "://" in url else f"{settings.TOOLHUB_PUBLIC_URL}{url}",
-        name=artifact.get("name") or artifact["id"],
-        mime_type=artifact.get("media_type"),
-        size=artifact.get("size"),
-    )
+def _left(artifact: dict[str, Any], by: Principal) -> ContentBlock:
+    """An artifact. What is sent along is read, which is a fact as when it is fetched."""
+    url, media_type = artifact["url"], artifact["media_type"]
+    if artifact["bytes"] > MAX_EMBEDDED or not by.may(READ):
+        return ResourceLink(uri=url, name=artifact["name"], mime_type=media_type, size=artifact["bytes"])
+    _, content = read_artifact(artifact_id=decode("art", artifact["id"]), by=by, via="mcp")
+    data, sort = base64.b64encode(content).decode(), media_type.partition("/")[0]
+    if sort == "image":
+        return ImageContent(data=data, mime_type=media_type)
+    if sort == "audio":
+        return AudioContent(data=data, mime_type=media_type)
+    text = text_of(content) if sort == "text" or media_type == "application/json" else None
+    if text is not None:
+        return EmbeddedResource(resource=TextResourceContents(uri=url, mime_type=media_type, text=text))
+    return EmbeddedResource(resource=BlobResourceContents(uri=url, mime_type=media_type, blob=data))

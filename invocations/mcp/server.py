@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
-from mcp_types import CancelledNotificationParams
+from mcp_types import CallToolRequestParams, CancelledNotificationParams
 
 from invocations.mcp.arrival import arrival_of
 from invocations.mcp.calling import call_tool, take_back
 from invocations.mcp.listing import list_tools
 from invocations.mcp.reading import request_id_of
+from invocations.mcp.tasks import add_tasks
 from invocations.models import FINAL, Invocation
 from toolhub.kernel.version import HUB_VERSION
 
@@ -62,7 +63,8 @@ def make_server() -> Server[Any]:
         },
         get_tool_input_schema=_no_schema,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
     )
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)  # which may answer with a task
+    add_tasks(server)
     server.add_notification_handler("notifications/cancelled", CancelledNotificationParams, cancelled)
     return server

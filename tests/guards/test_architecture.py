@@ -138,7 +138,7 @@ PUBLIC = {
     "sign_in", "sign_out", "switch_tenant", "theme", "set_language", "api_reference", "healthz", "readyz", "metrics",
     "api_manifest_schema", "api_errors", "api_error", "problems", "problem",
     "global_checkpoint", "global_keys", "global_tile",
-    "invitation", "api_oauth_token", "oauth_protected_resource", "oauth_authorization_server",
+    "invitation", "api_oauth_token", "oauth_protected_resource", "oauth_protected_mcp", "oauth_authorization_server",
 }  # fmt: skip
 
 

@@ -163,6 +163,7 @@ def test_public_pages_need_nobody() -> None:
         "global_checkpoint": 404,  # there is none yet
         "global_keys": 200,
         "oauth_protected_resource": 200,
+        "oauth_protected_mcp": 200,
         "oauth_authorization_server": 200,
     }
 

@@ -1,0 +1,191 @@
+"""How does a client come back to a call that it did not wait for?
+
+A task is a call, and its id the call's: nothing is kept beside the row, so any process answers for it. On 2026-07-28 the hub hands
+one out for a tool that takes long, or while a person is asked, to clients that know the extension (SEP-2663); before, the client
+asks for one with `task`.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    CallToolRequestParams,
+    PaginatedRequestParams,
+    RequestParams,
+)
+from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from evidence.models import Snapshot, SnapshotKind
+from evidence.services import reveal
+from invocations.answers import answer_of
+from invocations.holding import cancel_call
+from invocations.mcp.arrival import TASKS, arrival_of, asks_by_url, capabilities_of, knows_tasks
+from invocations.mcp.asking import wire_request
+from invocations.mcp.calling import LOOK_S, call_tool
+from invocations.mcp.results import dumped, result_of
+from invocations.mcp.states import held_at, task_of
+from invocations.models import Invocation
+from invocations.waker import waker
+from toolhub.kernel.ids import decode
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.problems import Conflict, Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mcp.server.context import CallNext, HandlerResult
+    from mcp.server.lowlevel import Server
+
+    from toolhub.kernel.principal import Principal
+
+Context = ServerRequestContext[Any, Any]
+READ_OWN_ANSWER = "The agent reads the answer of its own task."
+RELATED = "io.modelcontextprotocol/related-task"
+""".replace("IN_A_SECOND_MS, ","")+"""
+
+
+class TaskParams(RequestParams):
+    """Also what else a client sends: answers to what it was shown have nothing in them that the hub would go by."""
+
+    task_id: str
+
+
+def add_tasks(server: Server[Any]) -> None:
+    server.extensions[TASKS] = {}
+    server.middleware.append(before_2026)
+    server.add_request_handler("tasks/get", TaskParams, get_task)
+    server.add_request_handler("tasks/cancel", TaskParams, cancel_task)
+    server.add_request_handler("tasks/update", TaskParams, update_task)
+    server.add_request_handler("tasks/result", TaskParams, result_of_task)
+    server.add_request_handler("tasks/list", PaginatedRequestParams, list_tasks)
+
+
+async def before_2026(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """2025-11-25 had tasks as an experiment, which the SDK leaves to servers: `initialize` says so, and a call may want one."""
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return await call_next(ctx)
+    if ctx.method == "tools/call" and (ctx.params or {}).get("task") is not None:
+        found = await call_tool(ctx, CallToolRequestParams.model_validate(ctx.params, by_name=False))
+        return found if isinstance(found, dict) or found is None else dumped(found)
+    found = await call_next(ctx)
+    if ctx.method == "initialize" and isinstance(found, dict):
+        found["capabilities"].pop("extensions", None)
+        found["capabilities"]["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    return found
+
+
+def _modern(context: Context, *, only: bool | None = None) -> bool:
+    """Whether the message is of 2026-07-28; ``only``: raise unless it is, or unless it is not."""
+    modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    if only is not None and modern is not only:
+        raise MCPError(METHOD_NOT_FOUND, "Method not found", data=context.method)
+    if modern and not knows_tasks(capabilities_of(context)):
+        wanted: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, f"The client does not know {TASKS}.", data=wanted)
+    return modern
+
+
+def _id_of(text: str) -> UUID:
+    try:
+        return decode("inv", text)
+    except ValueError:
+        raise _unknown() from None
+
+
+def _unknown() -> MCPError:
+    return MCPError(INVALID_PARAMS, "There is no task with this id.")
+
+
+def _row(text: str, *, by: Principal) -> Invocation:
+    row = Invocation.objects.visible_to(by).select_related("version__tool").filter(pk=_id_of(text)).first()
+    if row is None:
+        raise _unknown()
+    return row
+
+
+def _result(row: Invocation, *, by: Principal) -> dict[str, Any]:
+    """What came of it; that it was read is a fact, as with a GET of the call."""
+    for snapshot in Snapshot.objects.filter(invocation_id=row.pk, kind=SnapshotKind.OUTPUT):
+        reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=by)
+    return dumped(result_of(answer_of(row), by=by))
+
+
+async def get_task(context: Context, params: TaskParams) -> dict[str, Any]:
+    arrival, modern = arrival_of(context), _modern(context)
+    shows = modern and asks_by_url(capabilities_of(context))
+
+    def look() -> dict[str, Any]:
+        row = _row(params.task_id, by=arrival.by)
+        task = task_of(row, modern=modern, asks_by_url=shows)
+        if modern and task["status"] == "input_required":
+            task["inputRequests"] = wire_request(row.tool, url=held_at(row))
+        if modern and task["status"] == "completed":
+            task["result"] = _result(row, by=arrival.by)
+        return task
+
+    return await arrival.within(look)
+
+
+async def update_task(context: Context, params: TaskParams) -> dict[str, Any]:
+    """A user has been where they were shown to. What they decided there has reached the call already."""
+    _modern(context, only=True)
+    arrival = arrival_of(context)
+    await arrival.within(lambda: _row(params.task_id, by=arrival.by))
+    return {}
+
+
+async def cancel_task(context: Context, params: TaskParams) -> dict[str, Any]:
+    arrival, modern = arrival_of(context), _modern(context)
+
+    def cancel() -> dict[str, Any]:
+        row = _row(params.task_id, by=arrival.by)
+        try:
+            row = cancel_call(invocation_id=row.pk, by=arrival.by)
+        except Conflict as problem:
+            if not modern:
+                raise MCPError(INVALID_PARAMS, problem.detail, data=problem.to_error()) from problem
+        return {} if modern else task_of(row, modern=False)
+
+    return await arrival.within(cancel)
+
+
+async def result_of_task(context: Context, params: TaskParams) -> dict[str, Any]:
+    """Before 2026-07-28: the result, once there is one."""
+    _modern(context, only=False)
+    arrival = arrival_of(context)
+
+    def look() -> dict[str, Any] | None:
+        row = _row(params.task_id, by=arrival.by)
+        return _result(row, by=arrival.by) if row.is_final else None
+
+    with ExitStack() as stack:
+        # In a thread, since the first one of a process opens the connection that wake-ups come through.
+        waiter = await arrival.within(lambda: stack.enter_context(waker().listen(_id_of(params.task_id))))
+        while (found := await arrival.within(look)) is None:
+            await waiter.wait_async(LOOK_S)
+    found["_meta"] = found.get("_meta", {}) | {RELATED: {"taskId": params.task_id}}
+    return found
+
+
+async def list_tasks(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    """Before 2026-07-28: all calls of the agent, newest first."""
+    _modern(context, only=False)
+    arrival = arrival_of(context)
+
+    def page() -> dict[str, Any]:
+        rows = Invocation.objects.visible_to(arrival.by).select_related("version__tool")
+        try:
+            found = page_of(rows, prefix="inv", after=params.cursor or "")
+        except Problem as problem:
+            raise MCPError(INVALID_PARAMS, problem.detail) from problem
+        tasks = [task_of(row, modern=False) for row in found.rows]
+        return {"tasks": tasks} | ({"nextCursor": found.next} if found.next else {})
+
+    return await arrival.within(page)
