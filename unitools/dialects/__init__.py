@@ -6,9 +6,10 @@ One registry of tools is rendered in every dialect and dispatched from every dia
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unitools.dialects.base import Diagnostic, Driver, Options, Reading, Rendered
+from unitools.dialects.base import AS_USUAL, Diagnostic, Driver, Options, Reading, Rendered
 from unitools.dialects.drivers import DRIVERS
 from unitools.dialects.errors import (
     AmbiguousModel,
@@ -23,9 +24,13 @@ from unitools.dialects.errors import (
     Unrenderable,
 )
 from unitools.dialects.profiles import ModelProfile
+from unitools.dialects.reading.shapes import opened
+from unitools.dialects.rendering import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from unitools.calls import ToolSpec
 
 __all__ = [
     "DRIVERS",
@@ -47,7 +52,28 @@ __all__ = [
     "Unrenderable",
     "driver_for",
     "recognise",
+    "render",
 ]
+
+
+def render(
+    tools: Sequence[ToolSpec],
+    model_or_dialect: str,
+    options: Options = AS_USUAL,
+    drivers: Sequence[Driver] = DRIVERS,
+) -> Rendered:
+    """The tools as the model's API takes them, in the order given; "markdown" is for people.
+
+    Raises UnknownDialect, AmbiguousModel, NameCollision, and Unrenderable unless the options say skip.
+    """
+    if model_or_dialect == "markdown":
+        return markdown.render(tools, options)
+    driver = driver_for(model_or_dialect, drivers)
+    if driver.dialect == model_or_dialect:
+        return driver.render(tools, options)
+    profile = ModelProfile.from_name(model_or_dialect)
+    rendered = driver.render(tools, options if options.profile else replace(options, profile=profile))
+    return replace(rendered, diagnostics=(*profile.diagnostics(), *rendered.diagnostics))
 
 
 def driver_for(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> Driver:
@@ -70,7 +96,8 @@ def driver_for(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> Dr
 
 def recognise(response: object, drivers: Sequence[Driver] = DRIVERS) -> Driver:
     """The driver whose dialect the response is of. Raises UnknownResponse, AmbiguousResponse, TooLarge, NotJson."""
-    scores = {driver.dialect: driver.detect(response) for driver in drivers}
+    shape = opened(response)
+    scores = {driver.dialect: driver.detect(shape) for driver in drivers}
     best = max(scores.values(), default=0)
     if not best:
         raise UnknownResponse(f"The response is of none of the known dialects: {', '.join(scores)}.")

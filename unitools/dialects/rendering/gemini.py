@@ -1,15 +1,45 @@
-"""How are tools told to this dialect?"""
+"""How are tools told to Gemini?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from unitools.dialects.rendering.each import as_object, inlined_if_possible, render_each, with_names_like
+from unitools.dialects.rendering.gemini_schema import Subset
+from unitools.dialects.schemas import described, inlined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unitools.calls import ToolSpec
     from unitools.dialects.base import Options, Rendered
+    from unitools.dialects.rendering.each import Notes
+
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def render(tools: Sequence[ToolSpec], options: Options) -> Rendered:
-    raise NotImplementedError
+    """A list for ``tools``: one object with all function declarations; empty where there are none. Parameters go as JSON Schema to
+    models that are known to take it, to all others in Gemini's own subset."""
+    knows_json_schema = options.profile is not None and options.profile.json_schema
+
+    def say(tool: ToolSpec, name: str, notes: Notes) -> dict[str, Any]:
+        said: dict[str, Any] = {"name": name, "description": tool.description}
+        schema = (
+            inlined_if_possible(tool.parameters, notes) if knows_json_schema else as_object(inlined(tool.parameters))
+        )
+        if not schema["properties"]:
+            return said  # parameters without a property are refused
+        if knows_json_schema:
+            return {**said, "parametersJsonSchema": schema}
+        parameters = with_names_like(_PARAMETER, Subset(notes).root(schema), notes)
+        return (
+            {**said, "parameters": parameters}
+            if parameters["properties"]
+            else described(said, parameters["description"])
+        )
+
+    rendered = render_each("gemini", tools, options, say)
+    return replace(rendered, payload=[{"functionDeclarations": rendered.payload}]) if rendered.payload else rendered

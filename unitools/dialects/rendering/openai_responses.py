@@ -1,15 +1,31 @@
-"""How are tools told to this dialect?"""
+"""How are tools told to OpenAI Responses?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from unitools.dialects.rendering.each import render_each
+from unitools.dialects.rendering.openai import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unitools.calls import ToolSpec
     from unitools.dialects.base import Options, Rendered
+    from unitools.dialects.rendering.each import Notes
 
 
 def render(tools: Sequence[ToolSpec], options: Options) -> Rendered:
-    raise NotImplementedError
+    """A list for ``tools=``. Strict is said each time: left out, the API would try it by itself."""
+
+    def say(tool: ToolSpec, name: str, notes: Notes) -> dict[str, Any]:
+        parameters, strict = parameters_of(tool, options, notes)
+        return {
+            "type": "function",
+            "name": name,
+            "description": tool.description,
+            "parameters": parameters,
+            "strict": strict,
+        }
+
+    return render_each("openai-responses", tools, options, say)
