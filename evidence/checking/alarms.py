@@ -6,6 +6,7 @@ Asked when a page is shown and before a message is sent, and kept nowhere: an al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 
     from django.utils.functional import _StrPromise
 
-DAMAGED, NOT_SEALED, NOT_SIGNED, ANCHOR = "damaged", "not_sealed", "not_signed", "anchor"
+DAMAGED, NOT_SEALED, NOT_SIGNED, NOT_VERIFIED, ANCHOR = "damaged", "not_sealed", "not_signed", "not_verified", "anchor"
 TITLES: dict[str, str | _StrPromise] = {
     DAMAGED: gettext_lazy("The log does not verify"),
     ANCHOR: gettext_lazy("A witness does not agree, or is silent"),
     NOT_SEALED: gettext_lazy("Facts are not sealed"),
     NOT_SIGNED: gettext_lazy("No checkpoint was signed lately"),
+    NOT_VERIFIED: gettext_lazy("The log was not verified lately"),
 }
+VERIFIED_WITHIN = timedelta(hours=6)  # with many logs their turn comes round slowly
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,19 @@ def alarms_of(tenant_id: UUID) -> list[Alarm]:
     elif state.signed_at and now - state.signed_at > SIGNED_WITHIN:
         said = gettext("A log is signed again every few minutes even if nothing happens. Is a keeper running?")
         found.append(Alarm(NOT_SIGNED, f"signed {state.signed_at:%Y-%m-%dT%H:%M:%S}", state.signed_at, said))
+    looked_at = last_looked_at(tenant_id)
+    if looked_at and now - looked_at > VERIFIED_WITHIN:
+        said = gettext(
+            "The continuous verifier has not come to it for hours. Is a keeper running, and does it keep up?"
+        )
+        found.append(Alarm(NOT_VERIFIED, f"verified {looked_at:%Y-%m-%dT%H:%M:%S}", looked_at, said))
     return found
+
+
+def last_looked_at(tenant_id: UUID) -> datetime | None:
+    """When the continuous verifier had to look into the log again at the latest; before its first look, when the pass was begun."""
+    row = Verification.objects.filter(tenant_id=tenant_id, asked_by="", state=VerificationState.RUNNING).first()
+    return row and (row.lease_until or row.begun_at)
 
 
 def damaged(tenant_id: UUID) -> Verification | None:

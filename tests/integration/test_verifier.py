@@ -206,6 +206,15 @@ def test_silence_is_an_alarm(log: Log) -> None:
     assert [alarm.kind for alarm in alarms_of(log.pk)] == ["not_sealed"]
 
 
+def test_a_verifier_that_does_not_come_any_more_is_an_alarm(log: Log) -> None:
+    begin_passes()
+    go_on()
+    assert alarms_of(log.pk) == []
+    hours_ago = timezone.now() - timedelta(hours=7)
+    Verification.objects.filter(tenant_id=log.pk, asked_by="").update(lease_until=hours_ago)
+    assert [(alarm.kind, alarm.since) for alarm in alarms_of(log.pk)] == [("not_verified", hours_ago)]
+
+
 def test_a_database_that_was_put_back_is_found_with_the_kept_checkpoint(log: Log, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     older = copy_of_everything()
