@@ -137,6 +137,18 @@ def check_characters(value: Any) -> None:
             check_characters(held)
 
 
+def _basic(value: Any) -> Any:
+    """What is nearly JSON as the type that JSON has: a subclass, a tuple, a mapping of an SDK."""
+    for basic in (bool, str, int, float):
+        if isinstance(value, basic):
+            return basic(value)
+    if isinstance(value, Mapping):
+        return dict(value.items())
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+        return list(value)
+    raise Refused("invalid_json", f"a {type(value).__name__} is not in JSON.")
+
+
 class _Copy:
     """A copy made of plain dicts and lists, within the bounds that hold for text."""
 
@@ -144,37 +156,34 @@ class _Copy:
         self.left = MAX_BYTES
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        if value is None or isinstance(value, bool):
-            self.spend(4)
-            return value
-        if isinstance(value, str):
+        self.spend(2)
+        kind = type(value)
+        if kind is str:
             return self.of_text(value)
-        if isinstance(value, int):
-            self.spend(2)
+        if value is None or kind is bool:
+            return value
+        if kind is int:
             if not SMALLEST <= value <= LARGEST:
                 raise Refused("huge_number")
-            return int(value)
-        if isinstance(value, float):
-            self.spend(2)
+            return value
+        if kind is float:
             if not math.isfinite(value):
                 raise Refused("not_a_number")
-            return float(value)
+            return value
+        if kind is not list and kind is not dict:
+            return self.of(_basic(value), depth)
         if depth >= MAX_DEPTH:
             raise Refused("too_deep")
-        if isinstance(value, Mapping):
-            self.spend(2)
-            return one_each([(self.of_text(key), self.of(held, depth + 1)) for key, held in value.items()])
-        if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
-            self.spend(2)
+        if kind is list:
             return [self.of(held, depth + 1) for held in value]
-        raise Refused("invalid_json", f"a {type(value).__name__} is not in JSON.")
+        return one_each([(self.of_text(key), self.of(held, depth + 1)) for key, held in value.items()])
 
     def of_text(self, text: object) -> str:
         if not isinstance(text, str):
             raise Refused("invalid_json", "a key is no string.")
-        self.spend(len(text) + 2)
+        self.spend(len(text))
         check_characters(text)
-        return str(text)
+        return text
 
     def spend(self, size: int) -> None:
         self.left -= size
