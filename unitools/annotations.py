@@ -1,0 +1,88 @@
+"""What do a function's annotations mean?
+
+They may be texts, and name what is only there for type checkers: such a name stands for itself until somebody needs it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import typing
+from typing import TYPE_CHECKING, Any
+
+from unitools.injecting import Injected
+from unitools.places import plain_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Meta(type):
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return unknown(f"{cls.__name__}.{name}")
+
+    def __getitem__(cls, _: object) -> type:
+        return cls
+
+
+class Unknown(metaclass=_Meta):
+    """A name in an annotation that means nothing at run time."""
+
+
+def unknown(name: str) -> type:
+    return _Meta(name, (Unknown,), {})
+
+
+class _Names(dict[str, Any]):
+    """What a name means where the function was written."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(_enclosing(function))
+        self.globals = getattr(function, "__globals__", {})
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.globals:
+            return self.globals[name]
+        return getattr(builtins, name) if hasattr(builtins, name) else unknown(name)
+
+
+def _enclosing(function: Any) -> dict[str, Any]:
+    """The local names of the functions around it that are still at work: it is just being defined."""
+    outer = getattr(function, "__qualname__", "").rpartition(".<locals>")[0]
+    found: dict[str, Any] = {}
+    frame = sys._getframe()
+    while outer and frame is not None:
+        same = frame.f_code.co_qualname == outer and frame.f_globals is getattr(function, "__globals__", None)
+        if same:
+            found = {**frame.f_locals, **found}
+            outer = outer.rpartition(".<locals>")[0]
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Parameter → annotation, and "return". Raises NameError, TypeError or SyntaxError for a text that is no annotation."""
+    plain = plain_function(function)
+    return typing.get_type_hints(plain, localns=_Names(plain), include_extras=True)
+
+
+def unknown_in(annotation: Any) -> str:
+    """The first name that means nothing at run time; empty when all do."""
+    return next(
+        (each.__name__ for each in _tree(annotation) if isinstance(each, type) and issubclass(each, Unknown)), ""
+    )
+
+
+def injected_in(annotation: Any) -> list[Injected]:
+    """However deep: ``Optional[Annotated[Db, Injected("db")]]`` too."""
+    found = [Injected() if each is Injected else each for each in _tree(annotation)]
+    return [each for each in found if isinstance(each, Injected)]
+
+
+def _tree(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    inside = annotation if isinstance(annotation, (list, tuple)) else typing.get_args(annotation)
+    for each in inside:
+        yield from _tree(each)

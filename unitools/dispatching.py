@@ -1,0 +1,182 @@
+"""How does each call that a model proposed get exactly one answer?
+
+Whatever comes of a call is made into a :class:`~unitools.calls.ToolResult` here, outside the layers: inside them errors are what they
+were. What is not a decision is told to the log by type and place, and to the model not at all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import time
+from contextlib import AsyncExitStack, nullcontext
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from unitools import runtime
+from unitools.calls import Status, ToolResult
+from unitools.injecting import injected_values
+from unitools.middlewares import MiddlewareCall
+from unitools.outcomes import DECISIONS, FAILED, OutputInvalid, ToolTimeout, refused_arguments, result_of
+from unitools.pipeline import Run, pass_through
+from unitools.places import where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from unitools.calls import ToolCall
+    from unitools.dialects import Driver
+    from unitools.injecting import Context, Made
+    from unitools.metadata import ToolMetadata
+    from unitools.pipeline import Layer
+    from unitools.slots import Slots
+
+logger = logging.getLogger("unitools")
+
+CLOSE_NAMES = 3
+NOT_JSON = ToolResult.error(
+    "The arguments are not valid. They hold what JSON cannot.",
+    status=Status.INVALID_ARGUMENTS,
+    code="TOOL.ARGS_INVALID",
+)
+INTERRUPTED = ToolResult.error("The call was cancelled.", status=Status.CANCELLED, code="TOOL.CANCELLED")
+
+
+class Results(list[ToolResult]):
+    """One result for each call, in the order of the calls."""
+
+    def __init__(self, results: Iterable[ToolResult], driver: Driver) -> None:
+        super().__init__(results)
+        self.driver = driver
+
+    def to_messages(self) -> Any:
+        """The answer in the dialect of the response."""
+        return self.driver.reply(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A call that is let through, with all that it takes to run it."""
+
+    call: ToolCall
+    tool: ToolMetadata
+    chain: tuple[Layer, ...]
+    context: Context
+    made: Made
+    slots: Slots
+    timeout: float | None = None
+
+
+async def run_all(jobs: Sequence[Job | ToolResult], *, parallel: int) -> list[ToolResult]:
+    """What is a result already stays one. One call that fails does not stop the others; a cancellation stops all."""
+    results = [job if isinstance(job, ToolResult) else replace(INTERRUPTED, call=job.call) for job in jobs]
+    places = anyio.CapacityLimiter(parallel)
+
+    async def answer(index: int, job: Job) -> None:
+        async with places:
+            results[index] = await run_job(job)
+
+    async with anyio.create_task_group() as group:
+        for index, job in enumerate(jobs):
+            if isinstance(job, Job):
+                group.start_soon(answer, index, job)
+    return results
+
+
+async def run_job(job: Job) -> ToolResult:
+    """One call through its layers. Never raises but for a cancellation."""
+    run, started = Run(), time.perf_counter()
+    result = result_of(ToolTimeout())
+    with anyio.move_on_after(job.timeout):
+        result = await _result(job, run)
+    if run.at_work:
+        result = replace(result, details=(*result.details, {"still_running": True}))
+    return replace(
+        result,
+        call=job.call,
+        duration_ms=(time.perf_counter() - started) * 1000,
+        executed=run.executed,
+        skipped_middlewares=tuple(run.skipped),
+    )
+
+
+async def _result(job: Job, run: Run) -> ToolResult:
+    tool = job.tool
+    call = MiddlewareCall(job.call.id, tool.name, MappingProxyType(job.call.arguments or {}), job.context, tool)
+
+    async def terminal(call: MiddlewareCall) -> Any:
+        return await _run_tool(job, call, run)
+
+    try:
+        value = await pass_through(job.chain, call, terminal, run)
+        return value if isinstance(value, ToolResult) and value.is_error else _shown(value, tool)
+    except DECISIONS as error:
+        return result_of(error)
+    except Exception as error:  # noqa: BLE001 - a tool may raise anything
+        if isinstance(error, ValidationError) and error is run.refused:
+            return refused_arguments(error, tool.schema_names)
+        if isinstance(error, _NotJson):
+            return NOT_JSON
+        logger.error("Tool %s failed: %s.", tool.name, where(error))  # noqa: TRY400 - the text may hold what was injected
+        return FAILED
+
+
+class _NotJson(ValueError):
+    pass
+
+
+async def _run_tool(job: Job, call: MiddlewareCall, run: Run) -> Any:
+    """The arguments are valid before anything is injected, and all is there before the tool begins."""
+    try:
+        values = job.tool.validated(call.arguments)
+    except ValidationError as error:
+        run.refused = error
+        raise
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _NotJson from error
+    async with AsyncExitStack() as closing:
+        values |= await injected_values(job.tool.injected, call.context, job.made, closing)
+        with nullcontext() if _in_a_box() else runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id)):
+            return await job.slots.run(job.tool, values, run)
+
+
+def _in_a_box() -> bool:
+    """Whether a call of a hub is being answered, so that unitools.runtime speaks of that one."""
+    try:
+        runtime.current_call()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _shown(value: Any, tool: ToolMetadata) -> ToolResult:
+    """As JSON, and as the tool declares it."""
+    said = value if isinstance(value, ToolResult) else ToolResult.ok(value)
+    try:
+        checked = tool.output.validate_python(said.value)
+        plain = tool.output.dump_python(checked, mode="json", by_alias=True, warnings=False)
+        json.dumps(plain, allow_nan=False)
+    except (ValidationError, PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
+        logger.error("Tool %s returned something other than it declares: %s.", tool.name, type(error).__name__)  # noqa: TRY400
+        raise OutputInvalid from error
+    return replace(said, value=plain)
+
+
+def unknown_tool(call: ToolCall, visible: Iterable[str]) -> ToolResult:
+    """``visible``: the names that the caller may know of."""
+    close = difflib.get_close_matches(call.name, list(visible), n=CLOSE_NAMES)
+    told = f" Similar ones: {', '.join(close)}." if close else ""
+    return ToolResult.error(f"There is no tool of this name.{told}", status=Status.UNKNOWN_TOOL, code="TOOL.UNKNOWN")
+
+
+def unusable(call: ToolCall) -> ToolResult:
+    """The answer to a call whose arguments could not be read."""
+    status = call.problem.outcome if call.problem else Status.INVALID_ARGUMENTS
+    code = "TOOL.ARGS_TRUNCATED" if status is Status.TRUNCATED else "TOOL.ARGS_INVALID"
+    return ToolResult.error(call.why or "The arguments are not valid.", status=status, code=code)

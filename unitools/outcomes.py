@@ -1,0 +1,139 @@
+"""How may a call end other than with a value?
+
+Tools, middlewares and dependencies raise these; they are decisions, so no layer treats them as a failure of another one.
+
+Outcome
+├── ToolError           tool_error         a "no" of the tool that the model can act on
+│   └── OutputInvalid   tool_error         the tool returned something other than it declares
+├── Deny                denied
+├── NeedsApproval       needs_approval
+├── ToolTimeout         timeout
+├── Interrupted         cancelled          a middleware cancelled the layers inside it
+├── MiddlewareFailed    middleware_error   a critical middleware failed
+└── MissingDependency   internal           nothing to inject was given
+
+The errors of :mod:`unitools.runtime` are outcomes too, under their own codes. Any other exception of a tool is a ``tool_error`` whose
+text nobody is told: it may hold what was injected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from unitools.calls import Status, ToolResult
+from unitools.runtime import DomainError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pydantic import ValidationError
+
+
+class Outcome(Exception):
+    """``message`` and ``details`` are shown to the model: JSON, no personal data, nothing that was injected."""
+
+    status: ClassVar[Status] = Status.TOOL_ERROR
+    usual: ClassVar[str] = "The call did not succeed."
+    code = "TOOL.ERROR"
+
+    def __init__(self, message: str = "", *, code: str = "", **details: Any) -> None:
+        super().__init__(message or self.usual)
+        self.message = message or self.usual
+        self.code = code or self.code
+        self.details = details
+
+
+class ToolError(Outcome):
+    """A "no" of the tool that the model can act on."""
+
+
+class OutputInvalid(ToolError):
+    """The tool returned something other than it declares."""
+
+    usual = "The tool returned something other than it declares. This is an error of the tool, not of the call."
+    code = "TOOL.OUTPUT_INVALID"
+
+
+class Deny(Outcome):
+    """This call is not allowed."""
+
+    status, usual, code = Status.DENIED, "Permission Denied", "TOOL.DENIED"
+
+
+class NeedsApproval(Outcome):
+    """Somebody has to approve this call first."""
+
+    status, usual, code = Status.NEEDS_APPROVAL, "This call needs an approval first.", "TOOL.NEEDS_APPROVAL"
+
+
+class ToolTimeout(Outcome):
+    """There is no answer in time. A thread that is still at work cannot be stopped."""
+
+    status, usual, code = Status.TIMEOUT, "There was no answer in time.", "TOOL.TIMEOUT"
+
+
+class Interrupted(Outcome):
+    """A middleware cancelled the layers inside it."""
+
+    status, usual, code = Status.CANCELLED, "The call was cancelled.", "TOOL.CANCELLED"
+
+
+class MiddlewareFailed(Outcome):
+    """A critical middleware failed. ``executed``: the tool has run, so the call is not to be repeated just so."""
+
+    status, code = Status.MIDDLEWARE_ERROR, "MIDDLEWARE.FAILED"
+
+    def __init__(self, uid: str, *, executed: bool) -> None:
+        ran = "The tool has run all the same." if executed else "The tool did not run."
+        super().__init__(f"A step that every call needs has failed. {ran}")
+        self.uid, self.executed = uid, executed
+
+
+class MissingDependency(Outcome):
+    """Nothing to inject was given, or making it failed. Which it is stands in the log, never in what a model reads."""
+
+    status, usual, code = (
+        Status.INTERNAL,
+        "The tool is not set up for this call. The call itself was valid.",
+        "TOOL.INTERNAL",
+    )
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
+FAILED = ToolResult.error("The tool failed.", code="TOOL.FAILED")
+DECISIONS = (Outcome, DomainError)
+
+
+def result_of(error: Exception) -> ToolResult:
+    """What a model reads of an exception that came out of a tool."""
+    if isinstance(error, Outcome):
+        details = (error.details,) if error.details else ()
+        return ToolResult.error(error.message, status=error.status, code=error.code, details=details)
+    if isinstance(error, DomainError):
+        return ToolResult.error(error.message, code=error.code, details=(error.details,) if error.details else ())
+    return FAILED
+
+
+def refused_arguments(error: ValidationError, known: Collection[str]) -> ToolResult:
+    """What is wrong with arguments, without quoting them. ``known``: the names in the tool's schema; others came from the model."""
+    found = [
+        {
+            "loc": [part for part in each["loc"] if isinstance(part, int) or part in known],
+            "code": each["type"],
+            "msg": each["msg"],
+        }
+        for each in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found[:_TOLD])
+    return ToolResult.error(
+        f"The arguments are not valid. {told}",
+        status=Status.INVALID_ARGUMENTS,
+        code="TOOL.ARGS_INVALID",
+        details=found[:_TOLD],
+    )
+
+
+_TOLD = 20

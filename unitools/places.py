@@ -1,0 +1,44 @@
+"""Where in the code is a function, or where did an error come from?
+
+Errors are told by type and place only: their texts may hold what was injected.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def where(error: BaseException) -> str:
+    """``KeyError at bank.py:12``."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    at = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
+    return f"{type(error).__name__}{at}"
+
+
+def plain_function(thing: Any) -> Any:
+    """The function inside partials, methods, static and class methods, and decorators that name what they wrap."""
+    while True:
+        if isinstance(thing, functools.partial):
+            thing = thing.func
+        elif isinstance(thing, (staticmethod, classmethod)) or inspect.ismethod(thing):
+            thing = thing.__func__
+        elif hasattr(thing, "__wrapped__"):
+            thing = thing.__wrapped__
+        else:
+            return thing
+
+
+def origin_of(function: Callable[..., Any]) -> str:
+    """``BankService.transfer (bank.py:12)``."""
+    plain = plain_function(function)
+    code = getattr(plain, "__code__", None)
+    name = getattr(plain, "__qualname__", type(plain).__name__)
+    return f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else name

@@ -1,0 +1,295 @@
+"""Where are all tools, middlewares and drivers together, and who lets a model use them?
+
+A model's answer goes through :meth:`Universe.dispatch`: it is recognised, its calls are read, filtered and run through their layers,
+and each gets one result, in order.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+from unitools.binding import Marks, instance_of, is_in_class_body, methods_of
+from unitools.calls import ToolCall, ToolResult
+from unitools.dialects import DRIVERS, Reading, driver_for, recognise
+from unitools.dialects.naming import RULES, name_in, names_of
+from unitools.dispatching import Job, Results, run_all, run_job, unknown_tool, unusable
+from unitools.expressions import Expression, Tag
+from unitools.injecting import Context, Made
+from unitools.metadata import Said, ToolMetadata, hub_segment
+from unitools.middlewares import as_middleware
+from unitools.outcomes import Deny, result_of
+from unitools.pipeline import Layer, build_chain
+from unitools.refusals import NameTaken
+from unitools.slots import Slots
+from unitools.toolsets import ToolSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from unitools.dialects import Driver, Rendered
+
+logger = logging.getLogger("unitools")
+
+F = TypeVar("F", bound="Callable[..., Any]")
+C = TypeVar("C", bound=type)
+_SEGMENT = "[a-z][a-z0-9_]*"
+_NAME = re.compile(rf"({_SEGMENT}(\.{_SEGMENT})?)?")
+
+
+class Universe:
+    """All tools of a program.
+
+    ``name``: ``group.package``, under which the tools stand in a hub; without it none can be pushed there. ``threads``: how many tools
+    that are not async run at a time. ``key``: proves that an answer in XML is one to a prompt of this Universe; processes that share
+    prompts share it. Without one it is random.
+    """
+
+    def __init__(
+        self, name: str = "", *, drivers: Iterable[Driver] = DRIVERS, threads: int = 32, key: bytes = b""
+    ) -> None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a Universe: it is group.package, small letters, digits and _.")
+        self.name = name
+        self.drivers = list(drivers)
+        self.provided: dict[str, Any] = {}
+        self._key = key or secrets.token_bytes(32)
+        self._tools: dict[str, ToolMetadata] = {}
+        self._global: list[Layer] = []
+        self._scoped: list[tuple[Expression, Layer]] = []
+        self._chains: dict[str, tuple[Layer, ...]] = {}
+        self._taken: dict[tuple[str, str], ToolMetadata] = {}
+        self._marks = Marks()
+        self._slots = Slots(threads)
+
+    # Registering
+
+    @overload
+    def tool(self, name: F) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        name: str | None = None,
+        tags: Iterable[str] | None = None,
+        middlewares: Iterable[Any] | None = None,
+        **said: Unpack[Said],
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        name: Any = None,
+        tags: Iterable[str] | None = None,
+        middlewares: Iterable[Any] | None = None,
+        **said: Unpack[Said],
+    ) -> Any:
+        """A decorator: the function is a tool. A method is registered when its class is bound. Raises a RegistrationError."""
+        if callable(name) or isinstance(name, (staticmethod, classmethod)):
+            return self.tool()(name)
+
+        def decorate(function: F) -> F:
+            if is_in_class_body(function):
+                self._marks.add(function, {"name": name, "tags": tags, "middlewares": middlewares, **said})
+            else:
+                self._register(function, name, tags, middlewares, said)
+            return function
+
+        return decorate
+
+    def bind(
+        self,
+        prefix: str = "",
+        tags: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        middlewares: Iterable[Any] | None = None,
+        **said: Unpack[Said],
+    ) -> Callable[[C], C]:
+        """A decorator: an object of the class is made, and its public methods are tools. Raises a RegistrationError."""
+
+        def decorate(cls: C) -> C:
+            self.add(instance_of(cls), prefix, tags, exclude, middlewares, **said)
+            return cls
+
+        return decorate
+
+    def add(
+        self,
+        thing: Any,
+        prefix: str = "",
+        tags: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        middlewares: Iterable[Any] | None = None,
+        **said: Unpack[Said],
+    ) -> ToolSet:
+        """The object's public methods are tools, and those that are marked by ``tool``. ``exclude``: names, as "close" or "get_*".
+
+        What a method says of itself comes before what is said of all; tags and middlewares add up. Raises a RegistrationError.
+        """
+        shared_tags, shared_layers = list(tags or ()), list(middlewares or ())
+        if isinstance(tags, str):
+            raise TypeError(f"Tags are a list: tags=[{tags!r}].")
+        found = []
+        for method_name, method in methods_of(thing, exclude, self._marks):
+            own = self._marks.bound(method)
+            rest = {key: value for key, value in own.items() if key not in ("name", "tags", "middlewares")}
+            found.append(
+                self._register(
+                    method,
+                    prefix + (own.get("name") or method_name),
+                    [*shared_tags, *(own.get("tags") or ())],
+                    [*shared_layers, *(own.get("middlewares") or ())],
+                    {**said, **rest},  # type: ignore[typeddict-item]
+                )
+            )
+        return self._set(found)
+
+    def use(self, middleware: Any, scope: Expression | str | None = None, critical: bool = True) -> None:
+        """A layer around every tool, or around those of a scope. Where it fails, a critical one ends the call; any other is left out.
+
+        Raises MiddlewareClash, TypeError.
+        """
+        layer = Layer(as_middleware(middleware), critical, stated=True)
+        everywhere = [*self._global, layer] if scope is None else self._global
+        scoped = self._scoped if scope is None else [*self._scoped, (_expression(scope), layer)]
+        self._chains = {name: _chain(tool, everywhere, scoped) for name, tool in self._tools.items()}
+        self._global, self._scoped = everywhere, scoped
+
+    def provide(self, key: str, value: Any) -> None:
+        """What is injected under the key when a call's context has nothing there. A :class:`~unitools.injecting.Factory` makes it
+        when it is needed."""
+        self.provided[key] = value
+
+    def _register(
+        self,
+        function: Callable[..., Any],
+        name: str | None,
+        tags: Iterable[str] | None,
+        middlewares: Iterable[Any] | None,
+        said: Said,
+    ) -> ToolMetadata:
+        package = self.name if "." in self.name else ""
+        tool = ToolMetadata.from_func(function, name, tags, middlewares, package=package, **said)
+        places = list(_places(tool.name))
+        for place in places:
+            if other := self._taken.get(place):
+                raise NameTaken(_taken(tool, other, *place))
+        self._chains[tool.name] = _chain(tool, self._global, self._scoped)
+        self._taken |= dict.fromkeys(places, tool)
+        self._tools[tool.name] = tool
+        return tool
+
+    # Choosing
+
+    @property
+    def tools(self) -> ToolSet:
+        """All of them. Raises NotBound."""
+        return self._set(self._registered().values())
+
+    def __getitem__(self, query: Expression | str) -> ToolSet:
+        """The tools that an expression names; a text is a tag. Raises NotBound, and ValueError for a text that is none."""
+        expression = _expression(query)
+        return self._set(tool for tool in self._registered().values() if expression.matches(tool))
+
+    def __iter__(self) -> Iterator[ToolMetadata]:
+        return iter(self.tools)
+
+    def __repr__(self) -> str:
+        return f"<Universe {self.name}>" if self.name else "<Universe>"
+
+    def _set(self, tools: Iterable[ToolMetadata]) -> ToolSet:
+        return ToolSet(tools, self.drivers, key=self._key)
+
+    def _registered(self) -> dict[str, ToolMetadata]:
+        self._marks.check_all_bound()
+        return self._tools
+
+    # Running
+
+    async def dispatch(
+        self,
+        response: Any,
+        context: Mapping[str, Any] | None = None,
+        tool_filter: Expression | str | None = None,
+        *,
+        rendered: Rendered | None = None,
+        parallel: int = 8,
+        timeout: float | None = None,
+    ) -> Results:
+        """One result for each call that a model's answer proposes, in its order; none for an answer without calls.
+
+        ``response``: an object of a provider's SDK, its JSON, or text. ``context``: what tools have injected and middlewares see.
+        ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls of other tools are denied, and
+        the dialect need not be recognised. ``parallel``: how many calls run at a time. ``timeout``: seconds for each call, all its
+        layers included. Raises a DialectError for an answer that cannot be read, and NotBound; no error of a tool.
+        """
+        tools = self._registered()
+        driver = driver_for(rendered.dialect, self.drivers) if rendered else recognise(response, self.drivers)
+        calls = driver.parse(response, self._reading(driver, rendered))
+        expression = None if tool_filter is None else _expression(tool_filter)
+        shown = set(rendered.names.values()) if rendered else tools.keys()
+        visible = [name for name in tools if name in shown and (expression is None or expression.matches(tools[name]))]
+        given, made = Context({**self.provided, **(context or {})}), Made()
+        jobs = [self._job(call, visible, given, made, timeout) for call in calls]
+        return Results(await run_all(jobs, parallel=parallel), driver)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> ToolResult:
+        """One call through its layers, as if a model had made it. Raises NotBound; no error of a tool."""
+        given = Context({**self.provided, **(context or {})})
+        call = ToolCall("call_0", name, dict(arguments or {}))
+        job = self._job(call, list(self._registered()), given, Made(), timeout)
+        return job if isinstance(job, ToolResult) else await run_job(job)
+
+    def _reading(self, driver: Driver, rendered: Rendered | None) -> Reading:
+        destructive = frozenset(name for name, tool in self._tools.items() if tool.spec.annotations.destructive)
+        if rendered:
+            return rendered.reading(destructive=destructive)
+        return Reading(names_of(driver.dialect, self._tools, on_collision="skip"), destructive, self._key)
+
+    def _job(
+        self, call: ToolCall, visible: list[str], context: Context, made: Made, timeout: float | None
+    ) -> Job | ToolResult:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return replace(unknown_tool(call, visible), call=call)
+        if tool.name not in visible:
+            logger.warning("A call of %s is denied: it is none of the tools that were offered.", tool.name)
+            return replace(result_of(Deny()), call=call)
+        if call.problem or call.arguments is None:
+            return replace(unusable(call), call=call)
+        return Job(call, tool, self._chains[tool.name], context, made, self._slots, timeout)
+
+
+def _expression(query: Expression | str) -> Expression:
+    return Tag(query) if isinstance(query, str) else query
+
+
+def _chain(
+    tool: ToolMetadata, everywhere: Iterable[Layer], scoped: Iterable[tuple[Expression, Layer]]
+) -> tuple[Layer, ...]:
+    matching = (layer for scope, layer in scoped if scope.matches(tool))
+    return build_chain([*everywhere, *matching, *map(Layer, tool.middlewares)])
+
+
+def _places(name: str) -> Iterator[tuple[str, str]]:
+    """Where a name has to be alone: here, in each dialect, and in a hub."""
+    yield "", name
+    for dialect in RULES:
+        yield dialect, name_in(dialect, name)
+    yield "a hub", hub_segment(name)
+
+
+def _taken(tool: ToolMetadata, other: ToolMetadata, dialect: str, said: str) -> str:
+    both = f"{tool.origin} and {other.origin}"
+    if not dialect:
+        return f"Two tools are called {said}: {both}."
+    return f"The tools {tool.name} and {other.name} would both be {said} in {dialect}: {both}. Rename one of them."
