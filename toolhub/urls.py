@@ -284,13 +284,13 @@ urlpatterns = [
     path("errors/<str:reason>", catalogue.problem, name="problem"),
     path("healthz", health.alive, name="healthz"),
     path(".well-known/oauth-protected-resource", oauth.protected_resource, name="oauth_protected_resource"),
-    path(".well-known/oauth-authorization-server", oauth.authorization_server, name="oauth_authorization_server"),
-    path("readyz", health.ready, name="readyz"),
-    path("metrics", metrics.metrics, name="metrics"),
-]
     path(
         ".well-known/oauth-protected-resource/mcp",
         oauth.protected_resource,
         {"path": "/mcp"},
         name="oauth_protected_mcp",
     ),
+    path(".well-known/oauth-authorization-server", oauth.authorization_server, name="oauth_authorization_server"),
+    path("readyz", health.ready, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
+]
