@@ -16,8 +16,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from unitools import runtime
 from unitools.calls import Status, ToolResult
@@ -40,11 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("unitools")
 
 CLOSE_NAMES = 3
-NOT_JSON = ToolResult.error(
-    "The arguments are not valid. They hold what JSON cannot.",
-    status=Status.INVALID_ARGUMENTS,
-    code="TOOL.ARGS_INVALID",
-)
+NOT_AS_DECLARED = (ValueError, TypeError, RecursionError)  # pydantic's errors are ValueErrors
 INTERRUPTED = ToolResult.error("The call was cancelled.", status=Status.CANCELLED, code="TOOL.CANCELLED")
 
 
@@ -119,27 +113,19 @@ async def _result(job: Job, run: Run) -> ToolResult:
     except DECISIONS as error:
         return result_of(error)
     except Exception as error:  # noqa: BLE001 - a tool may raise anything
-        if isinstance(error, ValidationError) and error is run.refused:
+        if error is run.refused:
             return refused_arguments(error, tool.schema_names)
-        if isinstance(error, _NotJson):
-            return NOT_JSON
         logger.error("Tool %s failed: %s.", tool.name, where(error))  # noqa: TRY400 - the text may hold what was injected
         return FAILED
-
-
-class _NotJson(ValueError):
-    pass
 
 
 async def _run_tool(job: Job, call: MiddlewareCall, run: Run) -> Any:
     """The arguments are valid before anything is injected, and all is there before the tool begins."""
     try:
         values = job.tool.validated(call.arguments)
-    except ValidationError as error:
+    except NOT_AS_DECLARED as error:
         run.refused = error
         raise
-    except (ValueError, TypeError, RecursionError) as error:
-        raise _NotJson from error
     async with AsyncExitStack() as closing:
         values |= await injected_values(job.tool.injected, call.context, job.made, closing)
         with nullcontext() if _in_a_box() else runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id)):
@@ -162,7 +148,7 @@ def _shown(value: Any, tool: ToolMetadata) -> ToolResult:
         checked = tool.output.validate_python(said.value)
         plain = tool.output.dump_python(checked, mode="json", by_alias=True, warnings=False)
         json.dumps(plain, allow_nan=False)
-    except (ValidationError, PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
+    except NOT_AS_DECLARED as error:
         logger.error("Tool %s returned something other than it declares: %s.", tool.name, type(error).__name__)  # noqa: TRY400
         raise OutputInvalid from error
     return replace(said, value=plain)

@@ -6,6 +6,7 @@ are injected, and what it returns. What cannot be said is refused where the func
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import re
@@ -20,7 +21,6 @@ from unitools.expressions.named import NAME, NAMES_ARE
 from unitools.middlewares import Middleware, as_middleware
 from unitools.places import origin_of, plain_function
 from unitools.refusals import NotATool
-from unitools.signatures import read_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
     from unitools.injecting import Wanted
+    from unitools.signatures import Signature
 
 _WHOLE = 2**53  # up to here a float that is whole is the same number as an int
 _READS = ("None", "Read")
@@ -88,7 +89,7 @@ class ToolMetadata(Subject):
     def validated(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the parameters that a model gives. JSON's types are kept: "5" is no number.
 
-        Raises pydantic.ValidationError, and ValueError for what is no JSON.
+        Raises pydantic.ValidationError, or another ValueError, TypeError or RecursionError for what is no JSON.
         """
         text = json.dumps(_numbers(dict(arguments)), allow_nan=False)
         found = self.parameters_model.__pydantic_validator__.validate_json(text, strict=True)
@@ -111,7 +112,7 @@ class ToolMetadata(Subject):
         if not NAME.fullmatch(name):
             raise NotATool(origin, f"{name[:130]!r} is no name of a tool ({NAMES_ARE}). Give it one.")
         docs = read_docstring(inspect.getdoc(plain_function(func)))
-        signature = read_signature(func, docs.parameters)
+        signature = _read_signature(func, docs.parameters)
         side_effect, safety_class = said.get("side_effect", ""), said.get("safety_class", "Low")
         manifest = said.get("manifest", {})
         spec = ToolSpec(
@@ -147,6 +148,12 @@ class ToolMetadata(Subject):
             manifest=MappingProxyType(dict(manifest)),
             origin=origin,
         )
+
+
+def _read_signature(function: Callable[..., Any], described: Mapping[str, str]) -> Signature:
+    """Pydantic is most of what importing takes, so it is loaded for the first tool."""
+    found: Signature = importlib.import_module("unitools.signatures").read_signature(function, described)
+    return found
 
 
 def hub_segment(name: str) -> str:

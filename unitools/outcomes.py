@@ -26,8 +26,6 @@ from unitools.runtime import DomainError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pydantic import ValidationError
-
 
 class Outcome(Exception):
     """``message`` and ``details`` are shown to the model: JSON, no personal data, nothing that was injected."""
@@ -117,22 +115,19 @@ def result_of(error: Exception) -> ToolResult:
     return FAILED
 
 
-def refused_arguments(error: ValidationError, known: Collection[str]) -> ToolResult:
+def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
     """What is wrong with arguments, without quoting them. ``known``: the names in the tool's schema; others came from the model."""
-    found = [
-        {
-            "loc": [part for part in each["loc"] if isinstance(part, int) or part in known],
-            "code": each["type"],
-            "msg": each["msg"],
-        }
-        for each in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found[:_TOLD])
+    found = []
+    if hasattr(error, "errors"):  # pydantic's; anything else says that they are no JSON
+        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD]:
+            loc = [part for part in each["loc"] if isinstance(part, int) or part in known]
+            found.append({"loc": loc, "code": each["type"], "msg": each["msg"]})
+    told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found)
     return ToolResult.error(
-        f"The arguments are not valid. {told}",
+        f"The arguments are not valid. {told or 'They hold what JSON cannot.'}",
         status=Status.INVALID_ARGUMENTS,
         code="TOOL.ARGS_INVALID",
-        details=found[:_TOLD],
+        details=found,
     )
 
 

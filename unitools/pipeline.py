@@ -23,8 +23,6 @@ from unitools.refusals import MiddlewareClash
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from pydantic import ValidationError
-
 logger = logging.getLogger("unitools")
 
 
@@ -43,7 +41,7 @@ class Run:
 
     executed: bool = False
     at_work: bool = False  # in a thread, which nobody can stop
-    refused: ValidationError | None = None
+    refused: Exception | None = None
     skipped: list[str] = field(default_factory=list)
 
 
