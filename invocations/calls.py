@@ -41,6 +41,7 @@ class Call:
     respond_async: bool = False
     wait_s: float | None = None  # how long the caller wants to wait at most; None: it did not say
     chain_step: ChainStep | None = None  # of the chain whose call this is
+    unusable: Problem | None = None  # why the arguments that a model wrote cannot be used; such a call never runs
 
     @property
     def has_arguments(self) -> bool:

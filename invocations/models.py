@@ -19,7 +19,7 @@ from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
 from invocations.replaying.models import Replay, Rerun
-from registry.models import Installation, ToolVersion
+from registry.models import LONG_FIELDS, Installation, ToolVersion
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.rows import Reading, update
 
@@ -97,7 +97,7 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
     def for_work(self) -> InvocationQuerySet:
         """With what running and answering a call need of its version; manifests are kept compiled, and not read again."""
         return self.select_related("version__tool", "values_key__tenant_key").defer(
-            *(f"version__{name}" for name in ("manifest", "warnings", "changes", "search"))
+            *(f"version__{name}" for name in LONG_FIELDS)
         )
 
     def move(self, invocation_id: UUID, *, to: State, attempt: int, only: Q | None = None, **changes: object) -> bool:

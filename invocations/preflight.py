@@ -232,6 +232,9 @@ class _Steps:
         if not self.call.has_arguments:
             return "asked without arguments"
         self.size = len(self.call.body)
+        if self.call.unusable is not None:
+            count_validation("input", valid=False)
+            raise self.call.unusable
         check_input(self.version, self.call.arguments, self.size)
         return None
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from registry import discovery, selectors, services
+from registry import discovery, discovery_api, selectors, services
 from registry.deprecation import deprecation_headers, deprecation_warnings, retirement_of
 from registry.lifecycle_api import VersionChangeSerializer
 from registry.models import InstallationState, ToolState, VersionState
@@ -130,6 +130,7 @@ class ToolListView(APIView):
         operation_id="list_tools",
         parameters=[
             *(OpenApiParameter(name, str) for name in (*discovery.FILTERS, "after")),
+            *discovery_api.DESCRIBED,
             OpenApiParameter(
                 "view",
                 str,
@@ -139,7 +140,9 @@ class ToolListView(APIView):
         ],
         responses={200: TOOLS},
     )
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
+        if discovery_api.is_asked_for(request):
+            return discovery_api.rendered_tools(request)
         unknown = sorted(set(request.query_params) - {*discovery.FILTERS, "after", "view"})
         if unknown:
             raise SchemaInvalid(f"There is no filter {unknown[0]}. The filters are {', '.join(discovery.FILTERS)}.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from registry.models import ToolVersion
     from registry.standing import Installed, Standing
     from toolhub.kernel.problems import Problem
+    from unitools.manifest import Manifest
 
 
 def why_not_installed(name: str, *, tenant_id: UUID) -> Problem:
@@ -95,8 +96,8 @@ def check_not_yanked(version: ToolVersion) -> None:
         raise _yanked(version.tool.name, version.version, version.yank_reason)
 
 
-def check_callable(standing: Standing) -> CompiledVersion:
-    """The version that a call gets now; raises what is in the way of everybody."""
+def check_offered(standing: Standing) -> UUID:
+    """The version that a call would get now; raises what is in the way of everybody, but for settings that are missing."""
     halted = halt_problem(standing.halts)
     if halted is not None:
         raise halted
@@ -111,16 +112,27 @@ def check_callable(standing: Standing) -> CompiledVersion:
         )
     if installed.yanked:
         raise _yanked(standing.tool, installed.version, installed.yank_reason)
-    compiled = compiled_version(installed.version_id)
+    return installed.version_id
+
+
+def check_set_up(standing: Standing, manifest: Manifest) -> None:
+    """Raise what is missing of the settings that a version needs."""
+    assert standing.installed is not None
     unready = not_configured(
         standing.tool,
         missing_setup(
-            compiled.manifest,
-            config_digest=installed.config_digest,
-            secrets=installed.secrets,
+            manifest,
+            config_digest=standing.installed.config_digest,
+            secrets=standing.installed.secrets,
             present=standing.secrets,
         ),
     )
     if unready is not None:
         raise unready
+
+
+def check_callable(standing: Standing) -> CompiledVersion:
+    """The version that a call gets now; raises what is in the way of everybody."""
+    compiled = compiled_version(check_offered(standing))
+    check_set_up(standing, compiled.manifest)
     return compiled

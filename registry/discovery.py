@@ -16,7 +16,7 @@ from django.utils import timezone
 from access.coverage import GrantValue, covers
 from access.models import Grant
 from registry.callability import why_not_installed
-from registry.models import Installation, InstallationState, ToolState, ToolVersion
+from registry.models import LONG_FIELDS, Installation, InstallationState, ToolState, ToolVersion
 from toolhub.kernel.pagination import Page, page_of
 from toolhub.kernel.problems import SchemaInvalid
 from unitools.expressions import subject_of
@@ -93,7 +93,7 @@ def find_installed(*, by: Principal, q: str = "", state: str = "", **filters: st
         Installation.objects.visible_to(by)
         .exclude(state=InstallationState.REMOVED)
         .select_related("tool", "version")
-        .defer("version__manifest", "version__search", "version__changes", "version__warnings", "config")
+        .defer(*(f"version__{field}" for field in LONG_FIELDS), "config")
     )
     for word in words_of(q):
         rows = rows.filter(version__search__contains=word)

@@ -91,6 +91,8 @@ class VersionState(models.TextChoices):
     REFUSED = "refused"
 
 
+# Of a version, left out of lists.
+LONG_FIELDS = ("manifest", "search", "title_words", "text_words", "changes", "warnings")
 # What people decide about a version; nothing else of it is ever written again.
 MAY_CHANGE = ({"review_state"}, {"yanked_at", "yanked_by", "yank_reason"}, {"trusted_at", "trusted_by"})
 
@@ -123,7 +125,9 @@ class ToolVersion(models.Model):
     display_name = models.CharField(max_length=80, blank=True)
     tags = models.CharField(max_length=1000, blank=True)  # " pricing quotes ": a space around each
     domains = models.CharField(max_length=40, blank=True)  # " fs net ": the capability domains that it asks for
-    search = models.TextField(blank=True)  # what keywords are looked up in
+    search = models.TextField(blank=True)  # what lists look for a text in
+    title_words = models.TextField(blank=True)  # registry.searching: of id, name and tags
+    text_words = models.TextField(blank=True)  # of the description and of what it takes
 
     class Meta:
         constraints = [

@@ -150,3 +150,11 @@ class SecretInUse(Problem):
     retryable = Retryable.AFTER_ACTION
     cause = "Installations name this secret and would no longer work without it."
     cure = "Point those installations at another secret first."
+
+
+class UnknownDialect(Problem):
+    """No driver serves this dialect or model."""
+
+    reason, code, status = "DIALECT.UNKNOWN", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "The dialect is none that the hub speaks, or nothing is known of the model, so that its dialect is not known either."
+    cure = "Name one of the dialects that the answer lists; for a model that only reads and writes text, that is xml."

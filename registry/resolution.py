@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evidence import services as evidence
 from evidence.kinds import Kind
-from registry.models import Installation, InstallationState, VersionState
+from registry.models import LONG_FIELDS, Installation, InstallationState, VersionState
 from registry.setup import config_digest_of
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.tenancy import hub_wide
@@ -30,7 +30,7 @@ def is_usable(version: ToolVersion) -> bool:
 
 def usable_versions(tool: Tool) -> list[ToolVersion]:
     """The newest first, as SemVer orders them; what was built alike but for its build metadata, by the time of submission."""
-    found = tool.versions.filter(review_state=VersionState.APPROVED, yanked_at=None).defer("manifest", "search")
+    found = tool.versions.filter(review_state=VersionState.APPROVED, yanked_at=None).defer(*LONG_FIELDS)
     return sorted(found, key=lambda each: (semver.Version.parse(each.version), each.pk), reverse=True)
 
 

@@ -31,6 +31,7 @@ from registry.lifecycle import (
 from registry.models import Tool, ToolVersion
 from registry.problems import ManifestInvalid, VersionExists
 from registry.reviews import approvals_missing, check_can_review, review_version
+from registry.searching import searched_fields
 from toolhub.kernel.canonical import digest
 from unitools.manifest import Manifest
 from unitools.packages import PackageError, build_digest, find_shipped
@@ -120,6 +121,7 @@ def listed_fields(manifest: Manifest) -> dict[str, str]:
         "tags": _words(manifest.tags),
         "domains": _words(sorted(manifest.domains)),
         "search": " ".join([manifest.id, manifest.display_name, manifest.description, *manifest.tags]).lower(),
+        **searched_fields(manifest),
     }
 
 

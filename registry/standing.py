@@ -8,9 +8,10 @@ back counts with the next one. Only what never changes is cached, by its id: man
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -28,14 +29,17 @@ from toolhub.kernel.prepared import prepared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+INSTALLED = """i.id, i.state, i.reason, i.changed_at, i.config_digest, {json}(i.hosts), {json}(i.paths), {json}(i.secrets),
+                t.id, t.state, t.state_reason, t.state_changed_at, t.sunset_on, t.successor, t.tenant_id,
+                v.id, v.version, v.manifest_digest, v.build_digest, v.yanked_at, v.yank_reason, v.trusted_at, p.key_id){name}
+     FROM registry_installation i JOIN registry_tool t ON t.id = i.tool_id
+     LEFT JOIN registry_toolversion v ON v.id = i.version_id
+     LEFT JOIN registry_capsule c ON c.id = v.capsule_id
+     LEFT JOIN registry_publisherkey p ON p.id = c.signed_by_id AND p.revoked_at IS NULL"""
 # One row of arrays; `{one}(…)` and `{many}(…)` build them in the database's own way. Columns are read by position, below.
 STATEMENT = """
 SELECT
-  (SELECT {one}(i.id, i.state, i.reason, i.changed_at, i.config_digest, {json}(i.hosts), {json}(i.paths), {json}(i.secrets),
-                t.id, t.state, t.state_reason, t.state_changed_at, t.sunset_on, t.successor, t.tenant_id,
-                v.id, v.version, v.manifest_digest, v.build_digest, v.yanked_at, v.yank_reason, v.trusted_at)
-     FROM registry_installation i JOIN registry_tool t ON t.id = i.tool_id
-     LEFT JOIN registry_toolversion v ON v.id = i.version_id
+  (SELECT {one}({installed}
     WHERE i.tenant_id = {tenant} AND i.name = {name} AND i.state <> 'removed'),
   (SELECT {one}(a.name, a.disabled_at, k.revoked_at IS NOT NULL, k.expires_at > {now})
      FROM access_agent a LEFT JOIN access_apikey k ON k.agent_id = a.id AND k.id = {key}
@@ -73,13 +77,30 @@ SELECT
 """
 
 
-def _statement(parameter: str, **dialect: str) -> str:
+# All that a tenant has installed, by name, and every kill switch that may reach any of it.
+OF_ALL = """
+SELECT
+  (SELECT {many}({one}(a.name, {json}(a.instance))) FROM (SELECT i.name AS name, {one}({installed_as}
+    WHERE i.tenant_id = {tenant} AND i.state <> 'removed') a),
+  (SELECT {many}({one}(h.tenant_id, h.reach, h.target, h.reason)) FROM access_halt h
+    WHERE h.lifted_at IS NULL AND (h.tenant_id = {tenant} OR h.tenant_id IS NULL OR h.reach IN ('tool', 'version')))
+"""
+
+
+def _statement(template: str, parameter: str, **dialect: str) -> str:
     names = ("tenant", "agent", "key", "name", "agent_name", "now", "second")
-    return STATEMENT.format(**dialect, **{name: parameter.format(name) for name in names})
+    installed, named = (INSTALLED.format(json=dialect["json"], name=name) for name in ("", " AS instance"))
+    asked = {name: parameter.format(name) for name in names}
+    return template.format(installed=installed, installed_as=named, **dialect, **asked)
 
 
-POSTGRESQL = _statement("%({})s", one="json_build_array", many="json_agg", json="").encode()
-SQLITE = _statement(":{}", one="json_array", many="json_group_array", json="json")
+POSTGRESQL, POSTGRESQL_OF_ALL = (
+    _statement(each, "%({})s", one="json_build_array", many="json_agg", json="").encode()
+    for each in (STATEMENT, OF_ALL)
+)
+SQLITE, SQLITE_OF_ALL = (
+    _statement(each, ":{}", one="json_array", many="json_group_array", json="json") for each in (STATEMENT, OF_ALL)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +129,7 @@ class Installed:
     yanked: bool
     yank_reason: str
     trusted: bool
+    signed_by: str  # the id of the publisher's key that signed the version, while it is in force
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +165,26 @@ class Standing:
     secrets: frozenset[str]
 
 
-def _row(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, tool: str, now: datetime) -> list[Any]:
+def _row(
+    statement: bytes,
+    in_sqlite: str,
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    key_id: UUID | None = None,
+    tool: str = "",
+    now: datetime,
+) -> list[Any]:
     """The one row, as JSON values; ids and times are text in the form of the database."""
     asked: dict[str, Any] = {"name": tool, "agent_name": encode("agt", agent_id), "second": int(now.timestamp())}
     if connection.vendor == "postgresql":
         asked |= {"tenant": tenant_id, "agent": agent_id, "key": key_id, "now": now}
-        return list(prepared(POSTGRESQL, asked)[0])
+        return list(prepared(statement, asked)[0])
     connection.ensure_connection()
     asked |= {"tenant": tenant_id.hex, "agent": agent_id.hex, "key": key_id.hex if key_id else None}
     asked["now"] = connection.ops.adapt_datetimefield_value(now)
     with connection.wrap_database_errors:
-        row = connection.connection.execute(SQLITE, asked).fetchone()
+        row = connection.connection.execute(in_sqlite, asked).fetchone()
     return [None if column is None else json.loads(column) for column in row]
 
 
@@ -178,7 +209,7 @@ def _installed(row: list[Any] | None) -> Installed | None:
     (id, state, reason, changed, config, hosts, paths, secrets, tool, tool_state, tool_reason, tool_changed, *rest) = (
         row
     )
-    sunset, successor, publisher, version_id, version, manifest, build, yanked, yank_reason, trusted = rest
+    sunset, successor, publisher, version_id, version, manifest, build, yanked, yank_reason, trusted, signed_by = rest
     return Installed(
         id=_uuid(id),
         state=state,
@@ -202,15 +233,16 @@ def _installed(row: list[Any] | None) -> Installed | None:
         yanked=yanked is not None,
         yank_reason=yank_reason or "",
         trusted=trusted is not None,
+        signed_by=signed_by or "",
     )
 
 
 def _halts(
-    rows: list[Any] | None, *, tenant_id: UUID, installed: Installed | None, agent_name: str
+    rows: list[Any] | None, *, tenant_id: UUID, tool: str, installed: Installed | None, agent_name: str
 ) -> Iterator[HaltValue]:
     """Those that the call is in reach of: thrown by the hub, by the tenant, or for its tool by whoever publishes it."""
     version = encode("tvn", installed.version_id) if installed and installed.version_id else ""
-    targets = {Reach.VERSION: version, Reach.AGENT: agent_name}
+    targets = {Reach.VERSION: version, Reach.AGENT: agent_name, Reach.TOOL: tool}
     for owner, reach, target, reason in rows or ():
         halt = HaltValue(_id(owner), reach, target, reason)
         if halt.tenant_id not in (None, tenant_id, installed.publisher_id if installed else None):
@@ -259,7 +291,7 @@ def _layers(rows: list[Any] | None) -> tuple[CompiledPolicy, ...]:
 
 def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, key_id: UUID | None = None) -> Standing:
     """Everything that decides, as it is at one moment. One round trip, and nothing is locked."""
-    row = _row(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
+    row = _row(POSTGRESQL, SQLITE, tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool=tool, now=now)
     installation, agent, halts, grants, consents, budgets, policies, secrets = row
     agent_name, disabled_at, key_revoked, key_lasts = agent or ("", "never was", False, None)
     installed = _installed(installation)
@@ -274,7 +306,9 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
         key_revoked=bool(key_revoked),
         tool=tool,
         installed=installed,
-        halts=tuple(_halts(halts, tenant_id=tenant_id, installed=installed, agent_name=encode("agt", agent_id))),
+        halts=tuple(
+            _halts(halts, tenant_id=tenant_id, tool=tool, installed=installed, agent_name=encode("agt", agent_id))
+        ),
         grants=tuple(_grants(grants, stopped=stopped)),
         consents=tuple(
             ConsentValue(
@@ -293,3 +327,19 @@ def load_standing(*, tenant_id: UUID, agent_id: UUID, tool: str, now: datetime, 
         layers=_layers(policies),
         secrets=frozenset(secrets or ()),
     )
+
+
+def load_standings(*, tenant_id: UUID, agent_id: UUID, key_id: UUID | None, now: datetime) -> list[Standing]:
+    """The same for each tool that the tenant has installed, by name; two round trips for all of them.
+
+    Consents and budgets, which say whether one call may be made and not what there is to call, are left out.
+    """
+    one = load_standing(tenant_id=tenant_id, agent_id=agent_id, key_id=key_id, tool="", now=now)
+    every = replace(one, consents=(), lines=())
+    rows, halts = _row(POSTGRESQL_OF_ALL, SQLITE_OF_ALL, tenant_id=tenant_id, agent_id=agent_id, now=now)
+    found, agent = [], encode("agt", agent_id)
+    for name, row in sorted(rows or (), key=itemgetter(0)):
+        installed = _installed(row)
+        reached = tuple(_halts(halts, tenant_id=tenant_id, tool=name, installed=installed, agent_name=agent))
+        found.append(replace(every, tool=name, installed=installed, halts=reached))
+    return found

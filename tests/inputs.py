@@ -159,6 +159,10 @@ def _planned(things: Things) -> Callable[[], dict[str, Any]]:
 
 ENVELOPE = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}}
 CALL = ENVELOPE | {"arguments": {"text": "x"}}
+MODEL_ANSWER = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "call-1", "name": "sample_tools_echo", "input": {"text": "x"}}],
+}
 PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
 
 
@@ -172,6 +176,7 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_invoke": CALL,
         "POST api_preflights": ENVELOPE | {"calls": [{"tool": "sample.tools.echo", "arguments": {"text": "x"}}]},
         "POST api_proposals": ENVELOPE | {"name": "sample.tools.echo", "call_id": "call-1", "arguments": '{"text": "x"}'},
+        "POST api_dispatch": ENVELOPE | {"response": MODEL_ANSWER},
         "POST api_explain": {},
         "POST api_tool_enable": REASON,
         "POST api_tool_pause": REASON,

@@ -11,6 +11,7 @@ from django.dispatch import receiver
 
 from evidence.append_only import keep_evidence
 from invocations.pairs import hold_pairs
+from registry.searching import keep_words
 from toolhub.hub_role import give_rights
 from toolhub.walls import raise_walls
 
@@ -24,6 +25,7 @@ def after_migration(*, using: str, **_: Any) -> None:
     connection: BaseDatabaseWrapper = connections[using]
     keep_evidence(connection)
     hold_pairs(connection)
+    keep_words(connection)
     # Rights come last: no table can be reached before its policy stands.
     if connection.vendor == "postgresql" and raise_walls(connection):
         give_rights(connection)

@@ -19,7 +19,7 @@ WITH_QUERY = {404, 422}  # what is asked for may belong to something that is not
 WITH_PATH = {404}
 CHANGES = {404, 409, 422}
 # What runs a tool answers with whatever can become of a run.
-RUNS_TOOLS = {"invoke", "propose"}
+RUNS_TOOLS = {"invoke", "propose", "dispatch"}
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},

@@ -16,7 +16,7 @@ from evidence.events import api as events_api
 from evidence.exports import api as exports_api
 from evidence.log import api as log_api
 from invocations import api as invocations_api
-from invocations import explain_api, files_api, following_api, preflight_api, proposals_api
+from invocations import dispatching_api, explain_api, files_api, following_api, preflight_api, proposals_api
 from invocations.artifacts import api as artifacts_api
 from invocations.callbacks import api as callbacks_api
 from invocations.chains import api as chains_api
@@ -44,6 +44,7 @@ api = [
     path("tools/<str:tool_id>", registry_api.ToolView.as_view(), name="api_tool"),
     path("tools/<str:tool_id>/preflight", preflight_api.ToolPreflightView.as_view(), name="api_preflight"),
     path("preflight", preflight_api.PreflightsView.as_view(), name="api_preflights"),
+    path("dispatch", dispatching_api.DispatchView.as_view(), name="api_dispatch"),
     path("proposals", proposals_api.ProposalView.as_view(), name="api_proposals"),
     path("tools/<str:tool_id>/explain", explain_api.ToolExplainView.as_view(), name="api_explain"),
     path("tools/<str:tool_id>/available", explain_api.ToolAvailableView.as_view(), name="api_available"),

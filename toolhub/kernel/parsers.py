@@ -53,12 +53,13 @@ def read_json(raw: bytes) -> Any:
         ) from error
     except ValueError as error:
         raise Malformed(f"The body is not JSON that can be read safely: {error}") from error
-    if "\\u0000" in text and _holds_nul(value):
+    if "\\u0000" in text and holds_nul(value):
         raise Malformed("The body holds a NUL character, which cannot be stored.")
     return value
 
 
-def _holds_nul(value: Any) -> bool:
+def holds_nul(value: Any) -> bool:
+    """Whether a text within it holds a NUL character, which no database takes."""
     stack = [value]
     while stack:
         each = stack.pop()
