@@ -104,10 +104,9 @@ def _joined(target: Any, beside: Schema) -> Any:
         return target
     if target is True:
         return beside
-    if not isinstance(target, dict) or any(key in target for key in beside if key not in ANNOTATIONS):
+    if not isinstance(target, dict) or not set(beside) <= ANNOTATIONS:
         return {"allOf": [target], **beside}
-    without = {key: value for key, value in target.items() if key not in beside}
-    return {**without, **beside}
+    return {**target, **beside}
 
 
 def described(schema: Schema, *sentences: str) -> Schema:

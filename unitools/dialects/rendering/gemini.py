@@ -27,19 +27,15 @@ def render(tools: Sequence[ToolSpec], options: Options) -> Rendered:
 
     def say(tool: ToolSpec, name: str, notes: Notes) -> dict[str, Any]:
         said: dict[str, Any] = {"name": name, "description": tool.description}
-        schema = (
-            inlined_if_possible(tool.parameters, notes) if knows_json_schema else as_object(inlined(tool.parameters))
-        )
-        if not schema["properties"]:
-            return said  # parameters without a property are refused
         if knows_json_schema:
-            return {**said, "parametersJsonSchema": schema}
-        parameters = with_names_like(_PARAMETER, Subset(notes).root(schema), notes)
-        return (
-            {**said, "parameters": parameters}
-            if parameters["properties"]
-            else described(said, parameters["description"])
-        )
+            schema = inlined_if_possible(tool.parameters, notes)
+            open_ended = schema["properties"] or schema.get("additionalProperties", False) is not False
+            return {**said, "parametersJsonSchema": schema} if open_ended else said
+        parameters = with_names_like(_PARAMETER, Subset(notes).root(as_object(inlined(tool.parameters))), notes)
+        if parameters["properties"]:
+            return {**said, "parameters": parameters}
+        # An object without a property is refused, so what it says stands in the function's description.
+        return described(said, *filter(None, [parameters.get("description")]))
 
     rendered = render_each("gemini", tools, options, say)
     return replace(rendered, payload=[{"functionDeclarations": rendered.payload}]) if rendered.payload else rendered

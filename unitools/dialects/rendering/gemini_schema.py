@@ -67,7 +67,9 @@ class Subset:
         self.notes = notes
 
     def root(self, schema: Schema) -> Schema:
-        return self.schema(without_choice(schema, self.notes), "")
+        """Of the parameters: one object."""
+        said = self.schema(without_choice(schema, self.notes), "")
+        return {**said, "properties": said.get("properties", {})}
 
     def schema(self, schema: Any, pointer: str) -> Schema:
         if not isinstance(schema, dict):
@@ -81,6 +83,8 @@ class Subset:
         types = types_of(schema)
         if not types:
             self.notes.lossy(pointer, "Any value will do, which is told as text, a number, or true or false.")
+        elif "type" not in schema and "enum" not in schema:
+            self.notes.info(pointer, f"No type is named; taken for {types[0]}.")
         return self.one_of_types(schema, types or _ANY, pointer)
 
     def choice(self, schema: Schema, key: str, pointer: str) -> Schema:
@@ -130,7 +134,7 @@ class Subset:
             elif key in about and self.said(said, key, value, kind, pointer):
                 pass
             elif key in about or key not in (_OF_ANY_TYPE | _SAID_ELSEWHERE) or key in ("anyOf", "oneOf"):
-                words.append(f"{key}: {shown(value)}.")
+                words.append(f"One of {', '.join(map(shown, value))}." if key == "enum" else f"{key}: {shown(value)}.")
                 self.notes.lossy(step(pointer, key), f"{key} is only said in words.")
         if kind == "array":
             said["items"] = self.items(schema, words, pointer)
@@ -190,12 +194,9 @@ class Subset:
             return self.schema(rest, step(pointer, "items"))
         words.append(f"Items in order: {shown(first)}.")
         self.notes.lossy(step(pointer, "prefixItems"), "The order of items is only said in words.")
-        branches = [*first, *([rest] if isinstance(rest, dict) else [])]
-        return (
-            self.schema({"anyOf": branches}, step(pointer, "items"))
-            if branches
-            else self.schema({}, step(pointer, "items"))
-        )
+        more = schema.get("maxItems", len(first) + 1) > len(first) and rest is not False
+        branches = [*first, *([{} if rest is None else rest] if more else [])]
+        return self.schema({"anyOf": branches}, step(pointer, "items"))
 
     def merged(self, schema: Schema, pointer: str) -> Schema:
         """Without allOf."""
