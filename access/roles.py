@@ -17,6 +17,7 @@ PERMISSIONS: dict[str, str] = {
     "tools.operate": _("Enable, pause, stage, yank and deprecate tools"),
     "tools.install": _("Install and configure tools for the tenant"),
     "tools.trust": _("Mark versions as trusted to run without a sandbox"),
+    "publishers.manage": _("Say whose signatures on packages count"),
     "secrets.manage": _("Set and remove secrets"),
     "files.manage": _("Store, read and remove the files that tools may use"),
     "halts.throw": _("Throw and lift kill switches"),
@@ -109,6 +110,7 @@ SCOPES: dict[str, str] = {
     "tools:read": _("Discover tools"),
     "tools:register": _("Submit tool versions"),
     "tools:operate": _("Enable, pause, yank and deprecate tools; install and configure them"),
+    "publishers:manage": _("Say whose signatures on packages count"),
     "invocations:create": _("Preflight and invoke tools"),
     "invocations:read": _("Read the agent's own calls and their evidence"),
     "consents:request": _("Ask for consent and see its state"),
@@ -136,6 +138,7 @@ SCOPES: dict[str, str] = {
 SCOPE_NEEDS: dict[str, str] = {
     "tools:register": "tools.submit",
     "tools:operate": "tools.operate",
+    "publishers:manage": "publishers.manage",
     "grants:request": "grants.request",
     "grants:manage": "grants.give",
     "delegations:create": "grants.give",

@@ -143,6 +143,7 @@ def call(chosen: random.Random) -> dict[str, Any]:
         "hour": int(chosen.gauss(13, 4)) % 24,
         "weekday": chosen.choice([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7]),
         "trusted": False,
+        "signed": False,
     }
     return found | ({"model": f"model-{agent % 6}"} if agent % 2 else {})
 

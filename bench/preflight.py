@@ -85,6 +85,7 @@ def naive(call: Call, by: Principal) -> None:
         "hour": now.hour,
         "weekday": now.isoweekday(),
         "trusted": row.version.trusted_at is not None,
+        "signed": False,
     }
     verdict = decide(layers, attributes)
     assert verdict.allowed

@@ -57,6 +57,11 @@ class Kind(TextChoices):
     INSTALLATION_MOVED = "installation.moved"
     SECRET_SET = "secret.set"  # noqa: S105  the name of a kind
     SECRET_REMOVED = "secret.removed"  # noqa: S105
+    CAPSULE_UPLOADED = "capsule.uploaded"
+    CAPSULE_READ = "capsule.read"
+    PUBLISHER_KEY_ADDED = "publisher_key.added"
+    PUBLISHER_KEY_REVOKED = "publisher_key.revoked"
+    PUBLISHING_CHANGED = "publishing.changed"
 
     FILE_STORED = "file.stored"
     FILE_READ = "file.read"

@@ -40,7 +40,10 @@ def attributes_of(
         "hour": standing.at.hour,
         "weekday": standing.at.isoweekday(),
         "trusted": standing.installed is not None and standing.installed.trusted,
+        "signed": standing.installed is not None and bool(standing.installed.signed_by),
     }
+    if standing.installed is not None and standing.installed.signed_by:
+        found["signed_by"] = standing.installed.signed_by
     if model:
         found["model"] = model
     if model or not models:

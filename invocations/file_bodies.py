@@ -15,6 +15,7 @@ from access.middleware import user_wire_id
 from invocations.stored_files import MAX_FILE_BYTES
 from toolhub.kernel.bodies import Wider
 from toolhub.kernel.problems import Unauthenticated
+from unitools.capsules import MAX_CAPSULE_BYTES
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -38,5 +39,6 @@ def _person(request: HttpRequest) -> str:
 
 WIDER = (
     Wider("PUT", re.compile(r"/api/v1/files/.+"), MAX_FILE_BYTES, _agent),
+    Wider("POST", re.compile(r"/api/v1/capsules"), MAX_CAPSULE_BYTES, _agent),
     Wider("POST", re.compile(r"/files"), MAX_FILE_BYTES + FORM_BYTES, _person),
 )

@@ -1,7 +1,8 @@
 """Which code goes into which box?
 
-The reviewed code, as it lies on this worker, into a box of the image that the manifest names. It is read and hashed again
-as soon as any of its files was touched, and what differs from the review is not run.
+The reviewed code into a box of the image that the manifest names: from the capsule that brought it, which is kept in the database
+under its digest, or as it lies on this worker. A folder is read and hashed again as soon as any of its files was touched, a capsule
+when this process has not seen it yet; what differs from the review is not run.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from invocations.problems import BuildChanged, ImageMissing
+from registry.models import Capsule
+from registry.problems import CapsuleDamaged
+from registry.publishing.capsules import content_of
 from sandbox.image import PYTHON, image_called
-from unitools.packages import PackageError, build_zip, digest_of_zip, find_shipped
+from unitools.capsules import digest_of, read
+from unitools.packages import PackageError, build_zip, digest_of_zip, find_shipped, zip_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from uuid import UUID
 
     from registry.models import ToolVersion
 
 _KEPT = 32  # packages, of at most 16 MiB each
 
 _Touched = tuple[tuple[str, int, int, int], ...]
-_shipped: dict[str, tuple[_Touched, bytes, str]] = {}
+_shipped: dict[str, tuple[_Touched, bytes, str]] = {}  # by folder, or by the digest of a capsule
 _lock = threading.Lock()
 
 
@@ -53,26 +59,57 @@ def _shipped_of(package: Path) -> tuple[bytes, str]:
         return known[1], known[2]
     archive = build_zip(package)
     digest = digest_of_zip(archive)  # of what will be shipped, not of a second look at the folder
+    _keep(place, (touched, archive, digest))
+    return archive, digest
+
+
+def _keep(place: str, shipped: tuple[_Touched, bytes, str]) -> None:
     with _lock:
         _shipped.pop(place, None)
         while len(_shipped) >= _KEPT:
             del _shipped[next(iter(_shipped))]
-        _shipped[place] = (touched, archive, digest)
-    return archive, digest
+        _shipped[place] = shipped
+
+
+def _capsule_of(version: ToolVersion, capsule_id: UUID) -> bytes:
+    """The package of a capsule as a zip. Kept by the digest of what it was made from, which is that of the version."""
+    key = version.build_digest
+    known = _shipped.get(key)
+    if known is not None:
+        return known[1]
+    try:
+        content = content_of(capsule_id)
+    except (CapsuleDamaged, Capsule.DoesNotExist) as error:
+        raise BuildChanged(
+            f"The capsule of {version.tool.name} {version.version} is not what was reviewed: {error}",
+            details={"reviewed": version.build_digest},
+            remedy="Restore the capsule from a backup, or submit a new version.",
+        ) from error
+    if digest_of(content) != version.build_digest:
+        raise _changed(version, digest_of(content))
+    archive = zip_of(sorted(read(content).files.items()))
+    _keep(key, ((), archive, key))
+    return archive
+
+
+def _changed(version: ToolVersion, found: str) -> BuildChanged:
+    return BuildChanged(
+        f"The code of {version.tool.name} {version.version} differs from what was reviewed.",
+        details={"reviewed": version.build_digest, "found": found},
+        remedy="Submit the changed code as a new version and have it reviewed.",
+    )
 
 
 def package_of(version: ToolVersion) -> bytes:
     """The reviewed code, as it is shipped. Code that differs from what was reviewed is not run."""
+    if version.capsule_id is not None:
+        return _capsule_of(version, version.capsule_id)
     try:
         archive, now = _shipped_of(find_shipped(version.view, settings.TOOLHUB_TOOLS_PATH))
     except (PackageError, OSError) as error:
         raise BuildChanged(str(error), remedy="Restore the package on the worker, or submit a new version.") from error
     if now != version.build_digest:
-        raise BuildChanged(
-            f"The code of {version.tool.name} {version.version} differs from what was reviewed.",
-            details={"reviewed": version.build_digest, "found": now},
-            remedy="Submit the changed code as a new version and have it reviewed.",
-        )
+        raise _changed(version, now)
     return archive
 
 

@@ -26,7 +26,7 @@ from unitools.manifest import manifest_schema
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from registry.models import Installation, Tool
+    from registry.models import Installation, Tool, ToolVersion
     from unitools.manifest import Manifest
 
 
@@ -117,6 +117,20 @@ class SubmittedSerializer(serializers.Serializer[Any]):
     findings = serializers.ListField(child=serializers.DictField())
 
 
+def submitted_json(version: ToolVersion) -> dict[str, Any]:
+    return {
+        "id": version.wire_id,
+        "tool": version.tool.name,
+        "version": version.version,
+        "review_state": version.review_state,
+        "manifest_digest": version.manifest_digest,
+        "build_digest": version.build_digest,
+        "compared_with": version.base.version if version.base else None,
+        "changes": version.changes,
+        "findings": version.warnings,
+    }
+
+
 SUBMITTED = enveloped("SubmittedVersionEnvelope", SubmittedSerializer())
 VIEWS = ("full", "llm")
 
@@ -168,19 +182,8 @@ class ToolListView(APIView):
     @extend_schema(operation_id="submit_tool_version", request=OpenApiTypes.OBJECT, responses={201: SUBMITTED})
     def post(self, request: Request) -> Response:
         version = services.submit_version(document=request.data, by=caller(request))
-        data = {
-            "id": version.wire_id,
-            "tool": version.tool.name,
-            "version": version.version,
-            "review_state": version.review_state,
-            "manifest_digest": version.manifest_digest,
-            "build_digest": version.build_digest,
-            "compared_with": version.base.version if version.base else None,
-            "changes": version.changes,
-            "findings": version.warnings,
-        }
         return Response(
-            ResponseEnvelope(data=data).to_json(),
+            ResponseEnvelope(data=submitted_json(version)).to_json(),
             status=201,
             headers={"Location": f"/api/v1/tools/{version.tool.name}"},
         )

@@ -3,7 +3,8 @@
 A :class:`Tool` is a name within a tenant and the state in which callers find it. A :class:`ToolVersion` is one manifest with
 the code that it names, and never changes. A :class:`Review` is one person's decision on one version, :class:`Dependencies` are
 the packages of others that it needs. An :class:`Installation` is a tenant's own instance of a tool; its secrets are
-:class:`Secret` rows that it refers to by name.
+:class:`Secret` rows that it refers to by name. Code that was uploaded is kept as a :class:`Capsule`
+(:mod:`registry.publishing`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,34 @@ from django.db.models import Q
 
 from access.models import Tenant
 from access.roles import ON_TOOL
+from registry.publishing.models import Capsule, PublisherKey, PublishingRules
 from toolhub.kernel.ids import encode, new_id
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
+
+__all__ = [
+    "DEPENDENCY_TRANSITIONS",
+    "INSTALLATION_TRANSITIONS",
+    "LONG_FIELDS",
+    "MAY_CHANGE",
+    "TRANSITIONS",
+    "Capsule",
+    "Decision",
+    "Dependencies",
+    "DependencyState",
+    "Installation",
+    "InstallationState",
+    "PublisherKey",
+    "PublishingRules",
+    "Review",
+    "Secret",
+    "Tool",
+    "ToolState",
+    "ToolVersion",
+    "VersionState",
+]
 
 
 class ToolState(models.TextChoices):
@@ -105,7 +129,10 @@ class ToolVersion(models.Model):
     version = models.CharField(max_length=64)
     manifest = models.JSONField()
     manifest_digest = models.CharField(max_length=71)
-    build_digest = models.CharField(max_length=71)
+    build_digest = models.CharField(max_length=71)  # of the capsule where there is one, else of the package's files
+    capsule = models.ForeignKey(
+        Capsule, models.PROTECT, null=True, blank=True, related_name="versions"
+    )  # empty: code of a tools root
     warnings = models.JSONField(default=list)
     base = models.ForeignKey(
         "self", models.PROTECT, null=True, blank=True, related_name="+"
@@ -149,6 +176,11 @@ class ToolVersion(models.Model):
     @property
     def view(self) -> Manifest:
         return Manifest(self.manifest)
+
+    @property
+    def signer(self) -> PublisherKey | None:
+        """Whose signature its capsule has, also when the key was revoked since. Asked without the bytes of the capsule."""
+        return PublisherKey.objects.filter(capsules=self.capsule_id).first() if self.capsule_id else None
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding and set(kwargs.get("update_fields") or ["all"]) not in MAY_CHANGE:

@@ -22,6 +22,62 @@ class VersionExists(Problem):
     cure = "Raise the version number and submit again."
 
 
+class CapsuleInvalid(Problem):
+    """The capsule cannot be taken as it is."""
+
+    reason, code, status = "CAPSULE.INVALID", PlatformCode.INVALID_ARGUMENT, 422
+    cause = (
+        "It is no capsule, or one that could be understood in more than one way: the answer names the problem. "
+        "Changed bytes, links, names that lead out of it and compressed files are refused."
+    )
+    cure = "Make it with `unitools pack`, and send the file as it is. Nothing was registered."
+
+
+class CapsuleUnsigned(Problem):
+    """Nobody has signed the capsule, and this tenant takes only signed ones."""
+
+    reason, code, status = "CAPSULE.UNSIGNED", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+    cause = "The tenant has said that capsules need the signature of one of its publisher keys."
+    cure = "Sign it with `unitools pack --key`, and send the signature with it."
+
+
+class CapsuleSignerUnknown(Problem):
+    """No publisher key that is in force here signed the capsule."""
+
+    reason, code, status = "CAPSULE.SIGNER_UNKNOWN", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+    cause = "The signature names a key that the tenant does not know, or has revoked."
+    cure = "Sign it with a key of the tenant, or have an owner add the key."
+
+
+class CapsuleSignatureInvalid(Problem):
+    """The signature does not fit the capsule."""
+
+    reason, code, status = "CAPSULE.SIGNATURE_INVALID", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "The envelope is no DSSE envelope, is about another capsule, or was not made by the key that it names."
+    cure = "Sign exactly the file that you send, and send its signature unchanged."
+
+
+class CapsuleDamaged(Problem):
+    """The stored capsule is not the one that was uploaded."""
+
+    reason, code, status = "CAPSULE.DAMAGED", PlatformCode.INTERNAL, 500
+    cause = (
+        "Its bytes do not have its digest any more: somebody changed the row past the hub, or the database is damaged."
+    )
+    cure = "Operators: restore the row from a backup, or yank its versions and upload the capsule again as new ones."
+
+
+class CapsulesFull(Problem):
+    """There is no room for another capsule."""
+
+    reason, code, status = "CAPSULE.NO_ROOM", PlatformCode.CONFLICT, 409
+    retryable = Retryable.AFTER_ACTION
+    cause = "The capsules of the tenant take all the room that the operator gave them; they are kept as long as their versions."
+    cure = "Leave large data out of packages, or ask the operator of the hub for more room (TOOLHUB_CAPSULES_MAX_MB)."
+
+
 class UnknownTool(Problem):
     """There is no tool with this id here."""
 

@@ -6,6 +6,7 @@ callers need one name.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -37,6 +38,7 @@ from unitools.manifest import Manifest
 from unitools.packages import PackageError, build_digest, find_shipped
 
 if TYPE_CHECKING:
+    from registry.models import Capsule
     from toolhub.kernel.principal import Principal
 
 __all__ = [
@@ -47,6 +49,8 @@ __all__ = [
     "enable_tool",
     "examine",
     "pause_tool",
+    "prepare_version",
+    "register_version",
     "retry_dependencies",
     "review_version",
     "share_tool",
@@ -58,16 +62,19 @@ __all__ = [
 ]
 
 
-def examine(document: Any) -> tuple[list[Finding], str]:
-    """All findings about a manifest, and the digest of the code that it names (empty when there is an error)."""
+def examine(document: Any, *, capsule: str = "") -> tuple[list[Finding], str]:
+    """All findings about a manifest, and the digest of the code that it names (empty when there is an error).
+
+    ``capsule``: the digest of the archive that brings the code; without it, the code lies under a tools root.
+    """
     findings = findings_of(document)
     if any(finding.severity == "error" for finding in findings):
         return findings, ""
     manifest = Manifest(document)
     place = "/implementation/program" if manifest.program else "/implementation/module"
-    fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), or correct the name."
+    fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), upload it as a capsule, or correct the name."
     try:
-        build, why = build_digest(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)), ""
+        build, why = capsule or build_digest(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)), ""
     except PackageError as error:
         build, why = "", str(error)
     if manifest.image not in settings.TOOLHUB_SANDBOX_IMAGES:
@@ -79,14 +86,20 @@ def examine(document: Any) -> tuple[list[Finding], str]:
     return findings, build
 
 
-def submit_version(*, document: Any, by: Principal) -> ToolVersion:
-    """Register a manifest as a version that waits for its review.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A manifest that may become a version: what was found about it, and what it changes since ``base``."""
 
-    Submitting the same content again gives the same version back; the same version number with other content is refused.
-    The manifest and the package are examined, and compared with the version before, ahead of the transaction: that takes as
-    long as they are large. What is approved meanwhile is seen at the review.
-    """
-    findings, build = examine(document)
+    document: dict[str, Any]
+    findings: list[Finding]
+    build: str
+    base: ToolVersion | None
+    changes: list[dict[str, Any]]
+
+
+def prepare_version(*, document: Any, by: Principal, capsule: str = "") -> Prepared:
+    """Everything that is asked of a manifest before it is registered; nothing is written."""
+    findings, build = examine(document, capsule=capsule)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         first = errors[0]
@@ -104,7 +117,17 @@ def submit_version(*, document: Any, by: Principal) -> ToolVersion:
         check_is_another_version(tool, manifest.version)
         base = base_of(tool, manifest.version)
         changes = [change.to_json() for change in check_bump(base, document)]
-    return _register(document, findings, build, base, changes, by=by)
+    return Prepared(document, findings, build, base, changes)
+
+
+def submit_version(*, document: Any, by: Principal) -> ToolVersion:
+    """Register a manifest as a version that waits for its review.
+
+    Submitting the same content again gives the same version back; the same version number with other content is refused.
+    The manifest and the package are examined, and compared with the version before, ahead of the transaction: that takes as
+    long as they are large. What is approved meanwhile is seen at the review.
+    """
+    return register_version(prepare_version(document=document, by=by), by=by)
 
 
 def _words(words: list[str]) -> str:
@@ -126,15 +149,9 @@ def listed_fields(manifest: Manifest) -> dict[str, str]:
 
 
 @transaction.atomic
-def _register(
-    document: Any,
-    findings: list[Finding],
-    build: str,
-    base: ToolVersion | None,
-    changes: list[dict[str, Any]],
-    *,
-    by: Principal,
-) -> ToolVersion:
+def register_version(prepared: Prepared, *, by: Principal, capsule: Capsule | None = None) -> ToolVersion:
+    """``capsule``: what brought the code, where it did not lie under a tools root."""
+    document, base, build = prepared.document, prepared.base, prepared.build
     manifest = Manifest(document)
     tool, _ = Tool.objects.get_or_create(tenant_id=by.tenant_id, name=manifest.id, defaults={"state_changed_by": by.id})
     same = {"manifest_digest": digest(document), "build_digest": build}
@@ -144,9 +161,10 @@ def _register(
                 tool=tool,
                 version=manifest.version,
                 manifest=document,
-                warnings=[finding.to_json() for finding in findings],
+                warnings=[finding.to_json() for finding in prepared.findings],
                 base=base,
-                changes=changes,
+                changes=prepared.changes,
+                capsule=capsule,
                 submitted_by=by.id,
                 **listed_fields(manifest),
                 **same,
@@ -175,7 +193,8 @@ def _register(
             "version": version.version,
             "id": version.wire_id,
             "base": base.version if base else "",
-            "changes": len(changes),
+            "changes": len(prepared.changes),
+            "signed_by": capsule.signed_by.key_id if capsule and capsule.signed_by else "",
             **same,
         },
     )

@@ -1,8 +1,9 @@
-"""Console addresses of tools, reviews, installations, secrets, exceptions and kill switches."""
+"""Console addresses of tools, reviews, installations, secrets, publisher keys, exceptions and kill switches."""
 
 from django.urls import path
 
 from registry import exception_views, halt_views, installation_views, review_views, secret_views, version_views, views
+from registry.publishing import views as publishing
 
 urlpatterns = [
     path("tools", views.tools, name="tools"),
@@ -36,6 +37,10 @@ urlpatterns = [
     path("people/<usr:user_id>/exceptions", exception_views.person_exceptions, name="person_exceptions"),
     path("secrets", secret_views.secret_list, name="secrets"),
     path("secrets/<str:name>/remove", secret_views.secret_remove, name="secret_remove"),
+    path("publisher-keys", publishing.publisher_keys, name="publisher_keys"),
+    path("publisher-keys/publishing", publishing.publishing_change, name="publishing_change"),
+    path("publisher-keys/<pbk:publisher_key_id>/revoke", publishing.publisher_key_revoke, name="publisher_key_revoke"),
+    path("versions/<tvn:version_id>/capsule", publishing.version_capsule, name="version_capsule"),
     path("halts", halt_views.halt_list, name="halts"),
     path("halts/throw", halt_views.halt_throw, name="halts_throw"),
     path("halts/<hlt:halt_id>/lift", halt_views.halt_lift, name="halts_lift"),

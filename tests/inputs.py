@@ -14,6 +14,7 @@ from access import services as access
 from access.models import AgentIdentity, PolicyVersion
 from evidence.models import SavedSearch
 from registry import installations, lifecycle
+from tests.capsules import ANOTHER, capsule, public_pem_of, shouting
 from tests.manifests import manifest
 from tests.policies import permits
 from tests.things import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
@@ -123,6 +124,9 @@ def forms(things: Things) -> dict[str, dict[str, Any]]:
         "installation_change": REASON,
         "secrets": {"name": "shop.other", "value": "not shown anywhere"},
         "secret_remove": {},
+        "publisher_keys": {"name": "another", "public_key": public_pem_of(ANOTHER)},
+        "publisher_key_revoke": REASON,
+        "publishing_change": {},
         "files": {"path": "/data/of/other.csv", "text": "not shown anywhere"},
         "artifact_remove": {},
         "file_take": {},
@@ -193,6 +197,10 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_installation_remove": REASON,
         "PUT api_secret": {"value": "not shown anywhere"},
         "DELETE api_secret": None,
+        "POST api_capsules": capsule(shouting(name="another")).data,
+        "POST api_publisher_keys": {"name": "another", "public_key": public_pem_of(ANOTHER)},
+        "POST api_publisher_key_revoke": REASON,
+        "PUT api_publishing": {"signatures_required": False},
         "PUT api_file": {"any": "bytes"},
         "DELETE api_file": None,
         "DELETE api_artifact": None,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CALL: dict[str, Any] = {
     "tool": "shop.prices.get", "group": "shop", "tool_major": 1, "tags": [], "side_effect": "Read", "safety_class": "Low",
     "domains": [], "agent": "agt_1", "agent_name": "assistant", "origin": "api", "dry_run": False, "user_present": False,
-    "consent": False, "bytes_in": 100, "hour": 12, "weekday": 3, "trusted": False,
+    "consent": False, "bytes_in": 100, "hour": 12, "weekday": 3, "trusted": False, "signed": False,
 }  # fmt: skip
 TOOLS = ["shop.prices.get", "shop.prices.set", "shop.stock.get", "web.pages.fetch", "other.a.b"]
 # What a call may be, by attribute; None is absent. The rules below name some of these values and no others, and never all.

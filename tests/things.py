@@ -46,7 +46,10 @@ from registry import services as registry
 from registry.dependencies import states
 from registry.dependencies.failures import Failure
 from registry.models import Decision, ToolVersion
+from registry.publishing.capsules import upload_capsule
+from registry.publishing.keys import add_publisher_key
 from tests.calls import row_of
+from tests.capsules import capsule, pem_of, public_pem_of, shouting
 from tests.conftest import make_caller, make_person
 from tests.logs import seal_everything, signing_with
 from tests.manifests import manifest
@@ -54,6 +57,7 @@ from tests.pairs import keep_calls
 from tests.policies import permits
 from toolhub.kernel.ids import decode, new_id
 from toolhub.kernel.principal import Principal
+from unitools.capsules.signing import sign
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -170,6 +174,9 @@ def _tools(things: Things) -> dict[str, Any]:
     states.write_failed(claimed, Failure("unknown_package", f"There is no {things.word}.", "Correct it."))
     for name in ("shop.token", f"of.{things.word}"):
         secrets.set_secret(name=name, value="not shown anywhere", by=things.people["first"].by)
+    owner, packed = things.people["owner"].by, capsule(shouting(display_name=things.word), readme=things.word)
+    publisher = add_publisher_key(name=things.word, pem=public_pem_of(), by=owner)
+    uploaded = upload_capsule(content=packed.data, envelope=sign(packed, pem_of()), by=things.people["author"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         stored_files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)
     return {
@@ -179,6 +186,9 @@ def _tools(things: Things) -> dict[str, Any]:
         "install.publisher": PUBLISHER,
         "install.name": OFFERED,
         "secrets.name": "shop.token",
+        "capsule_id": uploaded.capsule.pk,
+        "publisher_key_id": publisher.pk,
+        "version_capsule.version_id": uploaded.versions[0].pk,
         "files.path": "of/all.csv",
         "what": "pause",
         "version": used.version,

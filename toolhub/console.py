@@ -54,6 +54,7 @@ NAV = [
             ("installations", gettext_lazy("Installed tools"), "box", "installations", "tools.view"),
             ("secrets", gettext_lazy("Secrets"), "lock", "secrets", "secrets.manage"),
             ("files", gettext_lazy("Files"), "archive", "files", "files.manage"),
+            ("publisher_keys", gettext_lazy("Publisher keys"), "stamp", "publisher_keys", "publishers.manage"),
             ("reviews", gettext_lazy("Review queue"), "git-compare", "reviews", "tools.review"),
             ("submit", gettext_lazy("Submit a version"), "file-json-2", "tool_submit", "tools.submit"),
             ("api", gettext_lazy("API reference"), "terminal", "api_reference", "tools.view"),

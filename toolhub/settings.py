@@ -166,6 +166,7 @@ if TOOLHUB_SANDBOX_LEVEL not in ("shared", "fresh", "single", "cold"):
 # Tools that an operator has marked as trusted, without side effect, run as plain processes; 0: in the sandbox, like all others.
 TOOLHUB_DIRECT = env("TOOLHUB_DIRECT", "1") == "1"
 TOOLHUB_FILES_MAX_MB = env_int("TOOLHUB_FILES_MAX_MB", 256)  # of one tenant, for tools that read or write files
+TOOLHUB_CAPSULES_MAX_MB = env_int("TOOLHUB_CAPSULES_MAX_MB", 1024)  # of one tenant, for packages that were uploaded
 TOOLHUB_SANDBOX_RUNTIMES = runtimes_of(env("TOOLHUB_SANDBOX_RUNTIMES", "{}"))  # {}: the engine's own choice
 # Tools that may reach a host reach it at public addresses, and in these networks.
 TOOLHUB_SANDBOX_NETWORKS = networks_of(env("TOOLHUB_SANDBOX_NETWORKS"), "TOOLHUB_SANDBOX_NETWORKS")

@@ -23,6 +23,7 @@ from invocations.chains import api as chains_api
 from invocations.replaying import api as replays_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
+from registry.publishing import api as publishing_api
 from toolhub import catalogue, console, health, metrics
 from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters
@@ -70,6 +71,20 @@ api = [
         lifecycle_api.VersionDependenciesView.as_view(),
         name="api_version_dependencies_retry",
     ),
+    path("capsules", publishing_api.CapsuleListView.as_view(), name="api_capsules"),
+    path("capsules/<cap:capsule_id>", publishing_api.CapsuleView.as_view(), name="api_capsule"),
+    path(
+        "capsules/<cap:capsule_id>/content",
+        publishing_api.CapsuleContentView.as_view(),
+        name="api_capsule_content",
+    ),
+    path("publisher-keys", publishing_api.PublisherKeyListView.as_view(), name="api_publisher_keys"),
+    path(
+        "publisher-keys/<pbk:publisher_key_id>/revoke",
+        publishing_api.PublisherKeyRevokeView.as_view(),
+        name="api_publisher_key_revoke",
+    ),
+    path("publishing", publishing_api.PublishingView.as_view(), name="api_publishing"),
     path("catalogue", installations_api.CatalogueView.as_view(), name="api_catalogue"),
     path("installations", installations_api.InstallationListView.as_view(), name="api_installations"),
     path("installations/<str:tool_id>", installations_api.InstallationView.as_view(), name="api_installation"),

@@ -43,6 +43,14 @@ SEEN_BY_OTHERS = {
         f"AND (o.tenant_id = {ME} OR registry_toolversion.review_state = 'approved')) "
         f"OR id IN ({_INSTALLED_VERSIONS})"
     ),
+    # Whoever has installed a version gets its code, and is told whose signature it has.
+    "registry_capsule": (
+        f"tenant_id = {ME} OR EXISTS (SELECT FROM registry_toolversion v "
+        f"WHERE v.capsule_id = registry_capsule.id AND v.id IN ({_INSTALLED_VERSIONS}))"
+    ),
+    "registry_publisherkey": (
+        f"tenant_id = {ME} OR EXISTS (SELECT FROM registry_capsule c WHERE c.signed_by_id = registry_publisherkey.id)"
+    ),
     # What the hosts of sandboxes have; the page shows a tenant its own boxes only.
     "invocations_sandboxhost": "true",
     # What goes wrong in the hub itself: a number, a place in our code and a class.
@@ -59,6 +67,8 @@ WRITTEN_BY_OWNER = {
     "access_policyversion": f"tenant_id = {ME}",
     "access_halt": f"tenant_id = {ME}",
     "registry_tool": f"tenant_id = {ME}",
+    "registry_capsule": f"tenant_id = {ME}",
+    "registry_publisherkey": f"tenant_id = {ME}",
     "registry_toolversion": (
         f"EXISTS (SELECT FROM registry_tool o WHERE o.id = registry_toolversion.tool_id AND o.tenant_id = {ME})"
     ),
@@ -93,6 +103,13 @@ FITS_ITS_TOOL = {
     ("registry_installation", "version_id"): _OF_THE_TOOL.format(version="{version_id}", tool="{tool_id}"),
     ("registry_tool", "current_id"): _OF_THE_TOOL.format(version="{current_id}", tool="{id}"),
     ("registry_toolversion", "base_id"): _OF_THE_TOOL.format(version="{base_id}", tool="{tool_id}"),
+    ("registry_toolversion", "capsule_id"): (
+        "EXISTS (SELECT FROM registry_capsule o JOIN registry_tool t ON t.tenant_id = o.tenant_id "
+        "WHERE o.id = {capsule_id} AND t.id = {tool_id})"
+    ),
+    ("registry_capsule", "signed_by_id"): (
+        "EXISTS (SELECT FROM registry_publisherkey o WHERE o.id = {signed_by_id} AND o.tenant_id = {tenant_id})"
+    ),
     ("invocations_invocation", "version_id"): (
         "EXISTS (SELECT FROM registry_installation i JOIN registry_toolversion o ON o.tool_id = i.tool_id "
         "WHERE i.id = {installation_id} AND o.id = {version_id})"

@@ -61,6 +61,8 @@ _ALL = (
     Attribute("hour", Type.NUMBER, gettext_lazy("hour of the day (UTC)"), most=23),
     Attribute("weekday", Type.NUMBER, gettext_lazy("day of the week (Monday is 1)"), least=1, most=7),
     Attribute("trusted", Type.FLAG, gettext_lazy("the version is trusted")),
+    Attribute("signed", Type.FLAG, gettext_lazy("the publisher has signed the version")),
+    Attribute("signed_by", Type.TEXT, gettext_lazy("id of the key that signed the version"), optional=True),
 )
 ATTRIBUTES: dict[str, Attribute] = {each.name: each for each in _ALL}
 

@@ -135,7 +135,7 @@ SAY_NOTHING = {
     "agent_new", "person_new", "notification_new", "sink_new", "grants_revoke", "consents_revoke", "tool_submit", "installations",
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
-    "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention",
+    "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
 }  # fmt: skip
 
 

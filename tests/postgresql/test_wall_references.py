@@ -29,7 +29,15 @@ from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, Call
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation, StoredFile
 from invocations.replaying.models import Replay, Rerun
-from registry.models import Installation, InstallationState, Tool, ToolVersion, VersionState
+from registry.models import (
+    Capsule,
+    Installation,
+    InstallationState,
+    PublisherKey,
+    Tool,
+    ToolVersion,
+    VersionState,
+)
 from tests.pairs import end_call, keep_calls
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
@@ -199,6 +207,7 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
     given = {"tools": "*", "reason": "x", "given_by": "usr_1", "expires_at": NOW + timedelta(days=1)}
     more = artifact_cases(tenant, theirs, own_call, their_call)
     more |= key_cases(tenant, agent, theirs)
+    more |= capsule_cases(tenant, tool, theirs)
     more |= replay_cases(tenant, theirs, own_call, their_call, private_version)
     more |= {
         ("access_grant", "delegated_from_id"): Grant(tenant=tenant, agent=agent, delegated_from=their_grant, **given),
@@ -236,6 +245,21 @@ def cases(tenant: Tenant, agent: Agent, theirs: Tenant, their_agent: Agent) -> d
             ("registry_toolversion", "base_id"): ToolVersion(tool=tool, base=private_version, **version),
         }
     )
+
+
+def capsule_of(tenant: Tenant, digest: str, key: PublisherKey | None = None) -> Capsule:
+    signed = {"signed_by": key, "envelope": "{}" if key else ""}
+    return Capsule(tenant=tenant, digest=digest, package="p", size=1, content=b"x", uploaded_by="usr_1", **signed)
+
+
+def capsule_cases(tenant: Tenant, tool: Tool, theirs: Tenant) -> dict[tuple[str, str], models.Model]:
+    their_key = saved(PublisherKey(tenant=theirs, name="k", key_id="0", public_key="x", added_by="usr_1"))
+    their_capsule = saved(capsule_of(theirs, "sha256:1"))
+    version = {"version": "3.0.0", "manifest": {}, "submitted_by": "usr_1"}
+    return {
+        ("registry_capsule", "signed_by_id"): capsule_of(tenant, "sha256:2", their_key),
+        ("registry_toolversion", "capsule_id"): ToolVersion(tool=tool, capsule=their_capsule, **version),
+    }
 
 
 def artifact_cases(

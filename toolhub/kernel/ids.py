@@ -80,6 +80,8 @@ PREFIXES = (
         "exp",
         "era",
         "ver",
+        "cap",
+        "pbk",
     ),
 )
 

@@ -1,0 +1,1 @@
+"""How does the code of tools come to the hub as signed archives, and whose signatures count?"""

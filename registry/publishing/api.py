@@ -1,0 +1,269 @@
+"""How are capsules uploaded, and the keys that sign them managed, over REST?"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from registry.api import SubmittedSerializer, submitted_json
+from registry.models import VersionState
+from registry.problems import CapsuleSignatureInvalid
+from registry.publishing import capsules, keys
+from registry.publishing.models import Capsule, PublisherKey
+from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import page_of
+from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+UPLOAD, KEYS = "tools:register", "publishers:manage"
+SIGNATURE = "Capsule-Signature"
+AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
+
+
+class SignerSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    key_id = serializers.CharField(help_text="What signatures name the key by: 64 hexadecimal digits.")
+
+
+class CapsuleSerializer(serializers.Serializer[Any]):
+    """An archive that versions were registered from."""
+
+    id = serializers.CharField()
+    digest = serializers.CharField(help_text="SHA-256 of its bytes, and the build digest of its versions.")
+    size = serializers.IntegerField(help_text="Bytes.")
+    package = serializers.CharField()
+    signed_by = SignerSerializer(allow_null=True, help_text="Who signed it, also when the key was revoked since.")
+    uploaded_by = serializers.CharField()
+    uploaded_at = serializers.DateTimeField()
+
+
+class RegisteredSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    tool = serializers.CharField()
+    version = serializers.CharField()
+    review_state = serializers.ChoiceField(VersionState.choices)
+
+
+class UploadedCapsuleSerializer(CapsuleSerializer):
+    versions = SubmittedSerializer(many=True)
+
+
+class WholeCapsuleSerializer(CapsuleSerializer):
+    versions = RegisteredSerializer(many=True)
+
+
+class PublisherKeySerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    key_id = serializers.CharField(help_text="What signatures name the key by: 64 hexadecimal digits.")
+    public_key = serializers.CharField(help_text="PEM.")
+    state = serializers.ChoiceField(["in_force", "revoked"])
+    added_by = serializers.CharField()
+    added_at = serializers.DateTimeField()
+    revoked_by = serializers.CharField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text="Why it was revoked.")
+
+
+class NewPublisherKeySerializer(StrictSerializer):
+    name = serializers.CharField(max_length=keys.MAX_NAME)
+    public_key = serializers.CharField(max_length=keys.MAX_PEM, help_text="An Ed25519 key as PEM.")
+
+
+class PublishingSerializer(StrictSerializer):
+    signatures_required = serializers.BooleanField(help_text="Whether capsules that nobody signed are refused.")
+
+
+UPLOADED = enveloped("UploadedCapsuleEnvelope", UploadedCapsuleSerializer())
+CAPSULE = enveloped("CapsuleEnvelope", WholeCapsuleSerializer())
+CAPSULES = paged("CapsulePage", "capsules", CapsuleSerializer)
+KEY = enveloped("PublisherKeyEnvelope", PublisherKeySerializer())
+MANY_KEYS = paged("PublisherKeyPage", "keys", PublisherKeySerializer)
+PUBLISHING = enveloped("PublishingEnvelope", PublishingSerializer())
+NEW_KEY = OpenApiExample(
+    "A key",
+    value={
+        "name": "release 2026",
+        "public_key": "-----BEGIN PUBLIC KEY-----\n"
+        "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n",
+    },
+    request_only=True,
+)
+
+
+def capsule_json(row: Capsule) -> dict[str, Any]:
+    key = row.signed_by
+    return {
+        "id": row.wire_id,
+        "digest": row.digest,
+        "size": row.size,
+        "package": row.package,
+        "signed_by": {"id": key.wire_id, "name": key.name, "key_id": key.key_id} if key else None,
+        "uploaded_by": row.uploaded_by,
+        "uploaded_at": row.uploaded_at.isoformat(),
+    }
+
+
+def key_json(row: PublisherKey) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "name": row.name,
+        "key_id": row.key_id,
+        "public_key": row.public_key,
+        "state": "revoked" if row.revoked_at else "in_force",
+        "added_by": row.added_by,
+        "added_at": row.added_at.isoformat(),
+        "revoked_by": row.revoked_by or None,
+        "revoked_at": row.revoked_at.isoformat() if row.revoked_at else None,
+        "reason": row.revoke_reason or None,
+    }
+
+
+def _answer(data: Any, *, status: int = 200) -> Response:
+    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+
+
+def _envelope(request: Request) -> bytes:
+    try:
+        return base64.b64decode(request.headers.get(SIGNATURE, "").encode("ascii"), validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise CapsuleSignatureInvalid(
+            f"The header {SIGNATURE} is not base64.", details={"problem": "NotAnEnvelope"}
+        ) from error
+
+
+class CapsuleListView(APIView):
+    """The archives that versions came from, newest first; uploading one, which registers each manifest in it."""
+
+    required_scope = UPLOAD
+
+    @extend_schema(operation_id="list_capsules", parameters=[AFTER], responses={200: CAPSULES})
+    def get(self, request: Request) -> Response:
+        rows = Capsule.objects.filter(tenant_id=caller(request).tenant_id).select_related("signed_by").defer("content")
+        page = page_of(rows, prefix="cap", after=request.query_params.get("after", ""))
+        return _answer({"capsules": [capsule_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(
+        operation_id="upload_capsule",
+        request={"application/zip": OpenApiTypes.BINARY},
+        parameters=[
+            OpenApiParameter(
+                SIGNATURE,
+                str,
+                OpenApiParameter.HEADER,
+                description="The DSSE envelope that `unitools pack --key` wrote beside the capsule, in base64. "
+                "Without it the capsule counts as unsigned.",
+            )
+        ],
+        responses={201: UPLOADED},
+    )
+    def post(self, request: Request) -> Response:
+        content = request.read()  # not `data`: it is no JSON
+        done = capsules.upload_capsule(content=content, envelope=_envelope(request), by=caller(request))
+        data = capsule_json(done.capsule) | {"versions": [submitted_json(version) for version in done.versions]}
+        return _answer(data, status=201)
+
+
+class CapsuleView(APIView):
+    """One archive and the versions that came from it."""
+
+    required_scope = UPLOAD
+
+    @extend_schema(operation_id="read_capsule", responses={200: CAPSULE})
+    def get(self, request: Request, capsule_id: UUID) -> Response:
+        rows = Capsule.objects.select_related("signed_by").defer("content")
+        row = rows.get(pk=capsule_id, tenant_id=caller(request).tenant_id)
+        versions = [
+            {
+                "id": version.wire_id,
+                "tool": version.tool.name,
+                "version": version.version,
+                "review_state": version.review_state,
+            }
+            for version in row.versions.select_related("tool").defer("manifest").order_by("tool__name")
+        ]
+        return _answer(capsule_json(row) | {"versions": versions})
+
+
+class CapsuleContentView(APIView):
+    """The archive itself, byte for byte as it was uploaded."""
+
+    required_scope = UPLOAD
+
+    @extend_schema(operation_id="read_capsule_content", responses={(200, "application/zip"): OpenApiTypes.BINARY})
+    def get(self, request: Request, capsule_id: UUID) -> HttpResponse:
+        row, content = capsules.read_capsule(capsule_id=capsule_id, by=caller(request))
+        return content_response(row, content)
+
+
+def content_response(row: Capsule, content: bytes) -> HttpResponse:
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'attachment; filename="{row.wire_id}.capsule"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(content, content_type="application/zip", headers=headers)
+
+
+class PublisherKeyListView(APIView):
+    """The keys whose signatures count for what the tenant publishes, or did; adding one."""
+
+    required_scope = KEYS
+
+    @extend_schema(operation_id="list_publisher_keys", parameters=[AFTER], responses={200: MANY_KEYS})
+    def get(self, request: Request) -> Response:
+        rows = PublisherKey.objects.filter(tenant_id=caller(request).tenant_id)
+        page = page_of(rows, prefix="pbk", after=request.query_params.get("after", ""))
+        return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(
+        operation_id="add_publisher_key",
+        request=NewPublisherKeySerializer,
+        responses={201: KEY},
+        examples=[NEW_KEY],
+    )
+    def post(self, request: Request) -> Response:
+        data = body_of(request, NewPublisherKeySerializer)
+        row = keys.add_publisher_key(name=data["name"], pem=data["public_key"], by=caller(request))
+        return _answer(key_json(row), status=201)
+
+
+class PublisherKeyRevokeView(APIView):
+    """Believe a key no more, for good: what it signed counts as unsigned from the next call on."""
+
+    required_scope = KEYS
+
+    @extend_schema(operation_id="revoke_publisher_key", request=ReasonSerializer, responses={200: KEY})
+    def post(self, request: Request, publisher_key_id: UUID) -> Response:
+        reason = body_of(request, ReasonSerializer)["reason"]
+        return _answer(key_json(keys.revoke_publisher_key(key_id=publisher_key_id, reason=reason, by=caller(request))))
+
+
+class PublishingView(APIView):
+    """What the tenant asks of capsules before it takes them."""
+
+    required_scope = KEYS
+
+    @extend_schema(operation_id="read_publishing", responses={200: PUBLISHING})
+    def get(self, request: Request) -> Response:
+        return _answer({"signatures_required": keys.signatures_required(caller(request).tenant_id)})
+
+    @extend_schema(operation_id="change_publishing", request=PublishingSerializer, responses={200: PUBLISHING})
+    def put(self, request: Request) -> Response:
+        data = body_of(request, PublishingSerializer)
+        row = keys.change_publishing(signatures_required=data["signatures_required"], by=caller(request))
+        return _answer({"signatures_required": row.signatures_required})
