@@ -14,7 +14,7 @@ from google.genai.types import Content, GenerateContentResponse
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
-from tests.model_answers import FORMS, chat, contents, messages, requests, responses, said_in_chat, tagged
+from tests.model_answers import FORMS, KEY, chat, contents, messages, requests, responses, said_in_chat, tagged
 from unitools.calls import CallProblem, ToolCall
 from unitools.dialects import (
     DRIVERS,
@@ -268,19 +268,19 @@ def test_the_second_call_with_an_id_is_not_run() -> None:
     assert calls[1].arguments is None
 
 
-@pytest.mark.parametrize("dialect", ["openai", "openai-responses", "anthropic", "gemini", "mcp", "xml"])
-def test_ids_twice_are_refused_in_every_dialect(dialect: str) -> None:
-    build = {
-        "openai": lambda: [function(id="a"), function(id="a")],
-        "openai-responses": lambda: [responses(ONE)["output"][-1]] * 2,
-        "anthropic": lambda: [messages(ONE)["content"][-1]] * 2,
-        "gemini": lambda: [{"functionCall": {"id": "a", "name": "save"}}] * 2,
-        "mcp": lambda: requests(ONE) * 2,
-        "xml": lambda: tagged(ONE) * 2,
-    }
-    response: Any = build[dialect]()
-
-    calls = driver_for(dialect).parse(response, Reading(key=b"the key of one rendering"))
+@pytest.mark.parametrize(
+    ("dialect", "response"),
+    [
+        ("openai", [function(id="a"), function(id="a")]),
+        ("openai-responses", [responses(ONE)["output"][-1]] * 2),
+        ("anthropic", [messages(ONE)["content"][-1]] * 2),
+        ("gemini", [{"functionCall": {"id": "a", "name": "save"}}] * 2),
+        ("mcp", requests(ONE) * 2),
+        ("xml", tagged(ONE) * 2),
+    ],
+)
+def test_ids_twice_are_refused_in_every_dialect(dialect: str, response: Any) -> None:
+    calls = driver_for(dialect).parse(response, Reading(key=KEY))
 
     assert [call.problem for call in calls] == [None, CallProblem.DUPLICATE_ID]
     assert len({call.id for call in calls}) == 2
