@@ -133,7 +133,7 @@ async def streams() -> Any:
 
 def unknown_type(when: OnlyForCheckers) -> None: ...
 def two_keys(db: Annotated[str, Injected("a"), Injected("b")]) -> None: ...
-def wrong_text(x: "int ?") -> None: ...  # type: ignore[syntax]  # noqa: F722
+def wrong_text(x: "int ?") -> None: ...  # type: ignore[valid-type]  # noqa: F722
 
 
 class Klass:
