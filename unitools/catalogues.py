@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from unitools.manifest import manifest_schema
+from unitools.metadata import hub_segment
 from unitools.packages import files_of
-from unitools.publications import Publication, check_group, collisions, hub_name, judged, package_of
+from unitools.publications import Publication, check_group, collisions, judged, package_of
 from unitools.validating import Finding
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def read_catalogue(document: Any, folder: Path, *, group: str, version: str = "1
         except CatalogueError as error:
             found.append(Finding(tool, "/implementation", str(error)))
         else:
-            entries.setdefault(f"{group}.{hub_name(tool)}", []).append((tool, entry, words))
+            entries.setdefault(f"{group}.{hub_segment(tool)}", []).append((tool, entry, words))
     modules = {each[2] for same in entries.values() for each in same}
     package, files = _package(modules, folder, package_of(group))
     manifests, names = [], {}

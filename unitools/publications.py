@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from unitools.validating import Finding, findings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)")
-_TAG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +41,6 @@ def check_group(name: str) -> str:
 def package_of(group: str) -> str:
     """The folder in which code of ``group.package`` travels."""
     return group.replace(".", "_")
-
-
-def hub_name(name: str) -> str:
-    """The last part of a tool's id in a hub: the author's name in small letters, with ``_`` for whatever is none."""
-    said = re.sub(r"[^a-z0-9_]", "_", name.lower())
-    return said if said[:1].isalpha() else f"t_{said}"
-
-
-def hub_tags(tags: Iterable[str], tool: str) -> tuple[list[str], list[Finding]]:
-    """Those that a hub takes, in small letters, and a finding for each that it does not."""
-    found: dict[str, None] = {}
-    odd: list[Finding] = []
-    for tag in tags:
-        if _TAG.fullmatch(tag.lower()):
-            found[tag.lower()] = None
-        else:
-            odd.append(Finding(tool, "/tags", f"A hub takes no tag {tag!r}: small letters, digits, - and _ only."))
-    return sorted(found), odd
 
 
 def collisions(ids: Mapping[str, list[str]]) -> list[Finding]:

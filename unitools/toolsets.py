@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import importlib
+from typing import TYPE_CHECKING, Any, Literal
 
 from unitools.dialects import Options, render
 
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 class ToolSet:
     """Tools of one Universe, in the order in which they were registered. It does not change; ``|``, ``&`` and ``-`` make others."""
 
-    __slots__ = ("_drivers", "_key", "_tools")
+    __slots__ = ("_drivers", "_key", "_tools", "_version")
 
-    def __init__(self, tools: Iterable[ToolMetadata], drivers: Sequence[Driver], *, key: bytes = b"") -> None:
+    def __init__(
+        self, tools: Iterable[ToolMetadata], drivers: Sequence[Driver], *, key: bytes = b"", version: str = ""
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._drivers, self._key = tuple(drivers), key
+        self._drivers, self._key, self._version = tuple(drivers), key, version
 
     def __iter__(self) -> Iterator[ToolMetadata]:
         return iter(self._tools.values())
@@ -55,7 +58,7 @@ class ToolSet:
         return self._with(tool for tool in self if tool not in other)
 
     def _with(self, tools: Iterable[ToolMetadata]) -> ToolSet:
-        return ToolSet(tools, self._drivers, key=self._key)
+        return ToolSet(tools, self._drivers, key=self._key, version=self._version)
 
     @property
     def names(self) -> list[str]:
@@ -82,3 +85,9 @@ class ToolSet:
     def to_markdown(self) -> str:
         """For people, and for models that only read."""
         return str(self.render("markdown").payload)
+
+    def manifest(self) -> list[dict[str, Any]]:
+        """What a hub is told of each. Raises ValueError with what no hub takes, and for a Universe without a name."""
+        publishing = importlib.import_module("unitools.publishing")  # only authors publish
+        found: list[dict[str, Any]] = publishing.manifests_of(list(self), version=self._version)
+        return found

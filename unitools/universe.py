@@ -43,17 +43,23 @@ _NAME = re.compile(rf"({_SEGMENT}(\.{_SEGMENT})?)?")
 class Universe:
     """All tools of a program.
 
-    ``name``: ``group.package``, under which the tools stand in a hub; without it none can be pushed there. ``threads``: how many tools
-    that are not async run at a time. ``key``: proves that an answer in XML is one to a prompt of this Universe; processes that share
-    prompts share it. Without one it is random.
+    ``name``: ``group.package``, under which the tools stand in a hub; without it none can be pushed there. ``version``: theirs in the
+    hub, SemVer. ``threads``: how many tools that are not async run at a time. ``key``: proves that an answer in XML is one to a prompt
+    of this Universe; processes that share prompts share it. Without one it is random.
     """
 
     def __init__(
-        self, name: str = "", *, drivers: Iterable[Driver] = DRIVERS, threads: int = 32, key: bytes = b""
+        self,
+        name: str = "",
+        *,
+        version: str = "",
+        drivers: Iterable[Driver] = DRIVERS,
+        threads: int = 32,
+        key: bytes = b"",
     ) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a Universe: it is group.package, small letters, digits and _.")
-        self.name = name
+        self.name, self.version = name, version
         self.drivers = list(drivers)
         self.provided: dict[str, Any] = {}
         self._key = key or secrets.token_bytes(32)
@@ -200,7 +206,7 @@ class Universe:
         return f"<Universe {self.name}>" if self.name else "<Universe>"
 
     def _set(self, tools: Iterable[ToolMetadata]) -> ToolSet:
-        return ToolSet(tools, self.drivers, key=self._key)
+        return ToolSet(tools, self.drivers, key=self._key, version=self.version)
 
     def _registered(self) -> dict[str, ToolMetadata]:
         self._marks.check_all_bound()

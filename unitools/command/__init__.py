@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = {  # each is the name of a module, and what it is for
+    "check": "which tools does a file hold, and would models and hubs take them?",
+    "run": "call a tool of a file, here and now",
+    "push": "bring the tools of a file to a hub",
+    "catalogue": "bring the tools of a capabilities.json to a hub",
     "diff": "what changed between two manifests, and is the version number right?",
     "lock": "a requirements file with hashes, as a manifest's dependency_lock",
     "pack": "a package and its manifests as one archive, signed with a key",
@@ -28,7 +32,7 @@ def build_parser(wanted: str = "") -> Parser:
     parser = Parser(prog="unitools", description="Write tools, and bring them to a hub.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose)
+        command = commands.add_parser(name, help=purpose, allow_abbrev=False)
         if name == wanted:
             module = importlib.import_module(f"unitools.command.{name}")
             module.add_arguments(command)

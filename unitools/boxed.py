@@ -1,0 +1,88 @@
+"""How does a tool of a Universe answer where only its own call is known: in a hub's sandbox?
+
+Through the same validation, middlewares and injection as in ``dispatch``, so that it gives what it gives locally. What a hub cannot
+know is what the caller of ``dispatch`` puts into the context: :mod:`unitools.hub_context` says where each value comes from instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from unitools import runtime
+from unitools.annotations import hints_of
+from unitools.calls import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from unitools.calls import ToolResult
+    from unitools.injecting import Wanted
+    from unitools.metadata import ToolMetadata
+    from unitools.universe import Universe
+
+CALL, CONFIG, SECRET = "call", "config", "secret"  # how the keys of what is injected begin
+OF_CALL = frozenset(runtime.Call.__slots__) - {"config", "secrets"}
+_BY_CODE = {each.code: each for each in runtime.DomainError.__subclasses__()}
+_BY_STATUS = {
+    Status.INVALID_ARGUMENTS: runtime.InvalidArgument,
+    Status.DENIED: runtime.ComplianceBlocked,
+    Status.NEEDS_APPROVAL: runtime.NeedsConfirmation,
+    Status.TOOL_ERROR: runtime.Conflict,
+}
+
+
+class ToolFailed(Exception):
+    """The tool failed, and the caller is told no more than that. The log of the call says why."""
+
+
+async def answer(universe: Universe, name: str, arguments: Mapping[str, Any]) -> Any:
+    """The tool's value as JSON. Raises a :class:`~unitools.runtime.DomainError` for a "no", ToolFailed for anything else."""
+    tool = next(each for each in universe.tools if each.name == name)
+    result = await universe.call(name, arguments, context_of(tool))
+    if result.is_error:
+        raise error_of(result)
+    return result.value
+
+
+def error_of(result: ToolResult) -> Exception:
+    """A "no" in the hub's closed set of codes; an author's own code stands in its details."""
+    kind = _BY_CODE.get(result.code) or _BY_STATUS.get(result.status)
+    if kind is None or result.code == "TOOL.FAILED" or result.code == "TOOL.OUTPUT_INVALID":
+        return ToolFailed(f"{result.code}: {result.message}")
+    details = dict(result.details[0]) if len(result.details) == 1 else {}
+    if len(result.details) > 1 or result.status is Status.INVALID_ARGUMENTS:
+        details = {"errors": [dict(each) for each in result.details]}
+    if result.code and result.code != kind.code:
+        details["code"] = result.code
+    return kind(result.message, **{name: each for name, each in details.items() if name.isidentifier()})
+
+
+def context_of(tool: ToolMetadata) -> dict[str, Any]:
+    """What is injected while a hub's call runs: the values for the tool's keys. What the Universe provides is not among them."""
+    call = runtime.current_call()
+    found: dict[str, Any] = {}
+    for each in tool.injected:
+        kind, _, name = each.key.partition(".")
+        if each.key == CALL:
+            found[each.key] = call
+        elif kind == CALL and name in OF_CALL:
+            found[each.key] = getattr(call, name)
+        elif each.key == CONFIG:
+            found[each.key] = call.config
+        elif kind == CONFIG and name in call.config:
+            found[each.key] = _typed(tool, each, call.config[name])
+        elif kind == SECRET and name in call.secrets:
+            found[each.key] = call.secrets[name]
+        elif each.key in call.config:
+            found[each.key] = _typed(tool, each, call.config[each.key])
+        elif each.key in call.secrets:
+            found[each.key] = call.secrets[each.key]
+    return found
+
+
+def _typed(tool: ToolMetadata, wanted: Wanted, value: Any) -> Any:
+    """What a tenant set, as the parameter's type: a date is a date, not its text."""
+    hint = hints_of(tool.fn).get(wanted.parameter, Any)
+    return TypeAdapter(hint).validate_python(value)

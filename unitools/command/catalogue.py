@@ -1,0 +1,38 @@
+"""``unitools catalogue capabilities.json --as group.package``: how does a catalogue of the older tool service get into a hub?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unitools.catalogues import CatalogueError, read_catalogue
+from unitools.command.answers import GOOD, NO, CannotRun, read_json, say
+from unitools.command.push import add_hub, check_client, upload
+from unitools.command.universes import complain
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("catalogue", type=Path, metavar="capabilities.json")
+    command.add_argument("--as", dest="group", required=True, metavar="GROUP.PACKAGE", help="where the tools stand")
+    command.add_argument("--version", default="1.0.0", metavar="1.0.0", help="of those that name none")
+    command.add_argument("--root", type=Path, metavar="FOLDER", help="where implementation_path begins; else beside it")
+    add_hub(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Without a hub: prints the manifests."""
+    root = options.root or options.catalogue.parent
+    try:
+        made = read_catalogue(read_json(options.catalogue), root, group=options.group, version=options.version)
+    except (CatalogueError, ValueError, OSError) as error:
+        raise CannotRun(f"{options.catalogue}: {error}") from error
+    if options.hub:
+        check_client()
+        return upload(made, options)
+    complain(made.findings)
+    say(json.dumps(made.manifests, indent=2, ensure_ascii=False))
+    return NO if made.errors else GOOD

@@ -1,0 +1,65 @@
+"""``unitools check FILE``: which tools does a file hold, what does no model's dialect show of them, and would a hub take them?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from unitools.command.answers import GOOD, NO, say
+from unitools.command.universes import add_file, add_names, loaded_from, publication_of, tell
+from unitools.dialects import DRIVERS, DialectError, Options
+from unitools.validating import Finding
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unitools.universe import Universe
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    add_file(command)
+    add_names(command)
+    command.add_argument("--manifests", action="store_true", help="print the manifests, as a hub would get them")
+    command.add_argument("--local", action="store_true", help="do not ask whether a hub would take them")
+
+
+def run(options: argparse.Namespace) -> int:
+    loaded = loaded_from(options)
+    universe = loaded.universe
+    findings = [*_dialects(universe)]
+    if not options.local:
+        made = publication_of(loaded, options)
+        findings += made.findings
+        if options.manifests:
+            say(json.dumps(made.manifests, indent=2, ensure_ascii=False))
+            return NO if made.errors else GOOD
+        ids = {name: id for id, name in made.names.items()}
+    for tool in universe.tools:
+        shown = f"{tool.name}  ({ids[tool.name]})" if not options.local else tool.name
+        say(f"{shown}: {tool.spec.description.partition(chr(10))[0]}"[:200])
+        if hidden := ", ".join(f"{name} from {key}" for name, key in tool.injected_params.items()):
+            say(f"  injected, and shown to no model: {hidden}")
+    tell(findings)
+    wrong = [each for each in findings if each.severity == "error"]
+    count = len(universe.tools)
+    say(f"{count} tool{'s' * (count != 1)}, {len(wrong)} error{'s' * (len(wrong) != 1)}.")
+    return NO if wrong else GOOD
+
+
+def _dialects(universe: Universe) -> list[Finding]:
+    """What is lost on the way to a model; a tool that a dialect cannot show at all is an error for no hub."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    specs = [tool.spec for tool in universe.tools]
+    for driver in DRIVERS:
+        try:
+            rendered = driver.render(specs, Options(on_unrenderable="skip"))
+        except DialectError as error:
+            found.setdefault(("", "", str(error)), []).append(driver.dialect)
+            continue
+        for each in rendered.diagnostics:
+            if each.severity != "info":
+                found.setdefault((each.tool, each.pointer, each.message), []).append(driver.dialect)
+    return [
+        Finding(tool, pointer, f"{', '.join(dialects)}: {message}", "warning")
+        for (tool, pointer, message), dialects in found.items()
+    ]
