@@ -6,6 +6,7 @@ were. What is not a decision is told to the log by type and place, and to the mo
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import logging
@@ -112,6 +113,11 @@ async def _result(job: Job, run: Run) -> ToolResult:
         return value if isinstance(value, ToolResult) and value.is_error else _shown(value, tool)
     except DECISIONS as error:
         return result_of(error)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return INTERRUPTED  # nobody cancelled this task: the tool raised it, or waited for a task that was cancelled
     except Exception as error:  # noqa: BLE001 - a tool may raise anything
         if error is run.refused:
             return refused_arguments(error, tool.schema_names)
