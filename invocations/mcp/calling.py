@@ -23,10 +23,10 @@ from invocations.holding import cancel_call
 from invocations.live import live_of
 from invocations.mcp.arrival import arrival_of
 from invocations.mcp.asking import asked_in_place_of
-from invocations.mcp.reading import read_wish, unknown_tool
+from invocations.mcp.reading import read_wish, request_id_of, unknown_tool
 from invocations.mcp.results import result_of
 from invocations.mcp.states import handle_of
-from invocations.models import FOR_WORK, State
+from invocations.models import FINAL, FOR_WORK, Invocation, State
 from invocations.rejecting import note_rejected
 from registry.compiled import compiled_version
 from registry.problems import UnknownTool
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from invocations.mcp.arrival import Arrival
     from invocations.mcp.reading import Wish
-    from invocations.models import Invocation
     from toolhub.kernel.principal import Principal
 
 log = logging.getLogger("toolhub.mcp")
@@ -136,6 +135,21 @@ def take_back(arrival: Arrival, invocation_id: UUID) -> None:
     task = asyncio.ensure_future(arrival.within(cancel))
     _taking_back.add(task)
     task.add_done_callback(_taking_back.discard)
+
+
+async def take_back_request(arrival: Arrival, id: Any) -> None:
+    """What `notifications/cancelled` of a session asks for. The SDK without sessions would not know which request is meant."""
+    if not arrival.session.id or not isinstance(id, str | int):
+        return
+    request_id = request_id_of(arrival.session.id, id)
+
+    def waiting() -> UUID | None:
+        rows = Invocation.objects.visible_to(arrival.by).exclude(state__in=FINAL)
+        return rows.filter(request_id=request_id).values_list("pk", flat=True).first()
+
+    found = await arrival.within(waiting)
+    if found is not None:
+        take_back(arrival, found)
 
 
 class Progress:

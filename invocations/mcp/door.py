@@ -22,6 +22,7 @@ from opentelemetry.context import attach, detach
 
 from access.authentication import principal_of_header
 from invocations.mcp.arrival import SCOPE_KEY, Arrival, Session
+from invocations.mcp.calling import take_back_request
 from invocations.mcp.results import READ
 from invocations.mcp.server import make_server
 from invocations.rejecting import note_rejected
@@ -99,7 +100,10 @@ class Door:
             if opened is None:
                 raise NotFound("This session is unknown or over.", remedy="Begin a new one with `initialize`.")
             session = opened
-        scope[SCOPE_KEY] = Arrival(by, self._in_thread, session)
+        scope[SCOPE_KEY] = arrival = Arrival(by, self._in_thread, session)
+        if said.get("method") == "notifications/cancelled":
+            params = said.get("params")
+            await take_back_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
         manager = await self._running()
         await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
 

@@ -1,7 +1,7 @@
 """Which tools does `tools/list` show to an agent?
 
-Those that are installed and enabled in its tenant and that a grant of its names, in the order of their ids. The cursor is the
-last id seen, so a list that changes meanwhile neither skips nor repeats.
+Those that it may call now (:mod:`registry.offering`), in the order of their ids. The cursor is the last id seen, so a list that
+changes meanwhile neither skips nor repeats.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, ListToolsResult, Tool, ToolAnnotations, ToolExecution
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from invocations.mcp.arrival import arrival_of
-from registry.discovery import find_installed, granted_to, manifests_of
-from registry.models import InstallationState, ToolState
+from registry.offering import offer_tools
 from registry.showing_to_models import spec_of
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 PAGE_SIZE = 100
-CALLABLE = Q(state=InstallationState.ENABLED, tool__state__in=(ToolState.ENABLED, ToolState.DEPRECATED))
 
 
 def _cursor(name: str) -> str:
@@ -64,19 +61,11 @@ def shown(manifest: Manifest, *, modern: bool) -> Tool:
 
 
 def page_after(name: str, *, by: Principal, modern: bool) -> ListToolsResult:
-    """One page. It is filled up from the rows behind it, so that only the last one may be short."""
-    tools: list[Tool] = []
-    while True:
-        rows = list(find_installed(by=by).filter(CALLABLE, name__gt=name).order_by("name")[:PAGE_SIZE])
-        manifests = manifests_of(row.version_id for row in rows if row.version_id)
-        for row in granted_to(by, rows, manifests):
-            if len(tools) == PAGE_SIZE:
-                return ListToolsResult(tools=tools, next_cursor=_cursor(tools[-1].name))
-            assert row.version_id is not None
-            tools.append(shown(manifests[row.version_id], modern=modern))
-        if len(rows) < PAGE_SIZE:
-            return ListToolsResult(tools=tools)
-        name = rows[-1].name
+    """One page of what may be called now."""
+    offered = sorted(offer_tools(by=by).manifests, key=lambda manifest: manifest.id)
+    rest = [manifest for manifest in offered if manifest.id > name]
+    tools = [shown(manifest, modern=modern) for manifest in rest[:PAGE_SIZE]]
+    return ListToolsResult(tools=tools, next_cursor=_cursor(tools[-1].name) if len(rest) > PAGE_SIZE else None)
 
 
 async def list_tools(context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None) -> ListToolsResult:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -19,7 +20,7 @@ from mcp_types import (
     PaginatedRequestParams,
     RequestParams,
 )
-from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
+from mcp_types.jsonrpc import HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from evidence.models import Snapshot, SnapshotKind
@@ -92,6 +93,15 @@ def _modern(context: Context, *, only: bool | None = None) -> bool:
     return modern
 
 
+def _check_name(context: Context, params: TaskParams) -> None:
+    """The SDK holds the headers of its own methods against their bodies (SEP-2243); these are the hub's."""
+    said = (
+        decode_header_value(context.request.headers.get(MCP_NAME_HEADER, params.task_id)) if context.request else None
+    )
+    if said != params.task_id:
+        raise MCPError(HEADER_MISMATCH, "The header Mcp-Name does not name the task of the body.")
+
+
 def _id_of(text: str) -> UUID:
     try:
         return decode("inv", text)
@@ -119,6 +129,7 @@ def _result(row: Invocation, *, by: Principal) -> dict[str, Any]:
 
 async def get_task(context: Context, params: TaskParams) -> dict[str, Any]:
     arrival, modern = arrival_of(context), _modern(context)
+    _check_name(context, params)
     shows = modern and asks_by_url(capabilities_of(context))
 
     def look() -> dict[str, Any]:
@@ -136,6 +147,7 @@ async def get_task(context: Context, params: TaskParams) -> dict[str, Any]:
 async def update_task(context: Context, params: TaskParams) -> dict[str, Any]:
     """A user has been where they were shown to. What they decided there has reached the call already."""
     _modern(context, only=True)
+    _check_name(context, params)
     arrival = arrival_of(context)
     await arrival.within(lambda: _row(params.task_id, by=arrival.by))
     return {}
@@ -143,6 +155,7 @@ async def update_task(context: Context, params: TaskParams) -> dict[str, Any]:
 
 async def cancel_task(context: Context, params: TaskParams) -> dict[str, Any]:
     arrival, modern = arrival_of(context), _modern(context)
+    _check_name(context, params)
 
     def cancel() -> dict[str, Any]:
         row = _row(params.task_id, by=arrival.by)
