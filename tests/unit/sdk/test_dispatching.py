@@ -200,7 +200,9 @@ def test_no_more_calls_run_at_a_time_than_are_allowed_and_a_serial_group_runs_on
 
     for name, group in {"free": "", "one": "git", "two": "git"}.items():
         u.tool(name, serial_group=group)(watched(group or "free"))
-    calls = [(name, {}) for name in ("free", "free", "free", "free", "one", "two", "one", "two")]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        (name, {}) for name in ("free", "free", "free", "free", "one", "two", "one", "two")
+    ]
 
     results = dispatched(u, *calls, parallel=3)
 
