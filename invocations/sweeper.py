@@ -132,11 +132,7 @@ def sweep() -> dict[str, int]:
     return done
 
 
-def _pass() -> None:
-    sweep()
-
-
 def run(stop: threading.Event) -> None:
     """Sweep until told to stop."""
     every_s, what = settings.TOOLHUB_SWEEP_INTERVAL_S, "A pass of the sweeper was not finished"
-    repeat(_pass, stop, every_s=every_s, what=what, log=log, expected=(Problem,))
+    repeat(sweep, stop, every_s=every_s, what=what, log=log, expected=(Problem,))

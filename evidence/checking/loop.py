@@ -15,7 +15,7 @@ from django.conf import settings
 from evidence.checking.kept import hold_against_kept
 from evidence.checking.running import advance_next, begin_passes, note_findings
 from evidence.models import GLOBAL_LOG
-from toolhub.kernel.loops import repeat
+from toolhub.kernel.loops import Rest, repeat
 
 if TYPE_CHECKING:
     import threading
@@ -31,8 +31,8 @@ class Verifier:
     def __init__(self) -> None:
         self.begin_at = 0.0
 
-    def piece(self) -> float:
-        """Something that is due; returns how long to rest."""
+    def piece(self) -> Rest | None:
+        """Something that is due, if anything is."""
         if time.monotonic() >= self.begin_at:
             self.begin_at = time.monotonic() + BEGIN_EVERY_S
             begin_passes()
@@ -45,11 +45,11 @@ class Verifier:
         began = time.monotonic()
         done = advance_next()
         if done is None:
-            return EVERY_S
+            return None
         if done.found:
             log.error("%s: %s things are wrong, the first at leaf %s", done, done.found, done.first_bad)
         share = settings.TOOLHUB_VERIFY_SHARE_PERCENT if not done.asked_by else 50
-        return (time.monotonic() - began) * (100 - share) / share
+        return Rest((time.monotonic() - began) * (100 - share) / share)
 
 
 def run(stop: threading.Event) -> None:

@@ -25,7 +25,7 @@ from evidence.models import ExportJob, ExportState
 from evidence.models.exports import OPEN
 from evidence.problems import KeyUnavailable
 from toolhub.kernel.faults import fault
-from toolhub.kernel.loops import repeat
+from toolhub.kernel.loops import Rest, repeat
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.telemetry import PROCESS
 
@@ -200,10 +200,10 @@ def _give_up(pk: Any) -> bool:
     return bool(won)
 
 
-def _pass() -> float | None:
+def _pass() -> Rest | None:
     """A piece of an export; when there is none to make, what has expired goes."""
     if advance_next() is not None:
-        return 0
+        return Rest(0)
     expire_due()
     return None
 

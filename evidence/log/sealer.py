@@ -23,7 +23,7 @@ from evidence.problems import KeyUnavailable
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.notes import split_note
 from toolhub.kernel.faults import fault
-from toolhub.kernel.loops import repeat
+from toolhub.kernel.loops import Rest, repeat
 
 if TYPE_CHECKING:
     import threading
@@ -150,13 +150,13 @@ def turn() -> bool:
     return more
 
 
-def _pass() -> float | None:
+def _pass() -> Rest | None:
     try:
         make_signing_key()  # the very first; one that was lost is not replaced
-        return 0 if turn() else None
+        return Rest(0) if turn() else None
     except KeyUnavailable as problem:
         log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all
-        return WITHOUT_A_KEY_S
+        return Rest(WITHOUT_A_KEY_S)
 
 
 def run(stop: threading.Event) -> None:

@@ -20,7 +20,7 @@ from registry.dependencies.pip import Talk
 from registry.dependencies.target import folder_name
 from registry.models import Dependencies, DependencyState
 from toolhub.kernel.db import release_connection
-from toolhub.kernel.loops import repeat
+from toolhub.kernel.loops import Rest, repeat
 
 if TYPE_CHECKING:
     import threading
@@ -184,5 +184,9 @@ def run(stop: threading.Event) -> None:
     """Build until told to stop."""
     builder = Builder(stop.is_set)
     repeat(
-        lambda: 0 if builder.pass_once() else None, stop, every_s=EVERY_S, what="Dependencies were not built", log=log
+        lambda: Rest(0) if builder.pass_once() else None,
+        stop,
+        every_s=EVERY_S,
+        what="Dependencies were not built",
+        log=log,
     )

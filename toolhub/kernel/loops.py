@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+class Rest(float):
+    """Seconds to rest, said by a piece of work that knows better than the loop."""
+
+
 def repeat(
-    work: Callable[[], float | None],
+    work: Callable[[], object],
     stop: threading.Event,
     *,
     every_s: float,
@@ -23,21 +27,21 @@ def repeat(
     log: logging.Logger,
     expected: tuple[type[Exception], ...] = (),
 ) -> None:
-    """Do a piece of work until told to stop, with a rest between: ``every_s`` seconds, or as many as the piece returns.
+    """Do a piece of work until told to stop, and rest between: ``every_s`` seconds, or as many as the piece returns (:class:`Rest`).
 
-    What goes wrong is logged as ``what`` (a sentence's beginning: "Callbacks were not sent") and tried again; a database that is away
-    and what is ``expected`` without their traceback.
+    What goes wrong is logged as ``what`` (how a sentence begins: "Callbacks were not sent") and tried again; that the database is
+    away, and what is ``expected``, without the traceback.
     """
     known: tuple[type[Exception], ...] = (DatabaseError, InterfaceError, *expected)
     while not stop.is_set():
         close_old_connections()
-        rest: float | None = None
+        said: object = None
         try:
-            rest = work()
+            said = work()
         except known as error:
             log.warning("%s: this is tried again. %s", what, error)
         except Exception:
             log.exception("%s: this is tried again.", what)
         finally:
             release_connection()
-        stop.wait(every_s if rest is None else rest)
+        stop.wait(said if isinstance(said, Rest) else every_s)
