@@ -118,11 +118,11 @@ def top_levels_of(names: list[str]) -> set[str]:
 
 
 def preload(codes: list[CodeType], own: set[str]) -> list[str]:
-    """Import what these modules import of the standard library and of the dependencies; returns the modules' names.
+    """Import what these modules import of the standard library, the SDK and the dependencies; returns the modules' names.
 
     ``own`` modules are never imported here. What fails to be imported is left to the call.
     """
-    foreign = _top_levels_in(DEPENDENCIES)
+    foreign = _top_levels_in(DEPENDENCIES) | {"unitools"}
     wanted: dict[Import, None] = {}
     for code in codes:
         wanted.update(dict.fromkeys(_imports_of(code)))

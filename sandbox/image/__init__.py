@@ -22,8 +22,10 @@ IMAGE_WORD = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 REPOSITORY = "toolhub-sandbox"
 ROOT = Path(__file__).resolve().parents[2]
 
-# What the Dockerfile copies, and the recipe itself. Of unitools only what a tool may import in the box.
-SOURCES = ("sandbox/*.py", "unitools/__init__.py", "unitools/browser.py", "unitools/runtime.py")
+# What the Dockerfile copies, and the recipe itself. Of unitools what a tool may import in the box: not the author's commands,
+# the client of a hub, or what packs and compares.
+_DIALECTS = tuple(f"unitools/dialects/{place}*.py" for place in ("", "reading/", "rendering/"))
+SOURCES = ("sandbox/*.py", "unitools/*.py", "unitools/manifest.schema.json", "unitools/expressions/*.py", *_DIALECTS)
 RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py"))
 # What the other kinds have beside Python lies in a layer of its own, which changes with these files only.
 LAYER_RECIPE = {

@@ -53,7 +53,8 @@ def test_a_new_module_in_the_box_is_another_image(copy: Path) -> None:
 
 
 def test_a_file_that_the_image_does_not_hold_changes_nothing(copy: Path) -> None:
-    (copy / "unitools" / "drivers.py").write_text("")
+    (copy / "unitools" / "command").mkdir()
+    (copy / "unitools" / "command" / "more.py").write_text("")
     (copy / "sandbox" / "README.md").write_text("")
 
     assert image_name(copy) == image_name(ROOT)
