@@ -100,6 +100,11 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
+def called(tool: str, arguments: dict[str, Any], meta: Any = None) -> Callable[[Client], Awaitable[Any]]:
+    """For :func:`talk`: one call."""
+    return lambda client: client.call_tool(tool, arguments, meta=meta)
+
+
 def error_of(result: Any) -> dict[str, Any]:
     """What a result that is an error tells the model."""
     assert result.is_error, result

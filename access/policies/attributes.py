@@ -50,7 +50,7 @@ _ALL = (
     Attribute("domains", Type.SET, gettext_lazy("capability domains of the tool"), values=DOMAINS),
     Attribute("agent", Type.TEXT, gettext_lazy("id of the agent")),
     Attribute("agent_name", Type.TEXT, gettext_lazy("name of the agent")),
-    Attribute("origin", Type.TEXT, gettext_lazy("origin of the call"), values=("api", "llm", "system")),
+    Attribute("origin", Type.TEXT, gettext_lazy("origin of the call"), values=("api", "llm", "mcp", "system")),
     Attribute("dry_run", Type.FLAG, gettext_lazy("dry run")),
     Attribute("model", Type.TEXT, gettext_lazy("model"), optional=True),
     Attribute("model_compatible", Type.FLAG, gettext_lazy("model is compatible with the tool"), optional=True),

@@ -20,7 +20,7 @@ from invocations.models import Invocation
 from invocations.sandbox.base import Event, Outcome, Status
 from tests.background import wait_for
 from tests.calls import PAIR, kinds_of, writer
-from tests.mcp_clients import TASKS, Wire, error_of, ring_in_threads, talk, web_server
+from tests.mcp_clients import TASKS, Wire, called, error_of, ring_in_threads, talk, web_server
 from toolhub.kernel.db import release_connection
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("SVC-1")]
 ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
-BY_URL = {"elicitation": {"url": {}}}
-WITH_TASKS = {"extensions": {TASKS: {}}}
+BY_URL: dict[str, Any] = {"elicitation": {"url": {}}}
+WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
 PATIENCE_S = 30
 CALLERS = 12
 
@@ -101,7 +101,7 @@ def test_progress_reaches_the_client_that_asked_for_it_on_the_stream_of_its_call
         call = Invocation.objects.get()
         for fraction in (0, 0.5, 0.25, 1):
             sandbox.tell(Event("progress", progress={"fraction": fraction, "message": f"{fraction}"}))
-            wait_for(lambda fraction=fraction: Invocation.objects.get(pk=call.pk).progress == fraction)
+            wait_for(lambda: Invocation.objects.get(pk=call.pk).progress == fraction)  # noqa: B023  waited for at once
             threading.Event().wait(0.1)  # for the client's web process to look
 
     sandbox.during = speak
@@ -240,7 +240,7 @@ def test_a_client_that_shows_addresses_lets_its_user_decide_and_calls_again(
         await asyncio.to_thread(approve)
         return ElicitResult(action="accept")
 
-    result = talk(url, caller.key, lambda client: client.call_tool(WRITE, {"text": "x"}), elicitation_callback=ask)
+    result = talk(url, caller.key, called(WRITE, {"text": "x"}), elicitation_callback=ask)
 
     assert result.structured_content == {"text": "scripted"}
     assert [(each.mode, each.url.rpartition("/")[2]) for each in shown] == [("url", Consent.objects.get().wire_id)]
@@ -254,10 +254,8 @@ def test_without_that_the_model_is_told_whom_to_show_what(url: str, caller: Call
     async def decline(_: Any, __: Any) -> ElicitResult:
         return ElicitResult(action="decline")
 
-    told = talk(url, caller.key, lambda client: client.call_tool(WRITE, {"text": "x"}))
-    declined = talk(
-        url, caller.key, lambda client: client.call_tool(WRITE, {"text": "x"}), elicitation_callback=decline
-    )
+    told = talk(url, caller.key, called(WRITE, {"text": "x"}))
+    declined = talk(url, caller.key, called(WRITE, {"text": "x"}), elicitation_callback=decline)
     older = Wire.of(url, caller, modern=False, capabilities=BY_URL)
     older.initialize()
     refused = older.call(WRITE, {"text": "x"})

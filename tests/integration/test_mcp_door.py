@@ -1,0 +1,170 @@
+"""Who gets in at /mcp, and what are those told who do not?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+
+from invocations.models import Tally
+from tests.conftest import make_caller
+from tests.entry_paths import at_the_door, modern_request, usual_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.calls import Bell
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("SVC-1", "TOOLS-15")]
+ECHO = "sample.tools.echo"
+METADATA = "/.well-known/oauth-protected-resource/mcp"
+
+
+def said(method: str, params: dict[str, Any] | None = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}).encode()
+
+
+INITIALIZE = said(
+    "initialize",
+    {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}},
+)
+
+
+@pytest.mark.parametrize("header", [None, "Bearer", "Basic abc", "Bearer hub_live_nobody", "Bearer a.b.c"])
+def test_without_a_key_that_works_a_client_is_told_where_tokens_come_from(
+    header: str | None, caller: Caller, settings: Any
+) -> None:
+    body, headers = modern_request(caller, "tools/list")
+    given = {name: value for name, value in headers.items() if name != "Authorization"}
+    sent = at_the_door(body, given | ({"Authorization": header} if header else {}))
+
+    assert sent.status == 401
+    assert sent.body["error"]["reason"] == "AUTH.UNAUTHENTICATED"
+    challenge = sent.headers["www-authenticate"]
+    assert f'resource_metadata="{settings.TOOLHUB_PUBLIC_URL}{METADATA}"' in challenge
+    assert ('error="invalid_token"' in challenge) is (header is not None)
+    assert Tally.objects.get().reason == "AUTH.UNAUTHENTICATED"
+    described = Client().get(METADATA).json()
+    assert described["resource"] == f"{settings.TOOLHUB_PUBLIC_URL}/mcp"
+    assert described["authorization_servers"] == [settings.TOOLHUB_PUBLIC_URL]
+    assert {"tools:read", "invocations:create"} <= set(described["scopes_supported"])
+
+
+def test_who_guesses_keys_is_slowed_down_as_over_rest(caller: Caller, settings: Any) -> None:
+    settings.TOOLHUB_RATE_FAILED_KEYS = 10
+    body, headers = modern_request(caller, "tools/list")
+    wrong = headers | {"Authorization": "Bearer hub_live_nobody"}
+
+    statuses = [at_the_door(body, wrong).status for _ in range(12)]
+
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+
+
+def test_a_token_of_the_hub_stands_for_its_key_and_a_missing_scope_is_named(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    enable()
+    grant()
+    form = {"grant_type": "client_credentials", "client_id": caller.agent.wire_id, "client_secret": caller.key}
+    tokens = [
+        Client().post("/api/v1/oauth/token", form | {"scope": scope}).json()["access_token"]
+        for scope in ("tools:read", "invocations:create")
+    ]
+    body, headers = modern_request(caller, "tools/list")
+
+    reads, calls = (at_the_door(body, headers | {"Authorization": f"Bearer {token}"}) for token in tokens)
+
+    assert [each["name"] for each in reads.body["result"]["tools"]] == [ECHO]
+    assert calls.status == 403
+    assert 'error="insufficient_scope"' in calls.headers["www-authenticate"]
+    assert 'scope="tools:read"' in calls.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "rebound.example.org"}, 403),
+        ({"Origin": "https://evil.example.org"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://testserver"}, 200),
+        ({"Origin": "https://console.example.org"}, 200),
+    ],
+)
+def test_neither_another_name_nor_a_page_of_somebody_else_gets_in(
+    headers: dict[str, str], status: int, caller: Caller, settings: Any
+) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://console.example.org"]
+    body, usual = modern_request(caller, "tools/list")
+
+    assert at_the_door(body, usual | headers).status == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}',
+        b'{"jsonrpc": "2.0", "id": NaN, "method": "ping"}',
+        b'{"a": "\\u0000"}',
+        b"[" * 100 + b"]" * 100,
+    ],
+)
+def test_what_is_not_json_that_can_be_read_safely_is_refused_before_anything_reads_it(
+    body: bytes, caller: Caller
+) -> None:
+    sent = at_the_door(body, usual_headers(caller))
+
+    assert (sent.status, sent.body["error"]["code"], sent.body["id"]) == (400, -32700, None)
+
+
+@pytest.mark.parametrize("message", [[], 1, "x", {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1, "method": 5}])
+def test_json_that_is_no_message_is_refused(message: Any, caller: Caller) -> None:
+    for headers in (usual_headers(caller), usual_headers(caller) | {"MCP-Protocol-Version": "2026-07-28"}):
+        sent = at_the_door(json.dumps(message).encode(), headers)
+        assert sent.status == 400, sent
+        assert "error" in sent.body
+
+
+def test_more_than_a_mebibyte_is_not_read(caller: Caller) -> None:
+    sent = at_the_door(b'"' + b"x" * 1024 * 1024 + b'"', usual_headers(caller))
+
+    assert (sent.status, sent.body["error"]["reason"]) == (413, "REQUEST.TOO_LARGE")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_there_is_no_stream_to_listen_on_and_no_session_to_end(method: str, caller: Caller) -> None:
+    sent = at_the_door(b"", usual_headers(caller), method)
+
+    assert (sent.status, sent.headers["allow"]) == (405, "POST")
+
+
+def test_a_session_is_good_for_the_agent_it_was_given_to_and_for_nobody_else(caller: Caller, operator: Person) -> None:
+    other = make_caller(operator.by, "other")
+    session = at_the_door(INITIALIZE, usual_headers(caller)).headers["mcp-session-id"]
+    known = {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+
+    assert at_the_door(said("ping"), usual_headers(caller) | known).body["result"] == {}
+    assert at_the_door(said("ping"), usual_headers(other) | known).status == 404
+    assert at_the_door(said("ping"), usual_headers(caller) | known | {"Mcp-Session-Id": session + "x"}).status == 404
+    assert at_the_door(said("ping"), {**usual_headers(caller), "Authorization": ""} | known).status == 401
+    assert all(32 < ord(char) < 127 for char in session)
+
+
+def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
+    older = at_the_door(INITIALIZE, usual_headers(caller)).body["result"]
+    newer = at_the_door(*modern_request(caller, "server/discover")).body["result"]
+    unknown = at_the_door(said("ping"), usual_headers(caller) | {"MCP-Protocol-Version": "2031-01-01"})
+
+    assert (older["protocolVersion"], older["serverInfo"]["name"]) == ("2025-11-25", "toolhub")
+    assert newer["supportedVersions"] == ["2026-07-28"]
+    assert set(newer["capabilities"]) == {"tools", "extensions"}
+    assert set(older["capabilities"]) >= {"tools", "tasks"}
+    assert (newer["cacheScope"], newer["ttlMs"]) == ("private", 60_000)
+    assert unknown.status == 400
