@@ -25,6 +25,7 @@ from unitools.middlewares import MiddlewareCall
 from unitools.outcomes import DECISIONS, FAILED, OutputInvalid, ToolTimeout, refused_arguments, result_of
 from unitools.pipeline import Run, pass_through
 from unitools.places import where
+from unitools.slots import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,7 +89,7 @@ async def run_job(job: Job) -> ToolResult:
     """One call through its layers. Never raises but for a cancellation."""
     run, started = Run(), time.perf_counter()
     result = result_of(ToolTimeout())
-    with anyio.move_on_after(job.timeout):
+    with within(job.timeout):
         result = await _result(job, run)
     if run.at_work:
         result = replace(result, details=(*result.details, {"still_running": True}))

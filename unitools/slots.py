@@ -6,7 +6,7 @@ cannot be stopped: whoever stops waiting for it leaves its place taken until it 
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from unitools.pipeline import Run
 
 _THREADS = ""
+
+
+def within(seconds: float | None) -> AbstractContextManager[object]:
+    """What is in the block is cancelled when the time is over; None: never. That costs nothing."""
+    return nullcontext() if seconds is None else anyio.move_on_after(seconds)
 
 
 class Slots:
@@ -50,7 +55,7 @@ class Slots:
         threaded = tool.in_thread and not tool.is_async
         names = [name for name, needed in ((tool.serial_group, tool.serial_group), (_THREADS, threaded)) if needed]
         async with self._taken(names, run) as free:
-            with anyio.move_on_after(tool.timeout):
+            with within(tool.timeout):
                 if threaded:
                     value = await _in_thread(tool, values, run, free)
                 else:
