@@ -13,13 +13,24 @@ Schema = dict[str, Any]
 
 ONE = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems"}
-    | {"unevaluatedProperties", "contentSchema"}
+    | {"unevaluatedProperties", "contentSchema", "additionalItems"}
 )  # keywords that hold a schema
 MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "discriminator"}
 )
+TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_NUMBER = (int, float)
+_SHAPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys((*MANY, "enum", "required", "examples"), list),
+    **dict.fromkeys(NAMED, dict),
+    **dict.fromkeys(ONE - {"items"}, (dict, bool)),
+    **dict.fromkeys(("title", "description", "format", "pattern", "$ref"), str),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), _NUMBER),
+    **dict.fromkeys((f"{way}{what}" for way in ("min", "max") for what in ("Items", "Length", "Properties")), _NUMBER),
+    "type": (str, list),
+}  # of the values that renderings look into
 DEEPEST = 64
 MOST = 20_000  # schemas within one that was inlined
 
@@ -52,6 +63,32 @@ def mapped(schema: Mapping[str, Any], change: Callable[[Any, str], Any], pointer
         else:
             copy[key] = value
     return copy
+
+
+def check_shape(schema: Any, pointer: str = "", depth: int = 0) -> None:
+    """Raises CannotSay for what is no JSON Schema, as far as renderings rely on it, and for one that is nested too deep."""
+    if depth > DEEPEST:
+        raise CannotSay(pointer, f"it is nested deeper than {DEEPEST} levels")
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict):
+        raise CannotSay(pointer, "it is no JSON Schema")
+    for key, value in schema.items():
+        at, kind = step(pointer, key), _SHAPES.get(key)
+        if kind and not isinstance(value, kind):
+            raise CannotSay(at, f"it is no JSON Schema: {key} has a value of another kind")
+        if key == "type" and not (
+            value and {str(each) for each in ([value] if isinstance(value, str) else value)} <= TYPES
+        ):
+            raise CannotSay(at, "it is no JSON Schema: there is no such type")
+        if key == "required" and not all(isinstance(each, str) for each in value):
+            raise CannotSay(at, "it is no JSON Schema: what is required are names")
+
+    def check(each: Any, at: str) -> Any:
+        check_shape(each, at, depth + 1)
+        return each
+
+    mapped(schema, check, pointer)
 
 
 def inlined(root: Mapping[str, Any]) -> Schema:

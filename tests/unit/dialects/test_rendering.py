@@ -169,19 +169,35 @@ def test_a_recursive_schema_stays_where_it_can_be_said() -> None:
     assert only(RECURSIVE, "openai")["function"]["parameters"] == TREE
     assert only(RECURSIVE, "anthropic")["input_schema"] == TREE
     assert only(RECURSIVE, "mcp")["inputSchema"] == TREE
+    assert render([RECURSIVE], "gemini-2.5-pro").payload[0]["functionDeclarations"][0]["parametersJsonSchema"] == TREE
 
 
+def parameter(schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": schema}}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({"type": "array"}, "a tool takes one object"),
-        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/s"}}}, "outside the schema"),
-        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Gone"}}}, "refers to nothing"),
+        ({"type": "array"}, "at /type: a tool takes one object"),
+        (parameter("string"), "at /properties/a: it is no JSON Schema"),
+        (parameter({"type": "text"}), "at /properties/a/type: .*no such type"),
+        (parameter({"anyOf": {}}), "at /properties/a/anyOf: .*another kind"),
+        (parameter({"required": [1]}), "at /properties/a/required: .*names"),
     ],
 )
-def test_a_schema_that_makes_no_sense_is_refused(parameters: dict[str, Any], reason: str) -> None:
+def test_what_is_no_schema_of_an_object_is_refused(dialect: str, parameters: dict[str, Any], reason: str) -> None:
     with pytest.raises(Unrenderable, match=reason):
-        render([ToolSpec("a", "A", parameters)], "gemini")
+        render([ToolSpec("a", "A", parameters)], dialect)
+
+
+@pytest.mark.parametrize(
+    ("ref", "reason"), [("https://example.com/s", "outside the schema"), ("#/$defs/Gone", "refers to nothing")]
+)
+def test_a_reference_that_leads_nowhere_is_refused_where_it_would_be_replaced(ref: str, reason: str) -> None:
+    with pytest.raises(Unrenderable, match=reason):
+        render([ToolSpec("a", "A", parameter({"$ref": ref}))], "gemini")
 
 
 def test_a_schema_that_grows_without_its_references_is_refused_in_time() -> None:

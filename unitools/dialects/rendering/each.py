@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unitools.dialects.base import Diagnostic, Rendered
 from unitools.dialects.errors import Unrenderable
 from unitools.dialects.naming import name_in, names_of
-from unitools.dialects.schemas import CannotSay, Schema, described, inlined, shown, step
+from unitools.dialects.schemas import CannotSay, Schema, check_shape, described, inlined, shown, step
 
 if TYPE_CHECKING:
     import re
@@ -48,6 +48,7 @@ def render_each(
             continue
         notes = Notes(tool.name)
         try:
+            check_shape(tool.parameters)
             payload.append(say(tool, name, notes))
         except CannotSay as problem:
             if options.on_unrenderable == "error":
