@@ -35,7 +35,7 @@ ANY_DATA = {
     "words": "what a person wrote: `of` names the texts (reason, purpose, note), `commit` binds them, `snapshot` holds them sealed",
 }
 BEGIN = {
-    "origin": "`api`, `llm` (a model proposed it) or `system`",
+    "origin": "`api`, `llm` (a model proposed it), `mcp` or `system`",
     "dry_run": "whether nothing was to be changed",
     "request_id": "the caller's own name of the call, hashed",
     "on_behalf_of": "`type` of the envelope's actor",
