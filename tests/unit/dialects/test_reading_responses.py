@@ -197,8 +197,9 @@ def test_text_that_is_not_read_is_refused_by_name(response: Any, error: type[Dia
             driver.parse(response, Reading())
 
 
-def test_bytes_are_read_as_text() -> None:
-    body = json.dumps(chat(ONE)).encode()
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_bytes_are_read_as_text(encoding: str) -> None:
+    body = json.dumps(chat(ONE)).encode(encoding)
 
     (call,) = recognise(body).parse(body, Reading())
 

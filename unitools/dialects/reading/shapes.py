@@ -48,7 +48,7 @@ def opened(response: object) -> object:
             response = bytes(response).decode()
         except UnicodeDecodeError:
             raise NotJson("The response is no text in UTF-8.") from None
-    if not isinstance(response, str) or not _LIKE_JSON.match(response):
+    if not isinstance(response, str) or not _LIKE_JSON.match(response := response.removeprefix("\ufeff")):
         return response
     try:
         return strict_json.load(response, most=MAX_RESPONSE, deepest=MAX_DEPTH)
