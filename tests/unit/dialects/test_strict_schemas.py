@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from random import Random
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import jsonschema_rs
 import pytest
+from anthropic import transform_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.lib._pydantic import _ensure_strict_json_schema
@@ -158,6 +162,32 @@ def test_anthropic_is_strict_only_if_asked() -> None:
     assert schema["properties"]["b"]["default"] == "x"
     with pytest.raises(Unrenderable, match="minimum is not taken"):
         told("anthropic", True, n=(Annotated[int, Field(ge=1)], ...))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        LOSSLESS["plain"],
+        LOSSLESS["choices"],
+        LOSSLESS["nullable that may be left out"],
+        {
+            "at": (datetime, ...),
+            "tags": (Annotated[list[str], Field(min_length=1)], ...),
+            "ids": (list[UUID] | None, None),
+        },
+    ],
+)
+def test_anthropics_own_conversion_has_nothing_to_move_into_words(fields: dict[str, Any]) -> None:
+    schema, strict, _ = told("anthropic", True, **fields)
+    without_defaults = json.loads(
+        json.dumps(schema), object_hook=lambda each: {k: v for k, v in each.items() if k != "default"}
+    )
+    converted = transform_schema(without_defaults)
+
+    assert strict
+    assert "description" not in str(converted)
+    for value in VALUES:
+        assert jsonschema_rs.is_valid(converted, value) == jsonschema_rs.is_valid(schema, value)
 
 
 def closed(schema: Any, rng: Random) -> Any:
