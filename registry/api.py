@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    PolymorphicProxySerializer,
+    extend_schema,
+    inline_serializer,
+)
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -152,7 +157,14 @@ class ToolListView(APIView):
                 description="`llm`: only name, description and input_schema, of the tools that this agent has a grant for.",
             ),
         ],
-        responses={200: TOOLS},
+        responses={
+            200: PolymorphicProxySerializer(
+                component_name="ToolsAnswer",
+                serializers=[TOOLS, discovery_api.RENDERED_TOOLS],
+                resource_type_field_name=None,
+            ),
+            304: None,
+        },
     )
     def get(self, request: Request) -> HttpResponse:
         if discovery_api.is_asked_for(request):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from rest_framework import serializers
 
 from registry import discovery
 from registry.offering import offer_tools
@@ -21,6 +22,7 @@ from registry.showing_to_models import DIALECTS, known_driver, names_in, nonce_k
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.problems import SchemaInvalid
+from toolhub.kernel.serializers import enveloped
 from toolhub.kernel.version import HUB_VERSION
 from unitools.dialects import Diagnostic, ModelProfile, Options
 from unitools.dialects.rendering import markdown
@@ -42,6 +44,30 @@ LIMIT, MAX_LIMIT = 128, 1000  # many models take 128 tools at most
 CLASH = "Another tool of this tenant would have the same name in {}."
 NEW_EACH_TIME = "xml"  # each rendering has a nonce of its own; the one before is as good
 
+RENDERED_TOOLS = enveloped(
+    "RenderedToolsEnvelope",
+    inline_serializer(
+        "RenderedTools",
+        {
+            "dialect": serializers.ChoiceField(RENDERED),
+            "tools": serializers.JSONField(
+                help_text="For the request to the model as it is: a list, or text for its prompt."
+            ),
+            "names": serializers.DictField(child=serializers.CharField(), help_text="The tool behind each name in it."),
+            "diagnostics": inline_serializer(
+                "Diagnostic",
+                {
+                    "tool": serializers.CharField(help_text="Empty where it is about all of them."),
+                    "pointer": serializers.CharField(help_text="Into the tool's input schema."),
+                    "message": serializers.CharField(),
+                    "severity": serializers.ChoiceField(["lossy", "skipped", "info"]),
+                },
+                many=True,
+            ),
+            "matching": serializers.IntegerField(help_text="How many there are without the limit."),
+        },
+    ),
+)
 DESCRIBED = [
     OpenApiParameter(
         "dialect",
@@ -52,6 +78,9 @@ DESCRIBED = [
     OpenApiParameter("model", str, description="A model by its name; says the dialect where that is left out."),
     OpenApiParameter(
         "limit", int, description=f"With a dialect: at most so many tools, the best matches of `q` first. Else {LIMIT}."
+    ),
+    OpenApiParameter(
+        "If-None-Match", str, OpenApiParameter.HEADER, description="With a dialect: the ETag of an answer, for 304."
     ),
 ]
 

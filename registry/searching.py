@@ -3,7 +3,7 @@
 The database finds the words: by full text search in PostgreSQL, in a column that is generated from the version's words; by FTS5 in
 SQLite, in a table that triggers keep. Both bring words to their stems, within the transaction that registers the version. A word
 counts for more the fewer tools of the tenant have it, and for more in a name than in a description; tools of other
-tenants change nothing, and the order is the same in both databases.
+tenants change nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 MAX_WORDS = 32
+# That say nothing of what is looked for. PostgreSQL leaves them out by itself, and FTS5 does not.
+SAYS_NOTHING = (
+    "a an and are as at be by can do for from has have how i in into is it its me my not of on or that the this to was what "
+    "when where which who will with you your"
+)
+_SKIPPED = frozenset(SAYS_NOTHING.split())
 IN_TITLE = 3  # how much more a word of a name, a title or a tag counts
 # Scripts without spaces between words: each character is looked up by itself, and those of one word one after the other.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -92,7 +98,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 def search_installed(q: str, *, by: Principal) -> list[str]:
     """The ids of the tenant's tools that have any of the words, the best match first; of equal ones by id."""
-    words = list(dict.fromkeys(words_in(q)))[:MAX_WORDS]
+    words = [word for word in dict.fromkeys(words_in(q)) if word not in _SKIPPED][:MAX_WORDS]
     if not words:
         return []
     look = _in_postgresql if connection.vendor == "postgresql" else _in_sqlite

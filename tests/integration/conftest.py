@@ -95,6 +95,20 @@ def chainable(enable: Callable[..., Any], grant: Callable[..., Any]) -> None:
 
 
 @pytest.fixture
+def ready_for_models(
+    enable: Callable[..., Any],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    scripted: dict[str, Any],
+) -> ScriptedSandbox:
+    """The echo tool may be called; it answers its text with a ``+``."""
+    enable()
+    grant()
+    return sandbox
+
+
+@pytest.fixture
 def lines(caller: Caller) -> Callable[..., list[Line]]:
     """``lines(now, tool)``: the budgets that a call of the caller counts against."""
 

@@ -118,7 +118,8 @@ def test_two_tools_of_one_name_in_a_dialect_are_both_left_out_and_it_is_said(
     chat, mcp = (caller.get(f"/tools?dialect={each}").json()["data"] for each in ("openai", "mcp"))
 
     assert list(chat["names"].values()) == [ECHO]
-    assert [(each["tool"], each["severity"]) for each in chat["diagnostics"]] == [("sample.tools_echo.x", "skipped")]
+    skipped = [each["tool"] for each in chat["diagnostics"] if each["severity"] == "skipped"]
+    assert skipped == ["sample.tools_echo.x"]
     assert set(mcp["names"].values()) == {ECHO, "sample.tools_echo.x"}
 
 
