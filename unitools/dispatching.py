@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("unitools")
 
-CLOSE_NAMES = 3
+CLOSE_NAMES, LONGEST_NAME = 3, 128
 NOT_AS_DECLARED = (ValueError, TypeError, RecursionError)  # pydantic's errors are ValueErrors
 INTERRUPTED = ToolResult.error("The call was cancelled.", status=Status.CANCELLED, code="TOOL.CANCELLED")
 
@@ -163,7 +163,7 @@ def _shown(value: Any, tool: ToolMetadata) -> ToolResult:
 
 def unknown_tool(call: ToolCall, visible: Iterable[str]) -> ToolResult:
     """``visible``: the names that the caller may know of."""
-    close = difflib.get_close_matches(call.name, list(visible), n=CLOSE_NAMES)
+    close = difflib.get_close_matches(call.name[:LONGEST_NAME], list(visible), n=CLOSE_NAMES)
     told = f" Similar ones: {', '.join(close)}." if close else ""
     return ToolResult.error(f"There is no tool of this name.{told}", status=Status.UNKNOWN_TOOL, code="TOOL.UNKNOWN")
 

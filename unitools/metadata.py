@@ -115,18 +115,14 @@ class ToolMetadata(Subject):
         signature = _read_signature(func, docs.parameters)
         side_effect, safety_class = said.get("side_effect", ""), said.get("safety_class", "Low")
         manifest = said.get("manifest", {})
+        domains = frozenset(name for name, asked in manifest.get("capabilities", {}).items() if asked)
         spec = ToolSpec(
             name=name,
             description=said.get("description", docs.description),
             parameters=signature.parameters,
             title=said.get("title", ""),
             output_schema=signature.output_schema,
-            annotations=Annotations(
-                read_only=said.get("read_only", side_effect in _READS),
-                destructive=said.get("destructive", False),
-                idempotent=said.get("idempotent", side_effect in _READS),
-                open_world=said.get("open_world", True),
-            ),
+            annotations=_annotations(said, side_effect, safety_class, domains),
         )
         return cls(
             id=f"{package}.{hub_segment(name)}" if package else "",
@@ -134,7 +130,7 @@ class ToolMetadata(Subject):
             tags=_tags(tags),
             side_effect=Effect(side_effect).name if side_effect else "",
             safety_class=Safety(safety_class).name,
-            domains=frozenset(manifest.get("capabilities", {})),
+            domains=domains,
             fn=func,
             spec=spec,
             parameters_model=signature.model,
@@ -160,6 +156,20 @@ def hub_segment(name: str) -> str:
     """The last segment of the id in a hub. A Universe has no two tools of one segment, so it says which name it stands for."""
     said = re.sub(r"[^a-z0-9_]", "_", name.lower())
     return said if said[0].isalpha() else f"t_{said}"
+
+
+def _annotations(said: Said, side_effect: str, safety_class: str, domains: frozenset[str]) -> Annotations:
+    """What the author does not say follows from the side effect, as a hub judges it; without one nothing is ruled out but harm."""
+    reads, network = side_effect in _READS, side_effect == "Network"
+    outside = bool(domains & {"net", "browser"}) or side_effect in ("Network", "Browser")
+    return Annotations(
+        read_only=said.get("read_only", reads),
+        destructive=said.get(
+            "destructive", bool(side_effect) and not reads and (not network or safety_class == "High")
+        ),
+        idempotent=said.get("idempotent", reads),
+        open_world=said.get("open_world", outside or not side_effect),
+    )
 
 
 def _tags(tags: Iterable[str] | None) -> frozenset[str]:

@@ -121,7 +121,7 @@ def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
     if hasattr(error, "errors"):  # pydantic's; anything else says that they are no JSON
         for each in error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD]:
             loc = [part for part in each["loc"] if isinstance(part, int) or part in known]
-            found.append({"loc": loc, "code": each["type"], "msg": each["msg"]})
+            found.append({"loc": loc, "code": each["type"], "msg": _UNQUOTED.get(each["type"], each["msg"])})
     told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found)
     return ToolResult.error(
         f"The arguments are not valid. {told or 'They hold what JSON cannot.'}",
@@ -132,3 +132,6 @@ def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
 
 
 _TOLD = 20
+_UNQUOTED = {
+    "union_tag_invalid": "This is none of the kinds that are expected"
+}  # pydantic's own sentence quotes what was given

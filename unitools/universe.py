@@ -36,6 +36,7 @@ logger = logging.getLogger("unitools")
 
 F = TypeVar("F", bound="Callable[..., Any]")
 C = TypeVar("C", bound=type)
+M = TypeVar("M")
 _SEGMENT = "[a-z][a-z0-9_]*"
 _NAME = re.compile(rf"({_SEGMENT}(\.{_SEGMENT})?)?")
 
@@ -59,6 +60,8 @@ class Universe:
     ) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a Universe: it is group.package, small letters, digits and _.")
+        if threads < 1:
+            raise ValueError("Tools that are not async need a thread: threads=1.")
         self.name, self.version = name, version
         self.drivers = list(drivers)
         self.provided: dict[str, Any] = {}
@@ -152,16 +155,17 @@ class Universe:
             )
         return self._set(found)
 
-    def use(self, middleware: Any, scope: Expression | str | None = None, critical: bool = True) -> None:
+    def use(self, middleware: M, scope: Expression | str | None = None, critical: bool = True) -> M:
         """A layer around every tool, or around those of a scope. Where it fails, a critical one ends the call; any other is left out.
 
-        Raises MiddlewareClash, TypeError.
+        Gives back what it was given, so it is a decorator too. Raises MiddlewareClash, TypeError.
         """
         layer = Layer(as_middleware(middleware), critical, stated=True)
         everywhere = [*self._global, layer] if scope is None else self._global
         scoped = self._scoped if scope is None else [*self._scoped, (_expression(scope), layer)]
         self._chains = {name: _chain(tool, everywhere, scoped) for name, tool in self._tools.items()}
         self._global, self._scoped = everywhere, scoped
+        return middleware
 
     def provide(self, key: str, value: Any) -> None:
         """What is injected under the key when a call's context has nothing there. A :class:`~unitools.injecting.Factory` makes it
@@ -229,8 +233,10 @@ class Universe:
         ``response``: an object of a provider's SDK, its JSON, or text. ``context``: what tools have injected and middlewares see.
         ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls of other tools are denied, and
         the dialect need not be recognised. ``parallel``: how many calls run at a time. ``timeout``: seconds for each call, all its
-        layers included. Raises a DialectError for an answer that cannot be read, and NotBound; no error of a tool.
+        layers included. Raises a DialectError for an answer that cannot be read, NotBound, ValueError; no error of a tool.
         """
+        if parallel < 1:
+            raise ValueError("At least one call runs at a time: parallel=1.")
         tools = self._registered()
         driver = driver_for(rendered.dialect, self.drivers) if rendered else recognise(response, self.drivers)
         calls = driver.parse(response, self._reading(driver, rendered))

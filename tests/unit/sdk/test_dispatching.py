@@ -337,3 +337,12 @@ def test_one_universe_serves_several_loops_after_each_other() -> None:
         assert called(u, "quote.get", symbol=symbol).status is Status.OK
         assert called(u, "broken").status is Status.TOOL_ERROR
     assert runs == ["A", "B"]
+
+
+def test_nothing_that_would_never_run_is_taken() -> None:
+    u, _ = shop()
+
+    with pytest.raises(ValueError, match="parallel=1"):
+        dispatched(u, ("broken", {}), parallel=0)
+    with pytest.raises(ValueError, match="threads=1"):
+        Universe(threads=0)

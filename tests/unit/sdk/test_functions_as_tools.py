@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from tests.sdk import called
-from unitools import Injected, Status, ToolMetadata, Universe
+from unitools import Annotations, Injected, Status, ToolMetadata, Universe
 from unitools.refusals import NotATool
 
 if TYPE_CHECKING:
@@ -351,3 +351,49 @@ def test_a_value_other_than_declared_is_an_error_of_the_tool(returned: Any, decl
 def test_a_wrong_word_is_refused_where_it_is_written(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises((TypeError, ValueError), match=why):
         Universe().tool(**wrong)(get_quote)
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+@pytest.mark.req("UNI-7")
+def test_the_kind_of_a_value_is_not_quoted_either() -> None:
+    u = Universe()
+
+    @u.tool
+    def feed(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> str:
+        return pet.kind
+
+    assert called(u, "feed", pet={"kind": "dog"}).value == "dog"
+    refused = called(u, "feed", pet={"kind": "hunter2"})
+    assert refused.details == (
+        {"loc": ["pet"], "code": "union_tag_invalid", "msg": "This is none of the kinds that are expected"},
+    )
+    assert "hunter2" not in refused.to_content()
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, Annotations()),
+        ({"side_effect": "Read"}, Annotations(read_only=True, idempotent=True, open_world=False)),
+        ({"side_effect": "Write"}, Annotations(destructive=True, open_world=False)),
+        ({"side_effect": "Network"}, Annotations()),
+        ({"side_effect": "Network", "safety_class": "High"}, Annotations(destructive=True)),
+        (
+            {"side_effect": "Write", "destructive": False, "idempotent": True},
+            Annotations(idempotent=True, open_world=False),
+        ),
+        (
+            {"side_effect": "Read", "manifest": {"capabilities": {"net": [{"host": "example.org"}], "browser": False}}},
+            Annotations(read_only=True, idempotent=True, open_world=True),
+        ),
+    ],
+)
+def test_what_the_author_does_not_say_follows_from_the_side_effect(said: Any, expected: Annotations) -> None:
+    assert ToolMetadata.from_func(get_quote, **said).spec.annotations == expected
