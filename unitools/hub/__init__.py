@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from unitools.hub.clients import AsyncHubClient, HubClient, new_key
 from unitools.hub.errors import HubError, NotUnderstood, Refused, StillRunning, Unreachable
-from unitools.hub.results import Answer, Dispatched, Event, Pending, Preflight, Source, Tools
+from unitools.hub.results import Answer, Dispatched, DispatchedCall, Event, Pending, Preflight, Source, Tools
 
 __all__ = [
     "Answer",
     "AsyncHubClient",
     "Dispatched",
+    "DispatchedCall",
     "Event",
     "HubClient",
     "HubError",

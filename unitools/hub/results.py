@@ -97,15 +97,29 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatched:
-    """What came of each call that a model proposed, in its order. ``messages`` go back to the model as they are.
-
-    ``results`` are envelopes; ``problems`` has, for each of them, what went wrong or None.
+class DispatchedCall:
+    """One call that a model proposed. ``status`` is a word of :class:`unitools.calls.Status`; ``problem`` is not raised. Without a
+    problem and without an end (``is_pending``) it goes on: ``wait(call_id)``.
     """
 
+    id: str
+    tool: str
+    status: str
+    call_id: str = ""
+    data: Any = None
+    problem: Refused | None = None
+    is_pending: bool = False
+    repaired: bool = False
+    replayed: bool = False
+    envelope: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What came of the calls that a model proposed, in their order. ``messages`` go back to the model as they are."""
+
     messages: Any
-    results: tuple[Mapping[str, Any], ...]
-    problems: tuple[Refused | None, ...]
+    calls: tuple[DispatchedCall, ...]
     dialect: str = ""
     warnings: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -151,6 +165,34 @@ def pending_of(envelope: Mapping[str, Any]) -> Pending:
     held = call.get("held") or {}
     return Pending(
         _text(call.get("call_id")), _text(call.get("tool")), _text(call.get("state")), _text(held.get("url"))
+    )
+
+
+def dispatched_of(envelope: Mapping[str, Any]) -> Dispatched:
+    data = envelope.get("data") or {}
+    return Dispatched(
+        messages=data.get("messages"),
+        calls=tuple(_dispatched(each) for each in data.get("calls") or ()),
+        dialect=_text(data.get("dialect")),
+        warnings=warnings_of(envelope),
+        data=data,
+    )
+
+
+def _dispatched(said: Mapping[str, Any]) -> DispatchedCall:
+    answer = said.get("answer") or {}
+    call, error = answer.get("call") or {}, answer.get("error")
+    return DispatchedCall(
+        id=_text(said.get("id")),
+        tool=_text(said.get("name")),
+        status=_text(said.get("status")),
+        call_id=_text(call.get("call_id")),
+        data=answer.get("data"),
+        problem=refusal(error, call_id=_text(call.get("call_id"))) if isinstance(error, dict) else None,
+        is_pending=call.get("status") == "pending",
+        repaired=bool(said.get("repaired")),
+        replayed=bool(said.get("replayed")),
+        envelope=answer,
     )
 
 

@@ -26,6 +26,7 @@ from unitools.hub.results import (
     Preflight,
     Tools,
     answer_of,
+    dispatched_of,
     pending_of,
     preflight_of,
     warnings_of,
@@ -346,17 +347,7 @@ def dispatch(call: CallSpec, patience: Patience) -> Generator[Step, Any, Dispatc
     patience = patience.begin()
     send = Send("POST", f"{API}/dispatch", dict(call.body), call.all_headers(), timeout_s=max(60.0, patience.timeout_s))
     envelope, _ = yield from ask(send, patience)
-    data = envelope.get("data") or {}
-    results = tuple(data.get("results") or ())
-    errors = [(each.get("envelope") or each).get("error") for each in results]
-    return Dispatched(
-        messages=data.get("messages"),
-        results=results,
-        problems=tuple(refusal(error) if isinstance(error, dict) else None for error in errors),
-        dialect=str(data.get("dialect", "")),
-        warnings=warnings_of(envelope),
-        data=data,
-    )
+    return dispatched_of(envelope)
 
 
 def plain(send: Send, patience: Patience) -> Generator[Step, Any, dict[str, Any]]:

@@ -150,7 +150,7 @@ def test_all_that_is_asked_goes_to_its_address(using: Any) -> None:
         (200, {}, envelope({"allow": True, "tool": "a.b.c", "version": "1.0.0", "problem": None})),
         (202, {}, envelope(state="queued")),
         (200, {}, envelope(state="cancelled")),
-        (200, {}, envelope({"messages": [], "results": []})),
+        (200, {}, envelope({"messages": [], "calls": []})),
     ) as server:
         assert using(server.url, lambda hub: hub.discover(dialect="openai", limit=5)).payload == []
         assert using(server.url, lambda hub: hub.preflight("a.b.c", {})).allow

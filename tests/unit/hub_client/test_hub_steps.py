@@ -254,6 +254,26 @@ def test_a_list_of_tools_that_has_not_changed_is_the_one_that_was_found_before()
     assert scene.sent[0].path == "/api/v1/tools?dialect=openai&q=a+b"
 
 
+def test_what_a_model_proposed_is_told_call_by_call_and_nothing_is_raised() -> None:
+    error = {"code": "FORBIDDEN", "reason": "AUTH.NO_GRANT", "message": "No."}
+    calls = [
+        {"id": "1", "name": "a.b.c", "status": "ok", "answer": {"data": 7, "call": {"call_id": ID, "status": "ok"}}},
+        {"id": "2", "name": "a.b.d", "status": "denied", "answer": {"error": error, "call": None}},
+        {"id": "3", "name": "a.b.e", "status": "ok", "answer": {"call": {"call_id": "inv_2", "status": "pending"}}},
+    ]
+    scene = Scene([answer(data={"dialect": "openai", "messages": ["m"], "calls": calls})])
+
+    got = scene.play(steps.dispatch(CALL, scene.patience()))
+
+    assert (got.dialect, got.messages) == ("openai", ["m"])
+    assert [(each.tool, each.status, each.data, each.is_pending) for each in got.calls] == [
+        ("a.b.c", "ok", 7, False),
+        ("a.b.d", "denied", None, False),
+        ("a.b.e", "ok", None, True),
+    ]
+    assert isinstance(got.calls[1].problem, errors.Forbidden)
+
+
 def test_an_event_of_any_length_is_refused() -> None:
     scene = Scene([Reply(200, {}), "data: " + "x" * 5_000_000])
 
