@@ -58,7 +58,7 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
     if not isinstance(begun, Begun):
         return begun
     try:
-        return await _ended(arrival, begun, Progress(context))
+        return await _ended(arrival, wish, begun, Progress(context))
     except asyncio.CancelledError:
         if_gone(arrival, begun.invocation.pk)
         raise
@@ -79,7 +79,7 @@ def begin(wish: Wish, *, by: Principal) -> Begun | HandlerResult:
             raise unknown_tool(wish.call.tool) from error
         if problem.status >= 500:
             raise MCPError(INTERNAL_ERROR, problem.detail, data=problem.to_error()) from error
-        return result_of(ResponseEnvelope(error=problem), by=by)
+        return result_of(ResponseEnvelope(error=problem), by=by, modern=wish.modern)
     if wish.takes_task and (not wish.modern or _takes_long(begun.invocation)):
         begun.close()
         return handle_of(begun.invocation, modern=wish.modern)
@@ -94,7 +94,7 @@ def _refused(wish: Wish, refused: Refused, *, by: Principal) -> HandlerResult:
         if shown is not None:
             return shown
     answer = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
-    return result_of(answer, by=by)
+    return result_of(answer, by=by, modern=wish.modern)
 
 
 def _takes_long(invocation: Invocation) -> bool:
@@ -167,13 +167,13 @@ class Progress:
             await self._session.report_progress(fraction, 1.0, said.get("message") or None)
 
 
-async def _ended(arrival: Arrival, begun: Begun, progress: Progress) -> CallToolResult:
+async def _ended(arrival: Arrival, wish: Wish, begun: Begun, progress: Progress) -> CallToolResult:
     """The answer, however long it takes: the client decides how long it waits."""
 
     def look() -> CallToolResult | dict[str, Any] | None:
         answered = services.look(begun, last=begun.waiter is None)
         if answered is not None:
-            return result_of(answer_of(answered.invocation), by=arrival.by)
+            return result_of(answer_of(answered.invocation), by=arrival.by, modern=wish.modern)
         return live_of(FOR_WORK.get(pk=begun.invocation.pk)) if progress.wanted else None
 
     while not isinstance(found := await arrival.within(look), CallToolResult):

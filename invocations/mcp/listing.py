@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp_types import INVALID_PARAMS, ListToolsResult, Tool, ToolAnnotations, ToolExecution
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -39,6 +41,14 @@ def _name_of(cursor: str) -> str:
         raise MCPError(INVALID_PARAMS, "The cursor is not one that this list gave out.") from None
 
 
+def _without_headers(schema: Any) -> Any:
+    """The hub takes no argument from a header, and asks no client to send one there (SEP-2243)."""
+    if isinstance(schema, Mapping):
+        said = {name: value for name, value in schema.items() if name != X_MCP_HEADER_KEY or not isinstance(value, str)}
+        return {name: _without_headers(value) for name, value in said.items()}
+    return [_without_headers(each) for each in schema] if isinstance(schema, list) else schema
+
+
 def shown(manifest: Manifest, *, modern: bool) -> Tool:
     """The tool as MCP has it. Before 2026-07-28 structured content is an object or nothing."""
     spec = spec_of(manifest)
@@ -48,7 +58,7 @@ def shown(manifest: Manifest, *, modern: bool) -> Tool:
         name=spec.name,
         title=spec.title or None,
         description=spec.description,
-        input_schema=dict(spec.parameters),
+        input_schema=_without_headers(spec.parameters),
         output_schema=dict(spec.output_schema) if spec.output_schema is not None and structured else None,
         annotations=ToolAnnotations(
             read_only_hint=hints.read_only,

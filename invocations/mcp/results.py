@@ -45,8 +45,10 @@ def _text(value: Any) -> TextContent:
     return TextContent(text=json.dumps(value, ensure_ascii=False))
 
 
-def result_of(answer: ResponseEnvelope, *, by: Principal) -> CallToolResult:
-    """The whole result. On an error there is no structured content, for models are shown that instead of the text."""
+def result_of(answer: ResponseEnvelope, *, by: Principal, modern: bool) -> CallToolResult:
+    """The whole result. On an error there is no structured content, for models are shown that instead of the text. Before
+    2026-07-28 (``modern``) it is an object or nothing.
+    """
     meta = {CALL: answer.call, EVIDENCE: answer.evidence.to_json(), TTL: answer.ttl_seconds}
     meta = {name: value for name, value in meta.items() if value is not None}
     warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
@@ -56,7 +58,8 @@ def result_of(answer: ResponseEnvelope, *, by: Principal) -> CallToolResult:
     if warnings:
         content.append(_text(warnings))
     content += [_left(each, by) for each in (answer.call or {}).get("artifacts", ())]
-    return CallToolResult(content=content, structured_content=answer.data, _meta=meta)
+    structured = answer.data if modern or isinstance(answer.data, dict) else None
+    return CallToolResult(content=content, structured_content=structured, _meta=meta)
 
 
 def _left(artifact: dict[str, Any], by: Principal) -> ContentBlock:

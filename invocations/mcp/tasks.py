@@ -120,11 +120,11 @@ def _row(text: str, *, by: Principal) -> Invocation:
     return row
 
 
-def _result(row: Invocation, *, by: Principal) -> dict[str, Any]:
+def _result(row: Invocation, *, by: Principal, modern: bool) -> dict[str, Any]:
     """What came of it; that it was read is a fact, as with a GET of the call."""
     for snapshot in Snapshot.objects.filter(invocation_id=row.pk, kind=SnapshotKind.OUTPUT):
         reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=by)
-    return dumped(result_of(answer_of(row), by=by))
+    return dumped(result_of(answer_of(row), by=by, modern=modern))
 
 
 async def get_task(context: Context, params: TaskParams) -> dict[str, Any]:
@@ -138,7 +138,7 @@ async def get_task(context: Context, params: TaskParams) -> dict[str, Any]:
         if modern and task["status"] == "input_required":
             task["inputRequests"] = wire_request(row.tool, url=held_at(row))
         if modern and task["status"] == "completed":
-            task["result"] = _result(row, by=arrival.by)
+            task["result"] = _result(row, by=arrival.by, modern=True)
         return task
 
     return await arrival.within(look)
@@ -176,7 +176,7 @@ async def result_of_task(context: Context, params: TaskParams) -> dict[str, Any]
 
     def look() -> dict[str, Any] | None:
         row = _row(params.task_id, by=arrival.by)
-        return _result(row, by=arrival.by) if row.is_final else None
+        return _result(row, by=arrival.by, modern=False) if row.is_final else None
 
     with ExitStack() as stack:
         # In a thread, since the first one of a process opens the connection that wake-ups come through.

@@ -12,6 +12,7 @@ from evidence.models import Fact, Snapshot
 from evidence.services import open_values
 from invocations.mcp import listing
 from invocations.models import Invocation, Tally
+from invocations.sandbox.base import Outcome, Status
 from registry import installations
 from tests.calls import PAIR, kinds_of
 from tests.mcp_clients import BOTH, ENVELOPE, LEGACY, called, error_of, ring_in_threads, talk, web_server
@@ -169,6 +170,31 @@ def test_an_envelope_that_is_none_is_the_clients_mistake(
 
     assert talk(url, caller.key, try_all, mode=mode) == [(-32602, True)] * len(wrong)
     assert not Invocation.objects.exists()
+
+
+def test_a_value_that_is_no_object_is_structured_where_the_revision_allows_it(
+    mode: str,
+    url: str,
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    sandbox: ScriptedSandbox,
+) -> None:
+    text = {"type": "string", "x-mcp-header": "Text"}
+    enable(output_schema={"type": "array"}, input_schema={"type": "object", "properties": {"text": text}})
+    grant()
+    sandbox.outcome = Outcome(Status.OK, value=["a", "b"], report={})
+
+    async def both(client: Client) -> tuple[Any, Any]:
+        return (await client.list_tools()).tools[0], await client.call_tool(ECHO, {"text": "x"})
+
+    tool, result = talk(url, caller.key, both, mode=mode)
+
+    assert json.loads(result.content[0].text) == ["a", "b"]
+    assert (tool.output_schema, result.structured_content) == (
+        (None, None) if mode == LEGACY else ({"type": "array"}, ["a", "b"])
+    )
+    assert tool.input_schema["properties"] == {"text": {"type": "string"}}
 
 
 @pytest.mark.req("TOOLS-10")
