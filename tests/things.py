@@ -355,11 +355,11 @@ def make_publisher() -> Person:
 
 
 def send(client: Client, method: str, url: str, data: Any = None, headers: dict[str, str] | None = None) -> Any:
-    """A form to the console; JSON to the API, which is who has headers."""
+    """A form to the console; JSON to the API, which is who has headers, but bytes as they are."""
     if headers is None:
         return _read(getattr(client, method.lower())(url, data or {}))
     data = data() if callable(data) else data
-    body = "" if method == "GET" else json.dumps(data or {})
+    body = "" if method == "GET" else data if isinstance(data, bytes) else json.dumps(data or {})
     return _read(client.generic(method, url, body, content_type="application/json", headers=headers))
 
 

@@ -6,8 +6,10 @@ back holds them against their digest, so what somebody wrote into the database p
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -28,7 +30,8 @@ from registry.problems import (
 )
 from registry.publishing.keys import signatures_required
 from registry.publishing.models import Capsule, PublisherKey
-from toolhub.kernel.problems import TooLarge
+from toolhub.kernel.parsers import read_json
+from toolhub.kernel.problems import Malformed, TooLarge
 from unitools.capsules import CapsuleError, digest_of, read
 from unitools.capsules.problems import SignatureError, UnknownSigner
 from unitools.capsules.problems import TooLarge as CapsuleTooLarge
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from unitools import capsules
 
 MIB = 1024 * 1024
+KEY_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,16 @@ def _read(content: bytes) -> capsules.Capsule:
         raise CapsuleInvalid(str(error), details={"problem": type(error).__name__}) from error
 
 
+def _checked(manifest: dict[str, Any]) -> Any:
+    """Through the same door as a manifest that is sent alone: not too deep, and nothing that cannot be stored."""
+    try:
+        return read_json(json.dumps(manifest).encode())
+    except (Malformed, RecursionError) as error:
+        raise CapsuleInvalid(
+            f"A manifest in it cannot be read: {str(error)[:200]}", details={"problem": "WrongManifest"}
+        ) from error
+
+
 def _check_signature(capsule: capsules.Capsule, envelope: bytes, *, by: Principal) -> PublisherKey | None:
     """Who signed it; None: nobody did, and that is allowed here. A signature that cannot be believed is worse than none."""
     if not envelope:
@@ -68,7 +82,7 @@ def _check_signature(capsule: capsules.Capsule, envelope: bytes, *, by: Principa
             raise CapsuleUnsigned("This tenant takes only capsules that one of its publisher keys has signed.")
         return None
     try:
-        named = signers_of(envelope)
+        named = [id for id in signers_of(envelope) if KEY_ID.fullmatch(id)]
         rows = PublisherKey.objects.filter(tenant_id=by.tenant_id, key_id__in=named, revoked_at=None)
         known = {row.key_id: row for row in rows}
         return known[verify(capsule, envelope, [PublicKey(row.public_key) for row in rows]).id]
@@ -85,7 +99,7 @@ def upload_capsule(*, content: bytes, envelope: bytes = b"", by: Principal) -> U
     """
     capsule = _read(content)
     key = _check_signature(capsule, envelope, by=by)
-    documents = sorted(capsule.manifests, key=lambda each: str(each["id"]))
+    documents = [_checked(each) for each in sorted(capsule.manifests, key=lambda each: str(each["id"]))]
     prepared = [services.prepare_version(document=each, by=by, capsule=capsule.digest) for each in documents]
     with transaction.atomic():
         row = _keep(capsule, envelope, key, by=by)

@@ -18,6 +18,7 @@ from registry.publishing import capsules, keys
 from tests.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.capsules import ANOTHER, SOURCE, capsule, entries_of, pem_of, public_pem_of, shouting, zipped
 from tests.in_force import forbid, permit, put_in_force
+from unitools.capsules import archive
 from unitools.capsules.signing import public_key, sign
 
 if TYPE_CHECKING:
@@ -132,6 +133,28 @@ def test_one_wrong_manifest_keeps_all_of_them_out(caller: Caller) -> None:
     assert not Capsule.objects.exists()
 
 
+def nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(depth):
+        found = {"properties": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "changes", [{"input_schema": nested(100)}, {"description": "a\0b"}, {"description": "a\ud800b"}]
+)
+def test_a_manifest_that_would_not_be_taken_alone_is_not_taken_in_a_capsule(
+    changes: dict[str, Any], caller: Caller
+) -> None:
+    files = entries_of(capsule().data)
+    files["manifests/acme.voice.shout.json"] = json.dumps(shouting(**changes)).encode()
+
+    answer = upload(caller, archive.write(files))
+
+    assert_problem(answer, 422, "CAPSULE.INVALID")
+    assert answer.json()["error"]["details"]["problem"] == "WrongManifest"
+
+
 def test_more_than_the_room_of_a_tenant_is_refused(caller: Caller, settings: Any) -> None:
     settings.TOOLHUB_CAPSULES_MAX_MB = 0
 
@@ -205,6 +228,8 @@ def test_a_signature_that_cannot_be_believed_is_refused_though_none_is_asked_for
     assert_problem(upload(caller, made.data, sign(made, pem_of(ANOTHER))), 403, "CAPSULE.SIGNER_UNKNOWN")
     assert_problem(upload(caller, other.data, signature), 422, "CAPSULE.SIGNATURE_INVALID")
     assert_problem(upload(caller, made.data, b"{}"), 422, "CAPSULE.SIGNATURE_INVALID")
+    unheard_of = json.loads(signature) | {"signatures": [{"keyid": "a\0" * 9, "sig": "AA=="}]}
+    assert_problem(upload(caller, made.data, json.dumps(unheard_of).encode()), 403, "CAPSULE.SIGNER_UNKNOWN")
     keys.revoke_publisher_key(key_id=publisher_key.pk, reason="lost", by=operator.by)
     assert_problem(upload(caller, made.data, signature), 403, "CAPSULE.SIGNER_UNKNOWN")
     headers = caller.headers() | {"Capsule-Signature": "no base64"}

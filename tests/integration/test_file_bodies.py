@@ -16,8 +16,11 @@ from django.urls import reverse
 from invocations.file_bodies import FORM_BYTES
 from invocations.models import StoredFile
 from invocations.stored_files import MAX_FILE_BYTES
+from tests.capsules import SOURCE, shouting
 from toolhub.kernel import bodies, telemetry
 from toolhub.kernel.bodies import MAX_REQUEST_BYTES
+from unitools.capsules import MAX_CAPSULE_BYTES, pack
+from unitools.packages import MAX_PACKAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -109,6 +112,17 @@ def test_a_file_of_the_largest_size_is_stored_over_rest(caller: Caller, announce
 
     assert sent.status == 201, sent.content
     assert StoredFile.objects.get().size == MAX_FILE_BYTES
+
+
+def test_a_large_capsule_is_taken_and_one_that_is_too_large_is_not(caller: Caller) -> None:
+    files = {"acme_voice/main.py": SOURCE.encode(), "acme_voice/data": bytes(MAX_PACKAGE_BYTES - 1000)}
+    large = pack([shouting()], files).data
+
+    sent = Sent("POST", "/api/v1/capsules", large, caller.headers()).now()
+    more = Sent("POST", "/api/v1/capsules", bytes(MAX_CAPSULE_BYTES + 1), caller.headers()).now()
+
+    assert sent.status == 201, sent.content
+    assert (more.status, more.error["reason"]) == (413, "REQUEST.TOO_LARGE")
 
 
 def test_a_file_of_the_largest_size_is_stored_in_the_console(operator: Person) -> None:

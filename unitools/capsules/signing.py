@@ -116,7 +116,8 @@ def verify(capsule: Capsule, envelope: bytes, keys: Iterable[PublicKey]) -> Publ
     known = {key.id: key for key in keys}
     named = next((known[id] for id in opened.signatures if id in known), None)
     if named is None:
-        raise UnknownSigner(f"No trusted key signed it; the signature names {', '.join(opened.signatures) or 'none'}.")
+        said = ", ".join(id if id.isalnum() else repr(id) for id in opened.signatures)[:200]
+        raise UnknownSigner(f"No trusted key signed it; the signature names {said or 'none'}.")
     try:
         named.checker.verify_signature(opened.signatures[named.id], opened.pae())
     except UnverifiedSignatureError as error:
