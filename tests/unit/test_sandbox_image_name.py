@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from typing import TYPE_CHECKING
 
@@ -92,3 +93,29 @@ def test_a_hub_has_the_three_images_and_those_of_its_operator() -> None:
 def test_a_setting_of_images_that_cannot_be_used_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_images(text)
+
+
+def test_the_box_holds_every_module_that_the_sdk_imports_there() -> None:
+    held = set(build_context())
+    waiting = ["unitools/boxed.py", "unitools/universe.py", "unitools/runtime.py", "unitools/browser.py"]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += imported_by(ROOT / name)
+
+    assert "unitools/dialects/drivers.py" in seen
+    assert seen <= held
+
+
+def imported_by(module: Path) -> list[str]:
+    """The modules of unitools that are loaded with it: those imported for type checking only are not."""
+    tree = ast.parse(module.read_text())
+    found = [
+        node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unitools")
+    ]
+    names = [name for node in found for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))]
+    places = [str(name).replace(".", "/") for name in names]
+    paths = [path for place in places for path in (f"{place}.py", f"{place}/__init__.py")]
+    return [path for path in paths if (ROOT / path).is_file()]
