@@ -29,6 +29,7 @@ MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "application/zip"),
     (b"\x1f\x8b", "application/gzip"),
 )
+RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}  # what the bytes after the length say
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 ZIPPED = re.compile(
     r"application/(?:zip|epub\+zip|vnd\.(?:openxmlformats-officedocument|oasis\.opendocument)\.[a-z.\-]+)"
@@ -65,8 +66,8 @@ def media_type_of(content: bytes, claim: str) -> str:
     if len(claim) > MAX_TYPE:
         return UNKNOWN
     found = next((media_type for magic, media_type in MAGIC if content.startswith(magic)), "")
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        found = "image/webp"
+    if content[:4] == b"RIFF":
+        found = RIFF.get(content[8:12], "")
     if found:
         fits = not claim or claim == found or (found == "application/zip" and ZIPPED.fullmatch(claim))
         return (claim or found) if fits else UNKNOWN

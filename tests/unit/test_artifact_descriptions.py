@@ -36,6 +36,7 @@ def image(kind: str, size: tuple[int, int] = (400, 300), mode: str = "RGB") -> b
         (PNG, "image/jpeg", UNKNOWN),
         (b"<svg onload=alert(1)>", "image/png", UNKNOWN),
         (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp", "image/webp"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "audio/wav", "audio/wav"),
         (ZIP, SHEET, SHEET),
         (ZIP, "text/csv", UNKNOWN),
         (b"%PDF-1.7", "application/pdf", "application/pdf"),
