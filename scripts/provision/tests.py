@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
-from scripts.provision import image, packages, services, venv
+from scripts.provision import image, packages, peers, services, venv
 from scripts.provision.console import ROOT, say
 from scripts.provision.processes import end, identity
 
@@ -29,7 +29,8 @@ def run_tests(arguments: Sequence[str]) -> int:
     """Everything on PostgreSQL, and, unless some tests only were asked for, beside it the integration tests on SQLite as well, and the
     tests of boxes.
     """
-    packages.ensure(*venv.needed_packages(), *services.needed_packages(), purpose="Running the tests")
+    needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
+    packages.ensure(*needed, purpose="Running the tests")
     pytest = [str(venv.ensure(dev=True)), "-m", "pytest"]
     with _environment() as env:
         if set(arguments) - {"-m", "", "-q", "-x"}:

