@@ -113,6 +113,7 @@ def test_whole_arguments_are_not_used_where_the_provider_says_that_the_answer_wa
         ("openai", chat([(name, arguments)], "length")),
         ("openai", chat([(name, arguments)], "content_filter")),
         ("openai-responses", responses([(name, arguments)], "incomplete")),
+        ("openai-responses", responses([(name, arguments)]) | {"status": "incomplete"}),
         ("anthropic", messages([(name, arguments)], "max_tokens")),
         ("anthropic", messages([(name, arguments)], "model_context_window_exceeded")),
         ("gemini", contents([(name, arguments)], "MAX_TOKENS")),
@@ -170,7 +171,7 @@ def test_slips_are_repaired_to_what_was_meant_and_never_completed() -> None:
 @pytest.mark.long
 @pytest.mark.req("UNI-5", "TOOLS-30")
 def test_no_slip_is_completed_at_any_byte() -> None:
-    repaired, refused = check_slips(step=5, every=1)
+    repaired, refused = check_slips(step=15, every=1)
 
-    assert repaired > CALLS
+    assert repaired > CALLS // 4
     assert refused < repaired // 100
