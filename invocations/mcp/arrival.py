@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.core import signing
-from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
+from mcp import MCPError
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, INTERNAL_ERROR, INVALID_REQUEST
 
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.handlers import problem_of
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.tenancy import acting_for
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from toolhub.kernel.principal import Principal
+    from toolhub.kernel.problems import Problem
     from toolhub.kernel.waiting import InThread
 
     T = TypeVar("T")
@@ -83,6 +86,11 @@ def knows_tasks(capabilities: dict[str, Any]) -> bool:
     return TASKS in (capabilities.get("extensions") or {})
 
 
+def error_of(problem: Problem) -> MCPError:
+    code = INTERNAL_ERROR if problem.status >= 500 else INVALID_REQUEST
+    return MCPError(code, problem.detail, data=problem.to_error())
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share."""
@@ -92,12 +100,18 @@ class Arrival:
     session: Session = field(default_factory=Session)
 
     async def within(self, work: Callable[[], T]) -> T:
-        """Work for this agent's tenant in a thread, whose connection is given back at the end."""
+        """Work for this agent's tenant in a thread, whose connection is given back at the end. What it raises is an MCP error, in
+        the words of the catalogue.
+        """
 
         def scoped() -> T:
             try:
                 with acting_for(self.by.tenant_id):
                     return work()
+            except MCPError:
+                raise
+            except Exception as error:
+                raise error_of(problem_of(error)) from error
             finally:
                 release_connection()
 

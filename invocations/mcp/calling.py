@@ -12,8 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mcp import MCPError
-from mcp_types import INTERNAL_ERROR, CallToolResult
+from mcp_types import CallToolResult
 
 from access.problems import ConsentRequired
 from invocations import services
@@ -21,7 +20,7 @@ from invocations.answers import answer_of
 from invocations.calls import Begun, Refused
 from invocations.holding import cancel_call
 from invocations.live import live_of
-from invocations.mcp.arrival import arrival_of
+from invocations.mcp.arrival import arrival_of, error_of
 from invocations.mcp.asking import asked_in_place_of
 from invocations.mcp.reading import read_wish, request_id_of, unknown_tool
 from invocations.mcp.results import result_of
@@ -78,7 +77,7 @@ def begin(wish: Wish, *, by: Principal) -> Begun | HandlerResult:
         if isinstance(problem, UnknownTool):
             raise unknown_tool(wish.call.tool) from error
         if problem.status >= 500:
-            raise MCPError(INTERNAL_ERROR, problem.detail, data=problem.to_error()) from error
+            raise error_of(problem) from error
         return result_of(ResponseEnvelope(error=problem), by=by, modern=wish.modern)
     if wish.takes_task and (not wish.modern or _takes_long(begun.invocation)):
         begun.close()

@@ -6,8 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
+from invocations.mcp import listing
 from invocations.models import Tally
 from tests.conftest import make_caller
 from tests.entry_paths import at_the_door, modern_request, usual_headers
@@ -155,6 +157,25 @@ def test_a_session_is_good_for_the_agent_it_was_given_to_and_for_nobody_else(cal
     assert at_the_door(said("ping"), usual_headers(caller) | known | {"Mcp-Session-Id": session + "x"}).status == 404
     assert at_the_door(said("ping"), {**usual_headers(caller), "Authorization": ""} | known).status == 401
     assert all(32 < ord(char) < 127 for char in session)
+
+
+@pytest.mark.parametrize("modern", [True, False])
+def test_what_breaks_inside_is_told_in_the_words_of_the_catalogue(
+    modern: bool, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(**_: Any) -> None:
+        raise OperationalError("could not connect to 10.0.0.7 as toolhub")
+
+    monkeypatch.setattr(listing, "offer_tools", break_down)
+    request = modern_request(caller, "tools/list") if modern else (said("tools/list"), usual_headers(caller))
+
+    sent = at_the_door(*request)
+
+    assert (sent.body["error"]["code"], sent.body["error"]["data"]["reason"]) == (
+        -32603,
+        "EVIDENCE.UNAVAILABLE",
+    )
+    assert "10.0.0.7" not in str(sent)
 
 
 def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
