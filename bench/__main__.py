@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from bench import boxes, direct, evidence, hubs, kills, load, others, protocol, wheels
+from bench import boxes, direct, evidence, hubs, kills, load, others, peers_of_the_sdk, protocol, wheels
 from bench.figures import CannotMeasure, Times, machine, print_table, verdict
 
 HEAD = ("milliseconds", "N", "min", "p50", "p95")
@@ -173,6 +173,12 @@ def production(url: str, redis_url: str, seconds: float) -> list[list[str]]:
         (*HEAD, "calls/s", "failed"),
         [took.row(f"{rate:.0f}", str(dict(failed) or 0)) for rate, took, failed in loads],
     )
+    by_name = {each.name: each for each in times}
+    if others.MCP in by_name:
+        ratio = by_name[protocol.GOVERNED_MCP].p50 / by_name[others.MCP].p50
+        print(
+            f"\nA governed call over MCP takes {ratio:.1f} × as long as one of a bare FastMCP server (p50, same rounds)."
+        )
     by_callers = dict(zip(protocol.CALLERS, loads, strict=True))
     one, sixteen, many = (by_callers[callers] for callers in (1, 16, 64))
     growth = many[1].p50 / sixteen[1].p50
@@ -251,7 +257,7 @@ def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", choices=["sandbox", "hub"], help="measure one half")
+    parser.add_argument("--only", choices=["sandbox", "hub", "sdk"], help="measure one part")
     parser.add_argument("--rounds", type=int, default=20, help="of the comparisons in the sandbox (default 20)")
     parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
     parser.add_argument("--kills", type=int, default=50, help="of workers (default 50)")
@@ -262,14 +268,17 @@ def main() -> int:
     print_table("Machine", ("", ""), machine())
     verdicts: list[list[str]] = []
     try:
-        if asked.only != "hub":
+        if asked.only in (None, "sandbox"):
             verdicts += of_the_sandbox(asked)
-        if asked.only != "sandbox":
+        if asked.only in (None, "hub"):
             verdicts += of_the_hub(asked)
+        if asked.only in (None, "sdk"):
+            peers_of_the_sdk.report()
     except CannotMeasure as error:
         print(f"\nIt could not be measured. {error}", file=sys.stderr)
         return 1
-    print_table("Acceptance figures that apply now", ("figure", "measured", ""), verdicts)
+    if verdicts:
+        print_table("Acceptance figures that apply now", ("figure", "measured", ""), verdicts)
     return 0
 
 

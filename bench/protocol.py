@@ -34,7 +34,9 @@ SELECT count(*) FROM pg_stat_activity
  WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '100 ms'
 """
 GOVERNED = "governed call over HTTP"
+GOVERNED_MCP = "governed call over MCP"
 SLEEPING = "sample.tools.sleeps"
+MCP_REVISION = "2026-07-28"
 CALLERS = (1, 16, 64)
 EACH_ROUND = 10  # calls that cost little
 
@@ -132,6 +134,39 @@ class Caller:
         return response.status, (time.perf_counter() - begun) * 1000
 
 
+class McpCaller:
+    """A client of MCP on one connection that is kept; each call stands for itself, as revision 2026-07-28 has it."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._connection = http.client.HTTPConnection(hub.base, timeout=60)
+        self._headers = {
+            "Authorization": f"Bearer {hub.key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": MCP_REVISION,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": TOOL,
+        }
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MCP_REVISION,
+            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        params = {"name": TOOL, "arguments": BODY["arguments"], "_meta": meta}
+        self._body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+    def call(self) -> float:
+        """Milliseconds."""
+        begun = time.perf_counter()
+        self._connection.request("POST", "/mcp", self._body, self._headers)
+        body = self._connection.getresponse().read()
+        took = (time.perf_counter() - begun) * 1000
+        answer = json.loads(body)
+        if answer.get("result", {}).get("isError", True):
+            raise CannotMeasure(f"A call over MCP had no value: {body.decode()[:500]}")
+        return took
+
+
 def load(hub: Hub, callers: int, seconds: float) -> tuple[float, Times, Counter[int]]:
     """(calls a second, milliseconds of each, how often which status other than 200 came)."""
     took: list[float] = []
@@ -157,18 +192,23 @@ def load(hub: Hub, callers: int, seconds: float) -> tuple[float, Times, Counter[
 
 def beside_others(hub: Hub, redis_url: str, rounds: int) -> tuple[list[Times], list[Times]]:
     """The governed call and what somebody would use instead, in turn: (times of each, parts of the governed call)."""
-    caller = Caller(hub)
+    caller, client = Caller(hub), McpCaller(hub)
+    client.call()  # the first finds nothing made yet
+    steps: list[list[dict[str, Any]]] = []
     with others.ways(redis_url) as ways:
-        found: dict[str, list[float]] = {name: [] for name in (GOVERNED, *ways)}
+        found: dict[str, list[float]] = {name: [] for name in (GOVERNED, GOVERNED_MCP, *ways)}
         for _ in range(rounds):
             for _ in range(EACH_ROUND):
                 found[GOVERNED].append(caller.call()[1])
+            steps += hub.newest_steps(EACH_ROUND)
+            for _ in range(EACH_ROUND):
+                found[GOVERNED_MCP].append(client.call())
             for name, ask in ways.items():
                 for _ in range(1 if name == others.DOCKER else EACH_ROUND):
                     begun = time.perf_counter()
                     ask()
                     found[name].append((time.perf_counter() - begun) * 1000)
-    parts = parts_of(found[GOVERNED], hub.newest_steps(len(found[GOVERNED])))
+    parts = parts_of(found[GOVERNED], steps)
     return [Times(name, took) for name, took in found.items()], parts
 
 
