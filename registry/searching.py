@@ -88,7 +88,8 @@ def words_in(text: str) -> list[str]:
 def searched_fields(manifest: Manifest) -> dict[str, str]:
     """The words of a version that searches look for, as :class:`registry.models.ToolVersion` keeps them."""
     first = [manifest.id, manifest.display_name, *manifest.tags]
-    then = [manifest.description, *manifest.input_schema.get("properties", {})]
+    takes = manifest.document.get("input_schema", {}).get("properties", {})  # an upgrade meets documents of any age
+    then = [manifest.description, *takes]
     return {"title_words": _joined(first), "text_words": _joined(then)}
 
 
