@@ -79,7 +79,7 @@ def alarms_of(tenant_id: UUID) -> list[Alarm]:
 def last_looked_at(tenant_id: UUID) -> datetime | None:
     """When the continuous verifier had to look into the log again at the latest; before its first look, when the pass was begun."""
     row = Verification.objects.filter(tenant_id=tenant_id, asked_by="", state=VerificationState.RUNNING).first()
-    return row and (row.lease_until or row.begun_at)
+    return None if row is None else row.lease_until or row.begun_at
 
 
 def damaged(tenant_id: UUID) -> Verification | None:
