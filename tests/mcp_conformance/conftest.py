@@ -1,0 +1,49 @@
+"""An embedded hub with the tenant of the conformance suite, serving, and the agent that may call its tools."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.conftest import UNPAIRED, Embedded
+from tests.e2e.processes import ROOT, python, run
+from tests.mcp_conformance.issuer import issuing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """``address``: host and port. ``agent`` and ``key`` are the OAuth client and its secret, too."""
+
+    hub: Embedded
+    issuer: str
+    agent: str
+    key: str
+
+    @property
+    def address(self) -> str:
+        return self.hub.env["TOOLHUB_BIND"]
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}/mcp"
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Shared: do not break it."""
+    tools = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "tests" / "tools")])
+    data = tmp_path_factory.mktemp("mcp") / "hub"
+    hub = Embedded.at(data, TOOLHUB_TOOLS_PATH=tools, TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8")
+    with issuing() as issuer:
+        said = run(python("-m", "tests.mcp_conformance.arrange", f"{issuer}/jwks"), hub.env, within_s=300)
+        found = json.loads(said.splitlines()[-1])
+        with hub.served():
+            yield Served(hub, issuer, found["agent"], found["key"])
+    assert hub.count(f"{UNPAIRED} AND call.state <> 'held'") == 0  # nobody decides on what waits for a consent here

@@ -1,0 +1,75 @@
+"""Do the programs with which people speak MCP list and call tools through the hub?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scripts.provision import peers
+from tests.e2e.processes import clean_environment
+from tests.mcp_conformance.arrange import PREFIX, TOOLS
+
+if TYPE_CHECKING:
+    from tests.mcp_conformance.conftest import Served
+
+pytestmark = pytest.mark.req("SVC-1")
+
+CLIENTS = Path(__file__).parent / "clients"
+PATIENCE_S = 120.0
+MODERN, LANGCHAIN = "fastmcp-and-openai-agents", "langchain"
+GREET, NAME = f"{PREFIX}greet", {"name": "you"}
+GREETED = {"text": "Hello, you!"}
+PROGRAMS = [
+    ("with_mcp", "", "legacy"),
+    ("with_mcp", "", "auto"),
+    ("with_fastmcp", MODERN, ""),
+    ("with_openai_agents", MODERN, ""),
+    ("with_langchain", LANGCHAIN, ""),
+]
+
+
+def printed(words: list[str], home: Path) -> Any:
+    """What a program says, read as JSON."""
+    env = clean_environment(HOME=str(home), NO_PROXY="*")
+    done = subprocess.run(
+        words, env=env, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, cwd=home
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def origins(served: Served) -> int:
+    return served.hub.count("SELECT count(*) FROM invocations_invocation WHERE origin = 'mcp' AND state = 'succeeded'")
+
+
+@pytest.mark.parametrize(("program", "environment", "mode"), PROGRAMS)
+def test_a_python_client_lists_and_calls(
+    program: str, environment: str, mode: str, served: Served, tmp_path: Path
+) -> None:
+    python = str(peers.python_of(environment)) if environment else sys.executable
+    before = origins(served)
+    words = [python, str(CLIENTS / f"{program}.py"), served.url, served.key, GREET, json.dumps(NAME)]
+
+    said = printed(words + [mode] * bool(mode), tmp_path)
+
+    assert said == {"tools": sorted(f"{PREFIX}{name}" for name in TOOLS), "value": GREETED}
+    assert origins(served) == before + 1
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_the_inspector_lists_and_calls(era: str, served: Served, tmp_path: Path) -> None:
+    inspector = peers.modules() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    words = [str(peers.node()), str(inspector), "--cli", served.url, "--protocol-era", era, "--format", "json"]
+    words += ["--header", f"Authorization: Bearer {served.key}", "--method"]
+
+    listed = printed([*words, "tools/list", "--strict"], tmp_path)
+    called = printed([*words, "tools/call", "--tool-name", GREET, "--tool-args-json", json.dumps(NAME)], tmp_path)
+
+    assert [each["name"] for each in listed["result"]["tools"]] == sorted(f"{PREFIX}{name}" for name in TOOLS)
+    assert called["result"]["structuredContent"] == GREETED
+    assert called["result"]["isError"] is False

@@ -1,0 +1,73 @@
+"""What does the official conformance suite say about the hub, in both revisions?
+
+What it may find is in ``expected``, each with the reason: things that the hub does not claim. All else passes, and what passes is not
+in there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.mcp_conformance.arrange import PREFIX, TOOLS
+from tests.mcp_conformance.door import Door, opened
+from tests.mcp_conformance.suite import expected_failures, failures, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.mcp_conformance.conftest import Served
+
+BOTH = {
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+    "json-schema-2020-12",
+}
+# Of these the suite may find nothing at all.
+CLAIMED = {
+    "2025-11-25": BOTH | {"server-initialize", "ping"},
+    "2026-07-28": BOTH
+    | {
+        "http-header-validation",
+        "tasks-capability-negotiation",
+        "tasks-wire-fields",
+        "tasks-request-state-removal",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def door(served: Served) -> Iterator[Door]:
+    with opened(Door(served.address, served.key, PREFIX, frozenset(TOOLS))) as found:
+        yield found
+
+
+@pytest.mark.req("SVC-1", "SVC-3")
+@pytest.mark.parametrize("revision", CLAIMED)
+def test_the_official_suite_finds_nothing_but_what_is_not_claimed(revision: str, door: Door, tmp_path: Path) -> None:
+    verdict = judge(door.url, revision, tmp_path)
+
+    expected = expected_failures(revision)
+    failed = failures(verdict.checks)
+    surprising = [str(check) for check in failed if not expected & {check.scenario, check.name}]
+    found = {name for check in failed for name in (check.scenario, check.name)}
+    assert surprising == []
+    assert expected - found == set(), "these pass now: take them out"
+    assert verdict.accepted, verdict.said
+    assert {check.scenario for check in verdict.checks if check.status == "SUCCESS"} >= CLAIMED[revision]
+
+
+@pytest.mark.req("SVC-1")
+@pytest.mark.parametrize("revision", CLAIMED)
+def test_nothing_that_is_claimed_is_expected_to_fail(revision: str) -> None:
+    assert {each.partition(":")[0] for each in expected_failures(revision)} & CLAIMED[revision] == set()
