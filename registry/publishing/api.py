@@ -159,7 +159,7 @@ class CapsuleListView(APIView):
 
     @extend_schema(
         operation_id="upload_capsule",
-        request={"application/zip": OpenApiTypes.BINARY},
+        request={"application/octet-stream": OpenApiTypes.BINARY},
         parameters=[
             OpenApiParameter(
                 SIGNATURE,

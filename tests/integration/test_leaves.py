@@ -30,6 +30,7 @@ ECHO = "sample.tools.echo"
 NAMES = {
     "callback.made",
     "issuer.trusted",
+    "publisher_key.added",
     "secret.set",
     "sink.made",
 }  # of things, not of people: what facts are found by
