@@ -1,0 +1,1 @@
+"""Tools that the official conformance suite of MCP calls, as real tools of the hub."""
