@@ -188,7 +188,8 @@ def _document(name: str, content: bytes) -> dict[str, Any]:
 
 def _check_lock(manifests: Mapping[str, dict[str, Any]], lock: tuple[str, ...]) -> None:
     for name, document in manifests.items():
-        if tuple(document.get("dependency_lock") or lock) != lock:
+        said = document.get("dependency_lock") or list(lock)
+        if said != list(lock):
             raise WrongManifest(f"{name} has another lock than {LOCK}.")
         if lock and document.get("dependencies") and not document.get("dependency_lock"):
             raise WrongManifest(f"{name} has dependencies and does not say the lock that stands in {LOCK}.")
@@ -197,7 +198,8 @@ def _check_lock(manifests: Mapping[str, dict[str, Any]], lock: tuple[str, ...]) 
 def _check_code(manifests: Mapping[str, dict[str, Any]], package: str, source: Mapping[str, bytes]) -> None:
     """Does each manifest name code of this package? What else it says is for the hub to judge."""
     for name, document in manifests.items():
-        if name != f"{MANIFESTS}{document.get('id')}.json" or not isinstance(document.get("version"), str):
+        id = document.get("id")
+        if not isinstance(id, str) or name != f"{MANIFESTS}{id}.json" or not isinstance(document.get("version"), str):
             raise WrongManifest(f"{name} is not named after the id in it, or has no version.")
         if not isinstance(document.get("implementation"), dict):
             raise WrongManifest(f"{name} does not say what implements the tool.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 import tracemalloc
@@ -223,6 +224,22 @@ MANIFEST = "manifests/acme.voice.shout.json"
 def test_a_manifest_that_is_none(content: bytes, problem: type[CapsuleError]) -> None:
     with pytest.raises(problem):
         read(with_files(**{MANIFEST: content}))
+
+
+@pytest.mark.parametrize("changes", [{"dependency_lock": 5}, {"dependency_lock": True}, {"dependency_lock": {"a": 1}}])
+def test_a_lock_that_is_no_list_is_a_wrong_manifest(changes: dict[str, Any]) -> None:
+    with pytest.raises(problems.WrongManifest):
+        read(with_files(**{MANIFEST: json.dumps(shouting(**changes)).encode()}))
+
+
+@pytest.mark.parametrize("id", [None, 7, ["a"]])
+def test_a_manifest_is_not_named_after_what_is_no_id(id: Any) -> None:
+    files = entries_of(capsule().data)
+    del files[MANIFEST]
+    said = {name: value for name, value in (shouting() | {"id": id}).items() if value is not None}
+
+    with pytest.raises(problems.WrongManifest):
+        read(archive.write(files | {f"manifests/{id}.json": json.dumps(said).encode()}))
 
 
 @pytest.mark.parametrize(
