@@ -81,7 +81,7 @@ def _sent(data: bytes, headers: dict[str, str], options: argparse.Namespace) -> 
         raise CannotRun(f"Which hub? Say --hub URL, or set {URL_VARIABLE}.")
     try:
         with HubClient(options.hub, api_key(options.api_key_file)) as hub:
-            answer: dict[str, Any] = hub.send(Send("POST", "/api/v1/capsules", data, headers))["data"]
+            answer: dict[str, Any] = hub.send(Send("POST", "/api/v1/capsules", data, headers, safe=True))["data"]
     except Refused as problem:
         told = [f"  {each.get('pointer', '')}: {each.get('message', '')}" for each in _findings(problem.details)]
         raise CannotRun("\n".join([str(problem), *told])) from problem

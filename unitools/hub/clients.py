@@ -14,6 +14,7 @@ It is in no ``repr``, no message of an error and no log.
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections import OrderedDict
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KEY_VARIABLE, URL_VARIABLE = "TOOLHUB_API_KEY", "TOOLHUB_URL"
+_KEY = re.compile(r"[\x21-\x7e]+")
 _REMEMBERED = 32  # lists of tools that are asked for again with their ETag
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
@@ -63,7 +65,7 @@ class _Core:
         logical call with all its retries, ``attempts`` those of one request. ``ValueError`` for an address that is none.
         """
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or {"?", "#"} & set(url):
             raise ValueError("The address of a hub is http(s)://host, and the key is not part of it.")
         self.url = url.rstrip("/")
         self._key = key if callable(key) else (lambda: key)
@@ -95,7 +97,7 @@ class _Core:
 
     def _content(self, send: Send) -> dict[str, Any]:
         """The arguments of a request of httpx2."""
-        headers = {"Authorization": f"Bearer {self._key()}", "Accept": "application/json", **send.headers}
+        headers = {"Authorization": f"Bearer {_sendable(self._key())}", "Accept": "application/json", **send.headers}
         body: dict[str, Any] = {}
         if isinstance(send.body, bytes):
             body["content"] = send.body
@@ -115,6 +117,13 @@ class _Core:
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return tools
+
+
+def _sendable(key: str) -> str:
+    """What cannot stand in a header would be told in the error of the HTTP library, which tracebacks and logs show."""
+    if not _KEY.fullmatch(key):
+        raise ValueError("The API key is empty, or holds a space, an end of line or a letter that no key has.")
+    return key
 
 
 def _lost(error: httpx2.HTTPError | httpx2.InvalidURL) -> Lost:

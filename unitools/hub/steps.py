@@ -47,14 +47,22 @@ _CALL_ID = re.compile(r"inv_[0-9A-Za-z]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One request. ``safe``: it may be sent again whatever became of it. ``body`` is JSON, or bytes as they are."""
+    """One request. ``body`` is JSON, or bytes as they are. ``safe``: it may be sent again whatever became of it; unless it is said,
+    that is so for what has no effect of its own the second time: no POST or PATCH without an Idempotency-Key.
+    """
 
     method: str
     path: str
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    safe: bool = True
+    safe: bool | None = None
     timeout_s: float = 30.0
+
+    @property
+    def is_safe(self) -> bool:
+        if self.safe is not None:
+            return self.safe
+        return self.method not in ("POST", "PATCH") or any(name.lower() == "idempotency-key" for name in self.headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,7 @@ def _refused(envelope: Mapping[str, Any], reply: Reply) -> Refused:
         warnings=warnings_of(envelope),
     )
     said = reply.headers.get("retry-after", "")
-    if said.isdigit():
+    if said.isdecimal():
         problem.retry_after_s = float(said)
     return problem
 
@@ -194,9 +202,9 @@ def ask(send: Send, patience: Patience) -> Generator[Step, Any, tuple[dict[str, 
             again, told = _may_help(problem, reply), problem.retry_after_s
         except Lost as lost:
             failure = Unreachable(str(lost), may_have_arrived=lost.sent)
-            again = send.safe or not lost.sent
+            again = send.is_safe or not lost.sent
         except NotUnderstood as odd:  # a proxy in front of a hub that is away
-            failure, again = odd, odd.status in (429, 502, 503, 504) and send.safe
+            failure, again = odd, odd.status in (429, 502, 503, 504) and send.is_safe
         pause = _pause_s(attempt, told)
         attempt += 1
         if not again or attempt >= patience.attempts or pause >= patience.left_s:
@@ -264,7 +272,7 @@ def follow(
                 raise _ended_without_answer(envelope)
             return answer_of(envelope, into, replayed=False)
         told = reply.headers.get("retry-after", "")
-        pause = float(told) if told.isdigit() else 1.0
+        pause = float(told) if told.isdecimal() else 1.0
         if patience.left_s <= pause:
             pending = pending_of(envelope)
             raise StillRunning(
@@ -320,7 +328,7 @@ def cancel(call_id: str, patience: Patience) -> Generator[Step, Any, str]:
 
 def preflight(tool: str, body: Mapping[str, Any], patience: Patience) -> Generator[Step, Any, Preflight]:
     path = f"{API}/tools/{quote(tool, safe='.')}/preflight"
-    envelope, _ = yield from ask(Send("POST", path, dict(body)), patience.begin())
+    envelope, _ = yield from ask(Send("POST", path, dict(body), safe=True), patience.begin())
     return preflight_of(envelope)
 
 

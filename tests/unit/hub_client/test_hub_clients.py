@@ -232,3 +232,18 @@ def test_objects_of_a_provider_s_sdk_are_sent_as_json() -> None:
             return {"how": how["mode"]}
 
     assert plain_of([Message(), {"type": "text"}]) == [{"how": "json"}, {"type": "text"}]
+
+
+@pytest.mark.parametrize("key", ["SECRET\n", "SECRET\r\nX-More: 1", "SECRET\0", "SECRET KEY", "SECRET\u00e9", ""])
+def test_a_key_that_cannot_be_sent_is_not_told(key: str) -> None:
+    """The HTTP library would quote the header in its error."""
+    with HubClient("http://127.0.0.1:1", key) as hub, pytest.raises(ValueError, match="API key") as raised:
+        hub.invoke("a.b.c", {})
+
+    assert "SECRET" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("url", ["http://:pass@hub", "http://name@hub", "http://hub#part", "http://hub?", "ftp://hub"])
+def test_an_address_with_more_than_a_place_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="address of a hub"):
+        HubClient(url, "key")

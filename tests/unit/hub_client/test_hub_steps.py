@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -289,3 +290,24 @@ def test_the_next_piece_is_asked_for_only_while_there_is_time() -> None:
         scene.play(plan)
 
     assert not any(isinstance(send, Next) for send in scene.sent)
+
+
+@pytest.mark.parametrize(
+    ("send", "times"),
+    [
+        (Send("POST", "/api/v1/grants", {}), 1),
+        (Send("PATCH", "/api/v1/grants", {}), 1),
+        (Send("POST", "/api/v1/grants", {}, {"Idempotency-Key": "k"}), 2),
+        (Send("POST", "/api/v1/capsules", b"", safe=True), 2),
+        (Send("GET", "/api/v1/grants"), 2),
+        (Send("GET", "/api/v1/grants", safe=False), 1),
+    ],
+)
+@pytest.mark.parametrize("lost", [Lost("gone", sent=True), Reply(502, {}, b"bad gateway")])
+def test_what_may_have_had_an_effect_is_not_sent_twice(send: Send, times: int, lost: Any) -> None:
+    scene = Scene([lost, answer()])
+
+    with suppress(Unreachable, NotUnderstood):
+        scene.play(steps.plain(send, scene.patience()))
+
+    assert len(scene.sent) == times
