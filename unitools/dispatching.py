@@ -22,7 +22,7 @@ from unitools import runtime
 from unitools.calls import Status, ToolResult
 from unitools.injecting import injected_values
 from unitools.middlewares import MiddlewareCall
-from unitools.outcomes import DECISIONS, FAILED, OutputInvalid, ToolTimeout, refused_arguments, result_of
+from unitools.outcomes import DECISIONS, FAILED, Interrupted, OutputInvalid, ToolTimeout, refused_arguments, result_of
 from unitools.pipeline import Run, pass_through
 from unitools.places import where
 from unitools.slots import within
@@ -91,6 +91,9 @@ async def run_job(job: Job) -> ToolResult:
     result = result_of(ToolTimeout())
     with within(job.timeout):
         result = await _result(job, run)
+    run.over = True
+    if result.is_error:
+        result = _sayable(result)
     if run.at_work:
         result = replace(result, details=(*result.details, {"still_running": True}))
     return replace(
@@ -133,10 +136,16 @@ async def _run_tool(job: Job, call: MiddlewareCall, run: Run) -> Any:
     except NOT_AS_DECLARED as error:
         run.refused = error
         raise
+    failure: Exception = Interrupted()
     async with AsyncExitStack() as closing:
-        values |= await injected_values(job.tool.injected, call.context, job.made, closing)
-        with nullcontext() if _in_a_box() else runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id)):
-            return await job.slots.run(job.tool, values, run)
+        try:
+            values |= await injected_values(job.tool.injected, call.context, job.made, closing)
+            with nullcontext() if _in_a_box() else runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id)):
+                return await job.slots.run(job.tool, values, run)
+        except Exception as error:
+            failure = error
+            raise
+    raise failure  # a factory that yields has caught it, and a failure is none the less one
 
 
 def _in_a_box() -> bool:
@@ -154,11 +163,20 @@ def _shown(value: Any, tool: ToolMetadata) -> ToolResult:
     try:
         checked = tool.output.validate_python(said.value)
         plain = tool.output.dump_python(checked, mode="json", by_alias=True, warnings=False)
-        json.dumps(plain, allow_nan=False)
+        json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
     except NOT_AS_DECLARED as error:
         logger.error("Tool %s returned something other than it declares: %s.", tool.name, type(error).__name__)  # noqa: TRY400
         raise OutputInvalid from error
     return replace(said, value=plain)
+
+
+def _sayable(error: ToolResult) -> ToolResult:
+    """Without what no JSON can hold, by which the answers to all the other calls would be lost too."""
+    try:
+        error.to_content().encode()
+    except NOT_AS_DECLARED:
+        return replace(error, message=str(error.message).encode(errors="replace").decode(), details=())
+    return error
 
 
 def unknown_tool(call: ToolCall, visible: Iterable[str]) -> ToolResult:

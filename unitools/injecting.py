@@ -33,6 +33,11 @@ class Injected:
 
     key: str = ""
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> Any:
+        """Only pydantic asks for this, and it never sees an injected parameter."""
+        raise TypeError("Injected stands at a parameter of the tool. Inside a model a model would give the value")
+
 
 @dataclass(frozen=True, slots=True)
 class Factory:

@@ -41,6 +41,7 @@ class Run:
 
     executed: bool = False
     at_work: bool = False  # in a thread, which nobody can stop
+    over: bool = False  # it is answered: what a layer left behind does not start the tool any more
     refused: Exception | None = None
     skipped: list[str] = field(default_factory=list)
 
@@ -119,7 +120,7 @@ def _decision(error: BaseException, inner: Exception | None) -> BaseException | 
 
 
 class _State(Enum):
-    NEW, RUNNING, DONE, CLOSED = auto(), auto(), auto(), auto()
+    NEW, RUNNING, DONE = auto(), auto(), auto()
 
 
 class Next:
@@ -130,6 +131,7 @@ class Next:
         self._onion, self._index, self._call = onion, index, call
         self._middleware = onion.layers[index - 1].middleware
         self._state = _State.NEW
+        self._over = False
         self._value: Any = None
         self._asked: MiddlewareCall = call
         self._finished: anyio.Event | None = None
@@ -148,7 +150,7 @@ class Next:
         if not isinstance(call, MiddlewareCall):
             raise TypeError("next_h takes the call: next_h(call), or next_h(call.replace(…)).")
         await self.settled()
-        if self._state is _State.CLOSED:
+        if self._over and self._state is _State.NEW:
             raise Interrupted
         if self._state is _State.DONE and not self._may_run_again(call):
             return self._given()
@@ -176,6 +178,8 @@ class Next:
 
     def _may_run_again(self, call: MiddlewareCall) -> bool:
         run = self._onion.run
+        if self._over:
+            return False
         if self._middleware.reentrant and (not run.executed or call.tool.spec.annotations.idempotent):
             return not run.at_work
         corrected = self.error is not None and self.error is run.refused and call.arguments != self._asked.arguments
@@ -188,14 +192,13 @@ class Next:
 
     async def settled(self) -> None:
         """Wait for what a layer left running."""
-        if self._state is _State.RUNNING:
+        while self._state is _State.RUNNING:  # of several that wait, the first may have begun again
             self._finished = self._finished or anyio.Event()
             await self._finished.wait()
 
     def close(self) -> None:
         """The layer is over: what it left behind does not start the inner ones any more."""
-        if self._state is _State.NEW:
-            self._state = _State.CLOSED
+        self._over = True
 
     async def outcome(self) -> Any:
         """As if the layer were not there."""

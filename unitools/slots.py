@@ -6,7 +6,7 @@ cannot be stopped: whoever stops waiting for it leaves its place taken until it 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,10 @@ import anyio
 from anyio.lowlevel import RunVar, current_token
 from anyio.to_thread import run_sync
 
-from unitools.outcomes import ToolTimeout
+from unitools.outcomes import Interrupted, ToolTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from unitools.metadata import ToolMetadata
     from unitools.pipeline import Run
@@ -28,6 +28,15 @@ _THREADS = ""
 def within(seconds: float | None) -> AbstractContextManager[object]:
     """What is in the block is cancelled when the time is over; None: never. That costs nothing."""
     return nullcontext() if seconds is None else anyio.move_on_after(seconds)
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """A tool that would end the program, as parsers of command lines do, has failed like any other."""
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError("The tool would end the program.") from error
 
 
 class Slots:
@@ -50,12 +59,15 @@ class Slots:
     async def run(self, tool: ToolMetadata, values: dict[str, Any], run: Run) -> Any:
         """What the tool's function returns, awaited. Sets ``executed`` when it begins, and ``at_work`` while a thread is busy.
 
-        Raises ToolTimeout when the tool's time is over, in which waiting for its turn does not count.
+        Raises ToolTimeout when the tool's time is over, in which waiting for its turn does not count, and Interrupted when the call
+        was answered meanwhile.
         """
         threaded = tool.in_thread and not tool.is_async
         names = [name for name, needed in ((tool.serial_group, tool.serial_group), (_THREADS, threaded)) if needed]
         async with self._taken(names, run) as free:
-            with within(tool.timeout):
+            if run.over:
+                raise Interrupted
+            with within(tool.timeout), _going_on():
                 if threaded:
                     value = await _in_thread(tool, values, run, free)
                 else:
@@ -96,7 +108,8 @@ async def _in_thread(tool: ToolMetadata, values: dict[str, Any], run: Run, free:
                 return None
             run.executed = run.at_work = True
         try:
-            return tool.fn(**values)
+            with _going_on():
+                return tool.fn(**values)
         finally:
             with suppress(RuntimeError):  # the loop is over, and its places with it
                 soon(ended)

@@ -272,7 +272,8 @@ class Universe:
     ) -> Job | ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
-            return replace(unknown_tool(call, visible), call=call)
+            answer = unusable(call) if call.problem and not call.name else unknown_tool(call, visible)
+            return replace(answer, call=call)
         if tool.name not in visible:
             logger.warning("A call of %s is denied: it is none of the tools that were offered.", tool.name)
             return replace(result_of(Deny()), call=call)

@@ -346,3 +346,40 @@ def test_nothing_that_would_never_run_is_taken() -> None:
         dispatched(u, ("broken", {}), parallel=0)
     with pytest.raises(ValueError, match="threads=1"):
         Universe(threads=0)
+
+
+@pytest.mark.req("UNI-5")
+def test_words_that_no_json_holds_cost_no_answer() -> None:
+    """Half of a character, or an object inside itself, would break the message with the answers to all calls."""
+    u, round = Universe(), dict[str, Any]()
+    round["again"] = round
+
+    @u.tool
+    async def say() -> str:
+        return "\ud83d"
+
+    @u.tool("any")
+    async def say_any() -> Any:
+        return "\ud83d"
+
+    @u.tool
+    async def refuse() -> None:
+        raise ToolError("No \ud83d.", held=round)
+
+    results = dispatched(u, ("say", {}), ("any", {}), ("refuse", {}))
+
+    assert [each.code for each in results] == ["TOOL.OUTPUT_INVALID", "TOOL.OUTPUT_INVALID", "TOOL.ERROR"]
+    assert "No ?." in json.dumps(results.to_messages(), ensure_ascii=False).encode().decode()
+
+
+@pytest.mark.req("UNI-5")
+def test_what_cannot_be_read_as_a_call_is_told_so_and_no_name_is_missed() -> None:
+    u, _ = shop()
+    rendered = u.tools.render("xml")
+    tag = next(line for line in rendered.payload.splitlines() if line.startswith("<tool_call")).partition(">")[0]
+
+    results = run(lambda: u.dispatch(f"```\n{tag}>{{}}</tool_call>\n```\n{tag}>nothing</tool_call>", rendered=rendered))
+
+    assert [each.status for each in results] == [Status.INVALID_ARGUMENTS] * 2
+    assert "fence" in results[0].message
+    assert "same id" in results[1].message

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from typing_extensions import TypedDict
 
 from tests.sdk import asked, called, dispatched, run
-from unitools import Context, Factory, Injected, Status, Universe, middleware
+from unitools import Context, Factory, Injected, Status, ToolError, Universe, middleware
+from unitools.refusals import NotATool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -237,3 +239,33 @@ def test_what_a_factory_yields_learns_of_the_error_of_the_tool_which_stays_the_s
 
     assert [each is fault for each in seen] == [True, True]
     assert results[0].code == "TOOL.FAILED"
+
+
+@pytest.mark.req("UNI-6")
+def test_a_factory_that_swallows_the_failure_of_a_tool_makes_it_no_success() -> None:
+    u = Universe()
+
+    def session(_: Context) -> Iterator[str]:
+        with suppress(Exception):
+            yield SECRET
+
+    @u.tool
+    async def pay(db: Annotated[str, Injected()]) -> None:
+        raise ToolError("There is no money.")
+
+    result = called(u, "pay", {"db": Factory(session)})
+
+    assert (result.status, result.message) == (Status.TOOL_ERROR, "There is no money.")
+
+
+@pytest.mark.req("UNI-2")
+def test_what_is_injected_into_a_model_would_be_given_by_a_model_so_it_is_refused() -> None:
+    u = Universe()
+
+    class Payment(TypedDict):
+        user: Annotated[str, Injected("uid")]
+
+    with pytest.raises(NotATool, match="parameter of the tool"):
+
+        @u.tool
+        async def pay(payment: Payment) -> None: ...
