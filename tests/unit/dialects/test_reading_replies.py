@@ -172,3 +172,14 @@ def test_nothing_to_answer_is_no_message_and_a_result_needs_its_call(driver: Any
     assert not driver.reply([])
     with pytest.raises(ValueError, match="call"):
         driver.reply([ToolResult.ok(1)])
+
+
+def test_an_id_of_any_length_goes_back_as_it_came() -> None:
+    """Gateways put Gemini's signature into the id."""
+    said = chat([("save_file", {})])
+    said["choices"][0]["message"]["tool_calls"][0]["id"] = long = "call_" + "x" * 4000
+    driver = driver_for("openai")
+    (call,) = driver.parse(said, Reading(NAMES))
+
+    assert driver.reply([replace(ToolResult.ok(1), call=call)])[0]["tool_call_id"] == long
+    assert call.id == "call_1"

@@ -370,3 +370,20 @@ def test_the_arguments_are_kept_as_they_came_and_not_for_ever() -> None:
 
     assert call.raw.startswith('{"n": "xxx')
     assert len(call.raw) < 10_000
+
+
+@pytest.mark.parametrize("body", [[{"type": ["string"]}], {"output": [], "object": {}}, {"choices": {"type": []}}])
+def test_json_with_objects_where_words_belong_is_of_no_dialect(body: Any) -> None:
+    with pytest.raises(UnknownResponse):
+        recognise(body)
+
+
+@pytest.mark.parametrize("form", ["object", "dict"])
+def test_a_message_of_anthropic_that_is_still_written_runs_nothing(form: str) -> None:
+    """The SDK shows what it has read of a stream as a message, with arguments that may be cut."""
+    body = {**messages(ONE), "stop_reason": None}
+    response = Message.model_validate(body) if form == "object" else body
+
+    (call,) = recognise(response).parse(response, Reading())
+
+    assert call.problem is CallProblem.TRUNCATED

@@ -327,6 +327,7 @@ def test_the_prompt_carries_a_nonce_that_its_key_checks_and_a_new_one_each_time(
 
     assert check_nonce(one.key, nonce)
     assert not check_nonce(one.key, another)
+    assert "outside of code fences" in one.payload
     assert one.key not in repr(one).encode()
 
 

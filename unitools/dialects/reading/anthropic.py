@@ -6,6 +6,7 @@ every reason counts as one but those that are known to end a whole answer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from unitools.dialects.reading.proposals import Proposal, call_of, calls_of, wire_id
@@ -47,10 +48,15 @@ def look(response: object) -> Answer | None:
         if not all(_is_block(each) for each in blocks):
             return None
         score = SDK if is_from(response, "anthropic") else WHOLE if kind == "message" else PART
-        return _content(blocks, score, cut=reason not in COMPLETE)
+        going_on = kind == "message" and not reason and _names(response, "stop_reason")  # null in a stream only
+        return _content(blocks, score, cut=going_on or reason not in COMPLETE)
     if (listed := items(response)) and all(_is_block(each) for each in listed):
         return _content(listed, PART, cut=False)
     return None
+
+
+def _names(thing: object, field: str) -> bool:
+    return field in thing if isinstance(thing, Mapping) else hasattr(thing, field)
 
 
 def _is_block(thing: object) -> bool:

@@ -86,7 +86,7 @@ def _message(message: object, *, cut: bool, score: int) -> Answer | None:
 
 
 def _is_call(thing: object) -> bool:
-    return get(thing, "type") in {None, "function", "custom"} and (
+    return (get(thing, "type") is None or word(get(thing, "type")) in {"function", "custom"}) and (
         isinstance(get(get(thing, "function"), "name"), str) or isinstance(get(get(thing, "custom"), "name"), str)
     )
 

@@ -43,7 +43,7 @@ def look(response: object) -> Answer | None:
     response = opened(response)
     if (output := items(get(response, "output"))) is not None:
         score = SDK if is_from(response, "openai") else WHOLE
-        if get(response, "object") not in {None, "response"}:
+        if get(response, "object") is not None and word(get(response, "object")) != "response":
             return None
         return _output(output, score, cut=word(get(response, "status")) not in COMPLETE)
     if word(get(response, "type")).startswith("response."):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unitools.calls import ToolResult
     from unitools.dialects.base import Reading
 
-LONGEST = 512  # characters of a name or an id
+LONGEST = 512  # characters of a name or of our id; the provider's goes back as it came, for some put data into it
 
 SAME_ID = "An earlier call of this answer has the same id, so this one was not run. Give each call an id of its own."
 NO_NAME = "The call does not say which tool it means."
@@ -42,17 +42,17 @@ def short(thing: object) -> str:
 def calls_of(proposals: Iterable[Proposal], reading: Reading) -> list[ToolCall]:
     """The calls in their order. The second of two with one id is told apart and not to be run."""
     proposals = list(proposals)
-    fresh = _fresh_ids({short(each.id) for each in proposals})
+    fresh = _fresh_ids({each.id for each in proposals if isinstance(each.id, str)})
     seen: set[str] = set()
     calls = []
     for each, other in zip(proposals, fresh, strict=False):
-        id, provider_name = short(each.id), short(each.name)
+        id, provider_name = each.id if isinstance(each.id, str) else "", short(each.name)
         read = _read(each, reading.names.get(provider_name, provider_name) in reading.destructive)
         if id in seen:
             read = Arguments(None, CallProblem.DUPLICATE_ID, SAME_ID)
         calls.append(
             ToolCall(
-                id=other if not id or id in seen else id,
+                id=other if not id or id in seen or len(id) > LONGEST else id,
                 name=reading.names.get(provider_name, provider_name),
                 arguments=read.value,
                 raw=raw_of(each.arguments),

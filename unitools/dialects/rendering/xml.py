@@ -30,6 +30,7 @@ _AFTER = """
 To call a tool, write this, with an id of your own for each call, and the call as one JSON object:
 <tool_call id="call_1" nonce="{nonce}">{{"name": "…", "arguments": {{…}}}}</tool_call>
 The nonce is as shown here in each call; a call with another one, or without, is not read. Inside of the JSON write </ as <\\/.
+A call inside a code fence is an example and is not run: write calls outside of code fences.
 Several calls may follow each other. Write nothing after the last one: the results come in the next message.
 """
 _NONE = "You have no tools.\n"
