@@ -115,7 +115,10 @@ def rendered_tools(request: Request) -> HttpResponse:
         "matching": len(offer.manifests),
     }
     response = JsonResponse(ResponseEnvelope(data=data, warnings=tuple(warnings)).to_json())
-    etag = _tag(data | {"tools": specs if dialect == NEW_EACH_TIME else rendered.payload, "warnings": warnings})
+    payload: Any = rendered.payload
+    if dialect == NEW_EACH_TIME:  # under another key nothing of the one before would be read any more
+        payload = [specs, hashlib.sha256(nonce_key(by.tenant_id)).hexdigest()]
+    etag = _tag(data | {"tools": payload, "warnings": warnings})
     response.headers["ETag"], response.headers["Cache-Control"] = etag, "private, no-cache"
     patch_vary_headers(response, ["Authorization"])
     answer = get_conditional_response(request._request, etag=etag, response=response)

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 log = logging.getLogger("toolhub.mcp")
-LOOK_S = 1.0
+LOOK_S = 1.0  # for progress
+IDLE_LOOK_S = 10.0  # for an end that nobody told of: hundreds may wait, and each look takes a thread
 IfGone = Callable[["Arrival", "UUID"], None]  # what becomes of a call whose client has gone
 _taking_back: set[asyncio.Future[None]] = set()  # the event loop alone would forget them
 
@@ -178,5 +179,5 @@ async def _ended(arrival: Arrival, wish: Wish, begun: Begun, progress: Progress)
     while not isinstance(found := await arrival.within(look), CallToolResult):
         await progress.tell(found)
         assert begun.waiter is not None
-        await begun.waiter.wait_async(LOOK_S)
+        await begun.waiter.wait_async(LOOK_S if progress.wanted else IDLE_LOOK_S)
     return found

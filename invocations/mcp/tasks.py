@@ -29,7 +29,7 @@ from invocations.answers import answer_of
 from invocations.holding import cancel_call
 from invocations.mcp.arrival import TASKS, arrival_of, asks_by_url, capabilities_of, knows_tasks
 from invocations.mcp.asking import wire_request
-from invocations.mcp.calling import LOOK_S, call_tool
+from invocations.mcp.calling import IDLE_LOOK_S, call_tool
 from invocations.mcp.results import dumped, result_of
 from invocations.mcp.states import held_at, task_of
 from invocations.models import Invocation
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 Context = ServerRequestContext[Any, Any]
 READ_OWN_ANSWER = "The agent reads the answer of its own task."
 RELATED = "io.modelcontextprotocol/related-task"
-""".replace("IN_A_SECOND_MS, ","")+"""
 
 
 class TaskParams(RequestParams):
@@ -182,7 +181,7 @@ async def result_of_task(context: Context, params: TaskParams) -> dict[str, Any]
         # In a thread, since the first one of a process opens the connection that wake-ups come through.
         waiter = await arrival.within(lambda: stack.enter_context(waker().listen(_id_of(params.task_id))))
         while (found := await arrival.within(look)) is None:
-            await waiter.wait_async(LOOK_S)
+            await waiter.wait_async(IDLE_LOOK_S)
     found["_meta"] = found.get("_meta", {}) | {RELATED: {"taskId": params.task_id}}
     return found
 

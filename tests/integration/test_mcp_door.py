@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from invocations.mcp import listing
+from invocations.mcp import door, listing
 from invocations.models import Tally
 from tests.conftest import make_caller
 from tests.entry_paths import at_the_door, modern_request, usual_headers
+from toolhub.kernel.parsers import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +95,8 @@ def test_a_token_of_the_hub_stands_for_its_key_and_a_missing_scope_is_named(
         ({"Host": "rebound.example.org"}, 403),
         ({"Origin": "https://evil.example.org"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Host": "["}, 403),
         ({"Origin": "http://testserver"}, 200),
         ({"Origin": "https://console.example.org"}, 200),
     ],
@@ -138,6 +142,23 @@ def test_more_than_a_mebibyte_is_not_read(caller: Caller) -> None:
     sent = at_the_door(b'"' + b"x" * 1024 * 1024 + b'"', usual_headers(caller))
 
     assert (sent.status, sent.body["error"]["reason"]) == (413, "REQUEST.TOO_LARGE")
+    assert Tally.objects.get().agent == caller.agent.wire_id
+
+
+def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(door, "read_json", lambda body: read.append(threading.get_ident()) or read_json(body))
+    lists = said("ping", {"x": [[]] * (door.MAX_PARTS // 2)})
+    long = said("ping", {"x": "x" * door.SHORT})
+
+    assert at_the_door(said("ping", {"x": [[]] * door.MAX_PARTS}), usual_headers(caller)).status == 413
+    assert read == []
+    assert at_the_door(lists, usual_headers(caller)).status == 200
+    assert at_the_door(long, usual_headers(caller)).status == 200
+    assert at_the_door(said("ping"), usual_headers(caller)).status == 200
+    assert read[0] == read[1] != read[2]  # in a thread, but for what is short
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

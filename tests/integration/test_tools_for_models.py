@@ -179,6 +179,14 @@ class TestTag:
         assert answer.status_code == 200
         assert answer.headers["ETag"] != tag
 
+    def test_a_rendering_that_is_read_by_its_nonce_is_new_under_another_key(
+        self, two: None, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tag = caller.get("/tools?dialect=xml").headers["ETag"]
+        monkeypatch.setattr("registry.discovery_api.nonce_key", lambda _: b"another key of the hub, of 32 bytes")
+
+        assert caller.get("/tools?dialect=xml", **{"If-None-Match": tag}).status_code == 200
+
     def test_a_tag_is_no_key(self, two: None, caller: Caller) -> None:
         tag = caller.get("/tools?dialect=openai").headers["ETag"]
 
