@@ -343,7 +343,9 @@ class ResponseNotKnown(Problem):
     """The response is of no dialect that the hub reads."""
 
     reason, code, status = "DISPATCH.UNKNOWN_RESPONSE", PlatformCode.INVALID_ARGUMENT, 422
-    cause = "What was sent has the shape of no provider's response, or is only a part of one, such as a chunk of a stream."
+    cause = (
+        "What was sent has the shape of no provider's response, or is only a part of one, such as a chunk of a stream."
+    )
     cure = "Send the whole response as the provider gave it, or name its dialect."
 
 
@@ -378,7 +380,9 @@ class CallIdTwice(Problem):
 
     reason, code, status = "TOOL.CALL_ID_TWICE", PlatformCode.INVALID_ARGUMENT, 422
     retryable = Retryable.AFTER_ACTION
-    cause = "Two calls of one response have the same id, so their answers could not be told apart. The second was not run."
+    cause = (
+        "Two calls of one response have the same id, so their answers could not be told apart. The second was not run."
+    )
     cure = "Have the model make the second call again, by itself."
 
 
