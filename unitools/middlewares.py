@@ -41,8 +41,19 @@ class MiddlewareCall:
             self.tool,
         )
 
+    def apart(self) -> MiddlewareCall:
+        """With lists and objects of its own in the arguments: what a layer does to them goes no way but through ``next_h``."""
+        nested = any(isinstance(each, (list, dict)) for each in self.arguments.values())
+        return self.replace(arguments=_copy(dict(self.arguments))) if nested else self
+
     def __repr__(self) -> str:
         return f"<call {self.id} of {self.name}>"
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(each) for key, each in value.items()}
+    return [_copy(each) for each in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)

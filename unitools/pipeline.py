@@ -140,10 +140,10 @@ class Next:
     async def under(self, middleware: Middleware) -> Any:
         """Run the layer, in its own time if it has one."""
         if middleware.timeout is None:
-            return await middleware(self._call, self)
+            return await middleware(self._call.apart(), self)
         with anyio.move_on_after(middleware.timeout) as scope:
             self._scope = scope
-            return await middleware(self._call, self)
+            return await middleware(self._call.apart(), self)
         raise TimeoutError
 
     async def __call__(self, call: MiddlewareCall) -> Any:

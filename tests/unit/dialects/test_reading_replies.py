@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from tests.model_answers import KEY, chat, contents, messages, requests, responses, tagged
 from unitools.calls import Status, ToolCall, ToolResult
-from unitools.dialects import DRIVERS, Reading, driver_for
+from unitools.dialects import DRIVERS, Reading, UnreadableResponse, driver_for, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,3 +183,13 @@ def test_an_id_of_any_length_goes_back_as_it_came() -> None:
 
     assert driver.reply([replace(ToolResult.ok(1), call=call)])[0]["tool_call_id"] == long
     assert call.id == "call_1"
+
+
+def test_a_response_whose_property_fails_is_unreadable_and_quotes_nothing() -> None:
+    class Broken:
+        @property
+        def choices(self) -> None:
+            raise ValueError("hunter2")
+
+    with pytest.raises(UnreadableResponse, match="choices of the response raises ValueError"):
+        recognise(Broken())

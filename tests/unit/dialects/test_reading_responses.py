@@ -387,3 +387,8 @@ def test_a_message_of_anthropic_that_is_still_written_runs_nothing(form: str) ->
     (call,) = recognise(response).parse(response, Reading())
 
     assert call.problem is CallProblem.TRUNCATED
+
+
+def test_a_response_of_thousands_of_calls_is_not_read() -> None:
+    with pytest.raises(TooLarge):
+        driver_for("openai").parse(chat(ONE * 1001), Reading())

@@ -117,3 +117,22 @@ def test_a_tool_that_would_end_the_program_fails_alone(in_thread: bool) -> None:
     assert [each.code for each in results] == ["TOOL.FAILED", ""]
     assert results[0].executed
     assert runs == [1]
+
+
+def test_what_a_layer_that_failed_did_to_the_arguments_is_not_what_runs() -> None:
+    u, got = Universe(), list[list[int]]()
+
+    @u.tool
+    async def work(amounts: list[int]) -> None:
+        got.append(amounts)
+
+    async def clumsy(call: Any, next_h: Any) -> Any:
+        call.arguments["amounts"].append(99)
+        raise ValueError
+
+    u.use(clumsy, critical=False)
+    result = dispatched(u, ("work", {"amounts": [1]}))[0]
+
+    assert got == [[1]]
+    assert result.call is not None
+    assert result.call.arguments == {"amounts": [1]}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.calls import CallProblem, ToolCall, to_json
 from unitools.dialects.arguments import EXACT, Arguments, raw_of, read_arguments, refused
+from unitools.dialects.errors import TooLarge
 from unitools.dialects.strict_json import Refused
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from unitools.dialects.base import Reading
 
 LONGEST = 512  # characters of a name or of our id; the provider's goes back as it came, for some put data into it
+MOST = 1000  # calls of one response
 
 SAME_ID = "An earlier call of this answer has the same id, so this one was not run. Give each call an id of its own."
 NO_NAME = "The call does not say which tool it means."
@@ -40,8 +42,10 @@ def short(thing: object) -> str:
 
 
 def calls_of(proposals: Iterable[Proposal], reading: Reading) -> list[ToolCall]:
-    """The calls in their order. The second of two with one id is told apart and not to be run."""
+    """The calls in their order. The second of two with one id is told apart and not to be run. Raises TooLarge."""
     proposals = list(proposals)
+    if len(proposals) > MOST:
+        raise TooLarge(f"The response cannot be read: it proposes more than {MOST} calls.")
     fresh = _fresh_ids({each.id for each in proposals if isinstance(each.id, str)})
     seen: set[str] = set()
     calls = []

@@ -60,9 +60,12 @@ def opened(response: object) -> object:
 
 
 def get(thing: object, *names: str) -> Any:
-    """The first of these keys or attributes that is there and not None."""
+    """The first of these keys or attributes that is there and not None. Raises UnreadableResponse where a property fails."""
     for name in names:
-        value = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        try:
+            value = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        except Exception as error:  # noqa: BLE001 - an SDK's property may raise anything, and quote the answer
+            raise UnreadableResponse(f"{name} of the response raises {type(error).__name__}.") from None
         if value is not None:
             return value
     return None
