@@ -12,7 +12,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mcp import MCPError
 from mcp_types import CallToolResult
+from pydantic import ValidationError
 
 from access.problems import ConsentRequired
 from invocations import services
@@ -31,11 +33,12 @@ from registry.compiled import compiled_version
 from registry.problems import UnknownTool
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import problem_of
+from toolhub.kernel.problems import Malformed
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mcp.server.context import HandlerResult, ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp_types import CallToolRequestParams
 
     from invocations.mcp.arrival import Arrival
@@ -51,7 +54,12 @@ _taking_back: set[asyncio.Future[None]] = set()  # the event loop alone would fo
 
 async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> HandlerResult:
     """The result; a task; or what a person is to be shown first."""
-    arrival, wish = arrival_of(context), read_wish(context, params)
+    arrival = arrival_of(context)
+    try:
+        wish = read_wish(context, params)
+    except MCPError:
+        await _note_unreadable(arrival)
+        raise
     # Closing the connection is how a request is taken back; before 2026-07-28 it was only what happens to connections.
     if_gone = take_back if wish.modern else leave
     begun = await _begun(arrival, wish, if_gone=if_gone)
@@ -64,6 +72,20 @@ async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolReq
         raise
     finally:
         begun.close()
+
+
+async def count_unreadable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """What the SDK refuses before anybody decides on it is counted, as over REST."""
+    try:
+        return await call_next(ctx)
+    except ValidationError:
+        if ctx.method == "tools/call":
+            await _note_unreadable(arrival_of(ctx))
+        raise
+
+
+async def _note_unreadable(arrival: Arrival) -> None:
+    await arrival.within(lambda: note_rejected(Malformed("No call can be read from it."), by=arrival.by))
 
 
 def begin(wish: Wish, *, by: Principal) -> Begun | HandlerResult:

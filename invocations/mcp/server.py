@@ -11,7 +11,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams
 
-from invocations.mcp.calling import call_tool
+from invocations.mcp.calling import call_tool, count_unreadable
 from invocations.mcp.listing import list_tools
 from invocations.mcp.tasks import add_tasks
 from toolhub.kernel.version import HUB_VERSION
@@ -41,5 +41,6 @@ def make_server() -> Server[Any]:
         on_list_tools=list_tools,
     )
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)  # which may answer with a task
+    server.middleware.append(count_unreadable)
     add_tasks(server)
     return server

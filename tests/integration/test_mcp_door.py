@@ -149,7 +149,12 @@ def test_a_message_that_would_keep_everybody_waiting_while_it_is_read_is_refused
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    monkeypatch.setattr(door, "read_json", lambda body: read.append(threading.get_ident()) or read_json(body))
+
+    def noted(body: bytes) -> Any:
+        read.append(threading.get_ident())
+        return read_json(body)
+
+    monkeypatch.setattr(door, "read_json", noted)
     lists = said("ping", {"x": [[]] * (door.MAX_PARTS // 2)})
     long = said("ping", {"x": "x" * door.SHORT})
 
@@ -210,3 +215,27 @@ def test_the_hub_says_what_it_is_in_both_revisions(caller: Caller) -> None:
     assert set(older["capabilities"]) >= {"tools", "tasks"}
     assert (newer["cacheScope"], newer["ttlMs"]) == ("private", 60_000)
     assert unknown.status == 400
+
+
+@pytest.mark.parametrize("modern", [True, False])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": ECHO, "arguments": "text"},
+        {"name": ECHO, "arguments": {}, "_meta": {"toolhub/envelope": {"on_consent": "never"}}},
+        {"name": ECHO, "arguments": {}, "_meta": {"toolhub/envelope": 1}},
+        {"name": ECHO, "arguments": [], "task": {}},
+    ],
+)
+def test_what_no_call_can_be_read_from_is_counted(params: dict[str, Any], modern: bool, caller: Caller) -> None:
+    body, headers = said("tools/call", params), usual_headers(caller)
+    if modern:
+        said_modern, headers = modern_request(caller, "tools/call", params)
+        whole = json.loads(said_modern)
+        whole["params"]["_meta"] |= params.get("_meta", {})
+        body = json.dumps(whole).encode()
+
+    sent = at_the_door(body, headers)
+
+    assert sent.body["error"]["code"] == -32602
+    assert (Tally.objects.get().agent, Tally.objects.get().reason) == (caller.agent.wire_id, "REQUEST.MALFORMED")
