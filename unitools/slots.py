@@ -7,6 +7,7 @@ cannot be stopped: whoever stops waiting for it leaves its place taken until it 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from unitools.pipeline import Run
 
 _THREADS = ""
+_held_around: ContextVar[tuple[list[anyio.CapacityLimiter], ...]] = ContextVar("unitools_held_around", default=())
 
 
 def within(seconds: float | None) -> AbstractContextManager[object]:
@@ -80,6 +82,10 @@ class Slots:
     async def _taken(self, names: list[str], run: Run) -> AsyncIterator[Callable[[], None]]:
         limiters, holder = [self._limiter(name) for name in names], object()
         held: list[anyio.CapacityLimiter] = []
+        around = _held_around.get()
+        if names and names[0] != _THREADS and any(limiters[0] in each for each in around):
+            raise RuntimeError("A tool of a serial group called another of it, which would wait for it for ever.")
+        inside = _held_around.set((*around, held))
 
         def free() -> None:
             while held:
@@ -91,6 +97,7 @@ class Slots:
                 held.append(limiter)
             yield free
         finally:
+            _held_around.reset(inside)
             if not run.at_work:
                 free()
 

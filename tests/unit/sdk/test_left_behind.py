@@ -136,3 +136,20 @@ def test_what_a_layer_that_failed_did_to_the_arguments_is_not_what_runs() -> Non
     assert got == [[1]]
     assert result.call is not None
     assert result.call.arguments == {"amounts": [1]}
+
+
+def test_a_tool_that_calls_another_of_its_serial_group_does_not_wait_for_itself() -> None:
+    u, runs = counting(serial_group="one")
+
+    @u.tool(serial_group="one")
+    async def outer(name: str) -> str:
+        return (await u.call(name, {"amount": 1})).code
+
+    async def apart(amount: int) -> None:
+        runs.append(amount)
+
+    u.tool(serial_group="another")(apart)
+    results = dispatched(u, ("outer", {"name": "work"}), ("outer", {"name": "apart"}), ("work", {"amount": 2}))
+
+    assert [each.value for each in results] == ["TOOL.FAILED", "", 2]
+    assert runs == [1, 2]
