@@ -180,10 +180,15 @@ class Dispatch:
         return max((each.begun.at_most_s for each in self.calls if each.begun), default=0.0)
 
     def look(self, *, last: bool) -> bool:
-        """Whether there is an answer to each call. ``last``: nobody may be kept waiting any more, so there is one."""
+        """Whether there is an answer to each call. ``last``: nobody may be kept waiting any more, so there is one.
+
+        Up to the first that goes on: all are waited for, and a hundred are not to be read again for each that ends.
+        """
         for each in self.calls:
             if each.begun is not None and each.answered is None:
                 each.answered = services.look(each.begun, last=last or each.begun.waiter is None)
+                if each.answered is None:
+                    return False
         return not any(each.is_waited_for for each in self.calls)
 
     def _next(self) -> Any:

@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 
 from evidence.keys import fingerprint_under
 from evidence.models import Fact
-from invocations import dispatching_api
+from invocations import claiming, dispatching_api, execution, services
 from invocations.models import Invocation, Tally
 from invocations.sandbox.base import Outcome, Status
 from invocations.values import values_key_of
@@ -201,6 +201,29 @@ def test_no_thread_waits_where_the_server_can_wait_without_one(
 
     assert (begun, len(ready_for_models.calls)) == (0, 2)
     assert [each["status"] for each in json.loads(answer.content)["data"]["calls"]] == ["ok", "unknown_tool", "ok"]
+
+
+def test_calls_that_end_one_by_one_are_not_all_looked_at_each_time(
+    ready_for_models: ScriptedSandbox, caller: Caller, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+    look = services.look
+
+    def counted(begun: Any, *, last: bool) -> Any:
+        looked.append(begun.invocation.pk)
+        return look(begun, last=last)
+
+    def one_ends(_: float) -> None:
+        with claiming.next_call() as invocation:
+            assert invocation is not None
+            execution.run_claimed(invocation)
+
+    monkeypatch.setattr(services, "look", counted)
+    monkeypatch.setattr(bell, "wait", one_ends)
+    answer = send(caller, chat(*((f"call_{n}", MANGLED, {"text": str(n)}) for n in range(9))))
+
+    assert statuses(answer) == ["ok"] * 9
+    assert len(looked) <= 3 * 9  # all that are left each time: 63
 
 
 def test_a_call_that_was_refused_may_be_tried_again_with_its_id(
