@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import types
 import typing
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,22 @@ def injected_in(annotation: Any) -> list[Injected]:
     """However deep: ``Optional[Annotated[Db, Injected("db")]]`` too."""
     found = [Injected() if each is Injected else each for each in _tree(annotation)]
     return [each for each in found if isinstance(each, Injected)]
+
+
+def type_of(function: Callable[..., Any], parameter: str) -> Any:
+    """What a parameter holds, for pydantic: its annotation without the marks that it is injected."""
+    return _unmarked(hints_of(function).get(parameter, Any))
+
+
+def _unmarked(annotation: Any) -> Any:
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        more = tuple(each for each in inside[1:] if each is not Injected and not isinstance(each, Injected))
+        held = _unmarked(inside[0])
+        return typing.Annotated[(held, *more)] if more else held
+    if origin in (typing.Union, types.UnionType):
+        return typing.Union[tuple(_unmarked(each) for each in inside)]  # noqa: UP007  made while it runs
+    return annotation
 
 
 def _tree(annotation: Any) -> Iterator[Any]:

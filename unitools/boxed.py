@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from unitools import runtime
-from unitools.annotations import hints_of
+from unitools.annotations import type_of
 from unitools.calls import Status
 
 if TYPE_CHECKING:
@@ -92,5 +92,4 @@ def context_of(tool: ToolMetadata) -> dict[str, Any]:
 
 def _typed(tool: ToolMetadata, wanted: Wanted, value: Any) -> Any:
     """What a tenant set, as the parameter's type: a date is a date, not its text."""
-    hint = hints_of(tool.fn).get(wanted.parameter, Any)
-    return TypeAdapter(hint).validate_python(value)
+    return TypeAdapter(type_of(tool.fn, wanted.parameter)).validate_python(value)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
-from unitools.annotations import hints_of
+from unitools.annotations import type_of
 from unitools.boxed import CALL, CONFIG, OF_CALL, SECRET
 from unitools.validating import Finding
 
@@ -76,7 +76,7 @@ def _declared(manifest: Mapping[str, Any]) -> tuple[set[str], dict[str, Any], li
 def _schema_of(tool: ToolMetadata, wanted: Wanted, findings: list[Finding]) -> dict[str, Any]:
     """Of the injected parameter, from its annotation; it must be something that JSON can hold."""
     try:
-        schema: dict[str, Any] = TypeAdapter(hints_of(tool.fn).get(wanted.parameter, Any)).json_schema()
+        schema: dict[str, Any] = TypeAdapter(type_of(tool.fn, wanted.parameter)).json_schema()
     except (PydanticUserError, PydanticInvalidForJsonSchema, TypeError) as error:
         findings.append(
             Finding(tool.name, "/config_schema", f"{wanted.parameter} is no value that JSON can hold: {error}"[:300])

@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from tests.sdk import asked, called, dispatched, run
 from unitools import Context, Factory, Injected, Status, ToolError, Universe, middleware
+from unitools.annotations import type_of
 from unitools.refusals import NotATool
 
 if TYPE_CHECKING:
@@ -269,3 +271,19 @@ def test_what_is_injected_into_a_model_would_be_given_by_a_model_so_it_is_refuse
 
         @u.tool
         async def pay(payment: Payment) -> None: ...
+
+
+def test_what_is_injected_is_read_as_its_type_without_the_mark() -> None:
+    """A hub reads what a tenant has set, and shows its schema."""
+
+    def tool(
+        rate: Annotated[float, Injected()], day: Annotated[int, Field(ge=1), Injected("d")] | None, name: str = ""
+    ) -> None: ...
+
+    assert type_of(tool, "rate") is float
+    assert TypeAdapter(type_of(tool, "day")).json_schema()["anyOf"] == [
+        {"type": "integer", "minimum": 1},
+        {"type": "null"},
+    ]
+    assert type_of(tool, "name") is str
+    assert type_of(tool, "none") is Any
