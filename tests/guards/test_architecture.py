@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,12 @@ def test_no_module_is_too_long() -> None:
     long = {name_of(path): lines for path in PRODUCT if (lines := len(path.read_text().splitlines())) > MAX_LINES}
 
     assert long == {}
+
+
+def test_every_test_module_has_a_name_of_its_own() -> None:
+    """pytest imports them by it."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_every_module_says_which_question_it_answers() -> None:
