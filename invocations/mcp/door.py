@@ -144,9 +144,14 @@ class Door:
 
 
 async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[None]) -> None:
-    async with manager.run():
-        ready.set_result(None)
-        await asyncio.Event().wait()
+    try:
+        async with manager.run():
+            ready.set_result(None)
+            await asyncio.Event().wait()
+    except Exception as error:
+        if not ready.done():
+            ready.set_exception(error)
+        raise
 
 
 def _more(problem: Problem, *, tried: bool) -> list[tuple[bytes, bytes]]:

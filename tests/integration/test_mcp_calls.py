@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp import MCPError
+from opentelemetry.context import attach, detach
+from opentelemetry.propagate import extract
 
 from evidence.models import Fact, Snapshot
 from evidence.services import open_values
@@ -263,7 +265,11 @@ def test_the_trace_of_the_client_goes_on_in_the_call(
     trace = "0af7651916cd43dd8448eb211c80319c"
     meta: Any = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
 
-    result = talk(url, caller.key, called(ECHO, {}, meta=meta), mode=mode)
+    token = attach(extract(meta))  # the client's SDK says its own trace, where this process has tracing
+    try:
+        result = talk(url, caller.key, called(ECHO, {}, meta=meta), mode=mode)
+    finally:
+        detach(token)
 
     assert result.meta["toolhub/call"]["trace_id"] == trace
     assert set(Fact.objects.filter(tool=ECHO, kind__in=PAIR).values_list("trace_id", flat=True)) == {trace}
