@@ -75,7 +75,7 @@ def read(data: bytes) -> dict[str, bytes]:
             files = {entry.orig_filename: archive.read(entry) for entry in entries}
     except zipfile.BadZipFile as error:
         raise ChangedBytes(f"The archive was changed or is damaged: {error}.") from error
-    except (ValueError, NotImplementedError, RuntimeError, EOFError, OSError, struct.error) as error:
+    except (ValueError, RuntimeError, EOFError, OSError, struct.error) as error:
         raise NotAnArchive(f"The archive cannot be read: {error}.") from error
     if _written(files) != data:
         raise ChangedBytes(
