@@ -23,7 +23,7 @@ from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
 from toolhub.kernel.canonical import canonical, encoded
 from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.rows import insert, insert_together
+from toolhub.kernel.rows import insert
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -105,7 +105,8 @@ def record(
         leaf=raw,
         leaf_hash=hashlib.sha256(b"\x00" + raw).digest(),  # RFC 9162 leaf hash
     )
-    insert_together(fact, Pending(fact=fact, tenant_id=actor.tenant_id))
+    insert(fact)
+    insert(Pending(fact=fact, tenant_id=actor.tenant_id))
     return fact
 
 

@@ -38,7 +38,7 @@ from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Problem, by_reason
-from toolhub.kernel.rows import delete, update
+from toolhub.kernel.rows import delete_later, update_later
 from toolhub.kernel.telemetry import trace_id_of
 
 if TYPE_CHECKING:
@@ -364,8 +364,8 @@ def _finish(invocation: Invocation, ending: Ending, *, actor: Principal, attempt
             return False
         outcome = ending.outcome
         if invocation.attempt:
-            delete(Snapshot, {"invocation_id": invocation.pk, "kind": SnapshotKind.LIVE})
-            update(
+            delete_later(Snapshot, {"invocation_id": invocation.pk, "kind": SnapshotKind.LIVE})
+            update_later(
                 Attempt,
                 {"invocation": invocation.pk, "number": invocation.attempt, "finished_at": None},
                 {

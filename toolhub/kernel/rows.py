@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model
 from django.db.models.query import get_related_populators
 
-from toolhub.kernel.prepared import changed, prepared
+from toolhub.kernel.prepared import change_later, changed, prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,25 +44,12 @@ def _insert(model: type[Model]) -> bytes:
 
 
 def insert(row: Row) -> Row:
-    """As ``row.save(force_insert=True)``."""
+    """As ``row.save(force_insert=True)``, by the next statement of this transaction that asks for something, or its end."""
     connection = _connection()
     if connection.vendor != "postgresql":
         row.save(force_insert=True)
         return row
-    changed(_insert(type(row)), _values(row, connection))
-    return _written(row, connection)
-
-
-def insert_together(row: Row, other: Model) -> Row:
-    """Both rows, in one statement where the database takes it: the way there and back costs more than a small row."""
-    connection = _connection()
-    if connection.vendor != "postgresql":
-        insert(row)
-        insert(other)
-        return row
-    both = b"WITH other AS (" + _insert(type(other)) + b") " + _insert(type(row))
-    changed(both, [*_values(other, connection), *_values(row, connection)])
-    _written(other, connection)
+    change_later(_insert(type(row)), _values(row, connection))
     return _written(row, connection)
 
 
@@ -95,20 +82,36 @@ def update(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, o
     connection = _connection()
     if connection.vendor != "postgresql":
         return model._default_manager.filter(**where).update(**changes)
+    return changed(*_update(model, where, changes, connection))
+
+
+def update_later(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object]) -> None:
+    """The same as :func:`insert` does it."""
+    connection = _connection()
+    if connection.vendor != "postgresql":
+        model._default_manager.filter(**where).update(**changes)
+        return
+    change_later(*_update(model, where, changes, connection))
+
+
+def _update(
+    model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object], connection: BaseDatabaseWrapper
+) -> tuple[bytes, list[Any]]:
     fields = {name: _field(model, name) for name in changes}
     condition, asked = _asked(model, where)
     new = ", ".join(f"{field.column} = %s" for field in fields.values())
     statement = f"UPDATE {model._meta.db_table} SET {new} WHERE {condition}"  # noqa: S608  names only
     values = [field.get_db_prep_save(changes[name], connection) for name, field in fields.items()]
-    return changed(statement.encode(), [*values, *asked])
+    return statement.encode(), [*values, *asked]
 
 
-def delete(model: type[Model], where: Mapping[str, Any]) -> int:
-    """As ``model.objects.filter(**where).delete()`` for rows that nothing refers to."""
+def delete_later(model: type[Model], where: Mapping[str, Any]) -> None:
+    """As ``model.objects.filter(**where).delete()`` for rows that nothing refers to, as :func:`insert` does it."""
     if _connection().vendor != "postgresql":
-        return model._default_manager.filter(**where).delete()[0]
+        model._default_manager.filter(**where).delete()
+        return
     condition, asked = _asked(model, where)
-    return changed(f"DELETE FROM {model._meta.db_table} WHERE {condition}".encode(), asked)  # noqa: S608  names only
+    change_later(f"DELETE FROM {model._meta.db_table} WHERE {condition}".encode(), asked)  # noqa: S608  names only
 
 
 class _Compiled(NamedTuple):

@@ -3,23 +3,33 @@
 Before a statement, the connection takes the role and the tenant of :mod:`toolhub.kernel.tenancy`: within a transaction for
 that transaction only, outside of one for the connection. What a connection was told last stays written on it, also in the pool, so
 that it is told only what is new.
+
+Statements whose result nobody waits for are kept until one comes whose result somebody wants, or the transaction ends, and go to the
+database together with it (:mod:`toolhub.kernel.postgresql.exchange`). So an error of theirs is raised there.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
+from toolhub.kernel.postgresql.exchange import COMMIT, Exchange
 from toolhub.kernel.tenancy import HUB, current_scope
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+    from toolhub.kernel.postgresql.exchange import Parameters
 
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
 SETTING = "app.tenant"
 _HAS_ROLE = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s AND pg_has_role(session_user, oid, 'MEMBER'))"
 _TOLD = "toolhub_scope"
 _UNKNOWN = "?"
-_TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)"
+_TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
 
 
 _walled: set[tuple[str, ...]] = set()  # databases in which the role was found; it is not looked for again
@@ -31,8 +41,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     walls = False
     _of_transaction: str | None = None  # None: nothing was said to it, so it is as the connection is
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._later: list[tuple[bytes, Parameters]] = []
+
     def init_connection_state(self) -> None:
-        self._of_transaction = None
+        self._forget_transaction()
         super().init_connection_state()
         self.look_for_walls()
 
@@ -47,38 +61,91 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.walls = database in _walled
 
     def create_cursor(self, name: str | None = None) -> Any:
-        self.take_scope()
+        with transaction.mark_for_rollback_on_error(self.alias):
+            if scope := self._scope_to_tell():
+                self._tell(*scope)
+            elif self._later:
+                self._exchange()
         return super().create_cursor(name)
 
-    def take_scope(self) -> None:
-        """Become who the current scope says. Called before each statement; asks the database only when it changes."""
+    def _scope_to_tell(self) -> tuple[str, list[object]] | None:
+        """The current scope and what makes the connection take it; None where it has it, or nothing but a rollback can follow."""
         if not self.walls or self.connection is None:
-            return
+            return None
         scope, local = current_scope(), self.in_atomic_block
         told = getattr(self.connection, _TOLD, None)  # of the connection beneath, which several wrappers use in turn
         if local and self._of_transaction is not None:
             told = self._of_transaction
-        if scope == told:
-            return
-        if self.connection.info.transaction_status == TransactionStatus.INERROR:
-            return  # nothing but a rollback can follow
-        role = "none" if scope == HUB else ROLE
-        with self.wrap_database_errors:
-            self.connection.execute(_TELL, [role, local, "" if scope == HUB else scope, local])
-        if local:
+        if scope == told or self.connection.info.transaction_status == TransactionStatus.INERROR:
+            return None
+        is_hub = scope == HUB
+        return scope, ["none" if is_hub else ROLE, local, "" if is_hub else scope, local]
+
+    def _tell(self, scope: str, words: list[object], *asked: tuple[bytes, Parameters]) -> PGresult:
+        result = self._exchange((_TELL, words), *asked)
+        self._was_told(scope)  # a transaction that failed takes it back
+        return result
+
+    def _was_told(self, scope: str) -> None:
+        if self.in_atomic_block:
             self._of_transaction = scope
         else:
             setattr(self.connection, _TOLD, scope)
 
-    # What was set for a transaction, or within a savepoint, ends with it.
-    def _commit(self) -> Any:
-        self._of_transaction = None
-        return super()._commit()  # type: ignore[misc]
+    def ask(self, statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is a constant, or built from models once."""
+        result = self._asked(statement, parameters)
+        return Exchange.of(self.connection).rows(result)
+
+    def change(self, statement: bytes, parameters: Parameters) -> int:
+        """How many rows such a statement has changed."""
+        return self._asked(statement, parameters).command_tuples or 0
+
+    def _asked(self, statement: bytes, parameters: Parameters) -> PGresult:
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias):
+            if scope := self._scope_to_tell():
+                return self._tell(*scope, (statement, parameters))
+            return self._exchange((statement, parameters))
+
+    def change_later(self, statement: bytes, parameters: Parameters) -> None:
+        """Send it with what follows in this transaction; outside of one, at once."""
+        if not self.in_atomic_block:
+            self.change(statement, parameters)
+            return
+        if scope := self._scope_to_tell():
+            self._later.append((_TELL, scope[1]))
+            self._was_told(scope[0])
+        self._later.append((statement, parameters))
+
+    def _exchange(self, *asked: tuple[bytes, Parameters]) -> PGresult:
+        kept, self._later = self._later, []
+        with self.wrap_database_errors:
+            return Exchange.of(self.connection).run(self.connection, [*kept, *asked])
+
+    def _forget_transaction(self) -> None:
+        """What was set for a transaction, or within a savepoint, ends with it."""
+        self._later, self._of_transaction = [], None
+
+    def _commit(self) -> None:
+        try:
+            if self._later:
+                self._exchange((COMMIT, ()))
+            else:
+                super()._commit()  # type: ignore[misc]
+        finally:
+            self._forget_transaction()
 
     def _rollback(self) -> Any:
-        self._of_transaction = None
+        self._forget_transaction()
         return super()._rollback()  # type: ignore[misc]
 
+    def _savepoint_commit(self, sid: str) -> None:
+        if self._later:
+            self._exchange()  # whose failure Django ends by rolling back to the savepoint, and not all that is around it
+        super()._savepoint_commit(sid)  # type: ignore[misc]
+
     def _savepoint_rollback(self, sid: str) -> None:
+        self._later.clear()
         super()._savepoint_rollback(sid)  # type: ignore[misc]
         self._of_transaction = _UNKNOWN

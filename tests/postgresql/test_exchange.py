@@ -1,0 +1,253 @@
+"""Do statements that go to the database together do what they would do one by one?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
+from psycopg.pq import TransactionStatus
+from psycopg.types.json import Jsonb
+
+from toolhub.kernel.postgresql.base import DatabaseWrapper
+from toolhub.kernel.postgresql.exchange import _numbered
+from toolhub.kernel.prepared import change_later, changed, prepared
+from toolhub.kernel.tenancy import acting_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.django_db(transaction=True)
+INSERT = b"INSERT INTO sent (number, said) VALUES (%s, %s)"
+SENT = b"SELECT number FROM sent ORDER BY number"
+WHO = b"SELECT current_setting('app.tenant', true)"
+
+
+@pytest.fixture(autouse=True)
+def table() -> Iterator[None]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE sent (number bigint PRIMARY KEY, said text, UNIQUE (said) DEFERRABLE INITIALLY DEFERRED)"
+        )
+        cursor.execute("GRANT ALL ON sent TO PUBLIC")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE sent")
+
+
+def sent() -> list[int]:
+    return [number for (number,) in prepared(SENT, ())]
+
+
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of each exchange from now on, how many statements went."""
+    inner, found = DatabaseWrapper._exchange, list[int]()
+
+    def counted(self: Any, *asked: Any) -> Any:
+        found.append(len(self._later) + len(asked))
+        return inner(self, *asked)
+
+    monkeypatch.setattr(DatabaseWrapper, "_exchange", counted)
+    return found
+
+
+def test_what_nobody_waits_for_goes_with_what_is_asked_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = ways(monkeypatch)
+
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        change_later(INSERT, [2, "b"])
+        assert counts == []
+        assert sent() == [1, 2]
+
+    assert counts == [3]
+    assert sent() == [1, 2]
+
+
+def test_what_is_left_goes_with_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = ways(monkeypatch)
+
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+
+    assert counts == [2]
+    assert sent() == [1]
+
+
+def test_a_plain_query_sees_it() -> None:
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM sent")
+            assert cursor.fetchone() == (1,)
+
+
+def test_outside_of_a_transaction_nothing_is_kept_for_later() -> None:
+    change_later(INSERT, [1, "a"])
+
+    assert connection._later == []  # type: ignore[attr-defined]
+    assert sent() == [1]
+
+
+def test_a_connection_is_opened_where_there_is_none() -> None:
+    connection.close()
+    assert prepared(b"SELECT 1", ()) == [(1,)]
+    connection.close()
+    assert changed(INSERT, [1, "a"]) == 1
+
+
+def test_an_error_is_raised_where_the_statement_is_sent_and_nothing_after_it_is_run() -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        change_later(INSERT, [1, "b"])
+        change_later(INSERT, [2, "c"])
+        sent()
+
+    assert sent() == []
+
+
+def test_who_swallows_the_error_cannot_go_on_in_the_transaction() -> None:
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        change_later(INSERT, [1, "b"])
+        with pytest.raises(IntegrityError):
+            sent()
+        assert transaction.get_rollback()
+
+    assert sent() == []
+
+
+@pytest.mark.parametrize("second", [[1, "b"], [2, "a"]], ids=["at once", "deferred"])
+def test_an_error_at_the_commit_leaves_nothing(second: list[Any]) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        change_later(INSERT, second)
+
+    assert sent() == []
+    assert connection.connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def test_an_error_in_a_savepoint_ends_that_alone() -> None:
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        with pytest.raises(IntegrityError), transaction.atomic():
+            change_later(INSERT, [2, "b"])
+            change_later(INSERT, [1, "c"])
+        change_later(INSERT, [3, "d"])
+
+    assert sent() == [1, 3]
+
+
+class Away(Exception):
+    pass
+
+
+def test_what_was_not_sent_goes_with_the_savepoint_or_the_transaction_that_is_rolled_back() -> None:
+    with pytest.raises(Away), transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        raise Away
+    with transaction.atomic():
+        change_later(INSERT, [2, "b"])
+        with pytest.raises(Away), transaction.atomic():
+            change_later(INSERT, [3, "c"])
+            raise Away
+
+    assert sent() == [2]
+
+
+@pytest.mark.req("TOOLS-22")
+def test_each_statement_is_bound_to_the_tenant_that_it_was_made_for() -> None:
+    """Also one that waits while another tenant's is made."""
+    one, other = uuid4(), uuid4()
+    written = b"INSERT INTO sent (number, said) VALUES (%s, current_setting('app.tenant', true))"
+
+    with transaction.atomic():
+        with acting_for(one):
+            change_later(written, [1])
+        with acting_for(other):
+            change_later(written, [2])
+            assert prepared(WHO, ()) == [(str(other),)]
+        with acting_for(one):
+            assert prepared(WHO, ()) == [(str(one),)]
+
+    assert prepared(b"SELECT said FROM sent ORDER BY number", ()) == [(str(one),), (str(other),)]
+    with acting_for(one):
+        assert prepared(WHO, ()) == [(str(one),)]
+
+
+@pytest.mark.req("TOOLS-22")
+def test_a_scope_that_was_told_with_a_statement_that_failed_is_told_again() -> None:
+    one = uuid4()
+    with acting_for(one):
+        with pytest.raises(DataError, match="division by zero"):
+            prepared(b"SELECT 1 / %s::int", [0])
+        assert prepared(WHO, ()) == [(str(one),)]
+
+
+def test_one_text_is_one_prepared_statement_whatever_it_is_asked_with() -> None:
+    for number in (1, 2**20, 2**40):
+        changed(INSERT, [number, None if number == 1 else str(number)])
+
+    found = prepared(b"SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'INSERT INTO sent%%'", ())
+
+    assert found == [(1,)]
+
+
+def test_a_statement_that_could_not_be_prepared_is_tried_again() -> None:
+    for _ in range(2):
+        with pytest.raises(ProgrammingError, match="no_such_table"):
+            prepared(b"SELECT 1 FROM no_such_table", ())
+
+    assert sent() == []
+
+
+def test_values_arrive_as_they_were_sent() -> None:
+    id, at = uuid4(), datetime(2026, 11, 23, 4, 5, 6, 789, tzinfo=UTC)
+    values = [b"\x00\xff'\\", id, at, True, None, 2**62, -1, 0.1, "ä\\'\"%s", ["a", "b"], [id], Jsonb({"a": [1, "ü"]})]
+    asked = (
+        b"SELECT %s::bytea, %s::uuid, %s::timestamptz, %s::boolean, %s::text, %s::bigint, %s::smallint, %s::float8, %s::text, "
+        b"%s::text[], %s::uuid[], (%s::jsonb)->'a'->>1"
+    )
+
+    assert prepared(asked, values) == [(*values[:-1], "ü")]
+    assert prepared(b"SELECT %(a)s::int + %(b)s::int * %(a)s::int, '100%%'", {"a": 2, "b": 3}) == [(8, "100%")]
+
+
+def test_places_are_numbered_once_each() -> None:
+    assert _numbered(b"a %s b %s 5%%") == (b"a $1 b $2 5%", ("", ""))
+    assert _numbered(b"%(x)s %(y)s %(x)s") == (b"$1 $2 $1", ("x", "y"))
+
+
+def test_a_connection_that_is_lost_is_an_operational_error_and_the_next_one_works() -> None:
+    lost = b"SELECT pg_terminate_backend(pg_backend_pid())"
+
+    with pytest.raises(OperationalError):
+        prepared(lost, ())
+    connection.close()
+
+    with pytest.raises(OperationalError), transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        prepared(lost, ())
+    connection.close()
+    assert sent() == []
+
+
+def test_a_statement_that_takes_too_long_leaves_the_connection_in_use() -> None:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 20")
+        with pytest.raises(OperationalError, match="timeout"):
+            prepared(b"SELECT pg_sleep(60)", ())
+
+    assert sent() == []
+
+
+def test_a_value_that_cannot_be_written_harms_nothing() -> None:
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+    with pytest.raises(ProgrammingError), transaction.atomic():
+        change_later(INSERT, [2, object()])
+
+    assert sent() == [1]
