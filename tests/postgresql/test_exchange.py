@@ -29,7 +29,7 @@ WHO = b"SELECT current_setting('app.tenant', true)"
 def table() -> Iterator[None]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "CREATE TABLE sent (number bigint PRIMARY KEY, said text, UNIQUE (said) DEFERRABLE INITIALLY DEFERRED)"
+            "CREATE TABLE sent (number bigint PRIMARY KEY, said text, large text, UNIQUE (said) DEFERRABLE INITIALLY DEFERRED)"
         )
         cursor.execute("GRANT ALL ON sent TO PUBLIC")
     yield
@@ -213,6 +213,16 @@ def test_values_arrive_as_they_were_sent() -> None:
 
     assert prepared(asked, values) == [(*values[:-1], "ü")]
     assert prepared(b"SELECT %(a)s::int + %(b)s::int * %(a)s::int, '100%%'", {"a": 2, "b": 3}) == [(8, "100%")]
+
+
+def test_more_goes_both_ways_at_once_than_sockets_hold() -> None:
+    large = "x" * 20_000_000
+    with transaction.atomic():
+        for number in range(2):
+            change_later(b"INSERT INTO sent (number, large) VALUES (%s, %s)", [number, large])
+        found = prepared(b"SELECT large FROM sent UNION ALL SELECT %s::text", [large])
+
+    assert [len(each) for (each,) in found] == [20_000_000] * 3
 
 
 def test_places_are_numbered_once_each() -> None:

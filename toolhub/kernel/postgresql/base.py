@@ -120,6 +120,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _exchange(self, *asked: tuple[bytes, Parameters]) -> PGresult:
         kept, self._later = self._later, []
+        self.ensure_connection()  # says so where it was lost within a transaction
         with self.wrap_database_errors:
             return Exchange.of(self.connection).run(self.connection, [*kept, *asked])
 
