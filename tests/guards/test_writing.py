@@ -34,11 +34,12 @@ WRITES = {
 WRITES |= {"bulk_create", "bulk_update"}
 FUNCTIONS = {
     "insert",
-    "insert_together",
     "update",
-    "delete",
+    "update_later",
+    "delete_later",
     "prepared",
     "changed",
+    "change_later",
     "assign_perm",
     "remove_perm",
 }  # toolhub.kernel.rows, guardian
