@@ -96,7 +96,7 @@ class _Loader(SourceFileLoader):
 
 
 class PackageFinder:
-    """Finds the package's modules, and asks nobody else for them."""
+    """Finds the package's modules, and asks nobody else for them. Those whose code is held are found now."""
 
     def __init__(self, place: str, own: set[str], codes: dict[str, CodeType]) -> None:
         self._own, self._place = own, place
@@ -105,8 +105,24 @@ class PackageFinder:
             finder = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (loader, SOURCE_SUFFIXES))
             finder.find_spec("")  # it looks around now
             sys.path_importer_cache[folder] = finder
+        self._found: dict[str, tuple[ModuleSpec, str]] = {}
+        for path in codes:
+            self._find_now(path)
+
+    def _find_now(self, path: str) -> None:
+        """What a call finds when it imports this file."""
+        words = path.removeprefix(f"{self._place}/").removesuffix(".py").removesuffix("/__init__").split("/")
+        name, folder = ".".join(words), "/".join([self._place, *words[:-1]])
+        spec = PathFinder.find_spec(name, [folder])
+        if spec is not None and spec.origin == path:
+            _ = spec.cached  # is made up when it is first asked for
+            self._found[name] = spec, folder
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name in self._found:
+            spec, folder = self._found[name]
+            if path is None or path == [folder]:
+                return spec
         if path is None and name in self._own:
             return PathFinder.find_spec(name, [self._place])
         return None

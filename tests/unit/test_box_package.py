@@ -97,6 +97,51 @@ def test_the_code_that_is_held_is_what_runs(tmp_path: Path) -> None:
         assert done.stdout == "1 True text\nTrue\ntool.missing\n", done.stderr
 
 
+IMPORTS = """
+import importlib, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, {root!r})
+from sandbox import package
+place = {place!r}
+names = ["tool/__init__.py", "tool/main.py", "tool/deep/__init__.py", "tool/deep/x.py", "tool/plain/y.py", "alone.py", "tool/twice.py",
+         "tool/twice/__init__.py", "tool/with.dot.py"]
+sources = [b"A = 1"] * len(names)
+package.write_package(names, sources, place)
+codes = package.compile_package(names, sources, place)
+sys.path.append(place)
+if {ahead}:
+    sys.meta_path.insert(0, package.PackageFinder(place, package.top_levels_of(names), codes))
+for name in ("tool.main", "tool.deep.x", "tool.plain.y", "alone", "tool.twice"):
+    module = importlib.reload(importlib.import_module(name))
+    spec = module.__spec__
+    print(name, module.__file__, module.__cached__, module.__package__, list(getattr(module, "__path__", ["none"])), module.A,
+          spec.name, spec.origin, spec.cached, spec.parent, spec.submodule_search_locations, spec.has_location)
+import os, tool
+os.mkdir(place + "-others")
+open(place + "-others/late.py", "w").write("A = 2")
+open(place + "-others/deep.py", "w").write("A = 2")
+tool.__path__.insert(0, place + "-others")
+del sys.modules["tool.deep"]
+print(importlib.import_module("tool.late").A, importlib.import_module("tool.deep").A)
+"""
+
+
+def test_what_is_found_beforehand_is_what_an_import_would_find(tmp_path: Path) -> None:
+    place = tmp_path / "package"
+    said = []
+    for ahead in (True, False):
+        place.mkdir()
+        command = IMPORTS.format(root=str(ROOT), place=str(place), ahead=ahead)
+        done = subprocess.run([sys.executable, "-I", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+        for made in (place, tmp_path / "package-others"):
+            made.rename(tmp_path / f"{made.name}-{ahead}")
+
+    assert said[0] == said[1]
+    assert said[0].endswith("2 2\n")
+
+
 def test_only_what_is_of_others_is_imported_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("foreign", "tool", "raises", "exits"):
         (tmp_path / f"{name}.py").write_text({"raises": "1 / 0", "exits": "raise SystemExit"}.get(name, ""))
