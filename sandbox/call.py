@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from sandbox.room import Rooms
 
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
+_VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+_REPORTS = json.JSONEncoder(ensure_ascii=False)
 _REPORT_FD, PROGRESS_FD, _OWN_END = 3, 4, 5
 _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
@@ -54,7 +56,7 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
         end.close()
         _closerange(PROGRESS_FD + 1, 1 << 20)
         head["limits"] = rooms.limits
-        write_all(_REPORT_FD, _report_of(rooms.programs, head, arguments, settings, room.hints()))
+        write_all(_REPORT_FD, _report_of(rooms.programs, head, arguments, settings, rooms.hints))
     finally:
         os._exit(0)
 
@@ -89,6 +91,12 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def set_streams() -> None:
+    """What a tool prints is a log: a line is there when it ends, and no text is refused."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+
+
 def answer(
     head: dict[str, Any],
     arguments: bytes,
@@ -100,8 +108,6 @@ def answer(
 ) -> bytes:
     """Load the tool, call it, and put what came of it into the bytes of a report."""
     streams = (sys.stdout, sys.stderr)
-    for stream in streams:
-        stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     said: runtime.Report | None = None
     value = b""
     error: dict[str, Any] = {}
@@ -134,9 +140,7 @@ async def _wait_for(returned: Any) -> Any:
 
 def _encode(returned: object, most: int) -> tuple[int, bytes, dict[str, Any]]:
     try:
-        value = json.dumps(returned, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "strict"
-        )
+        value = _VALUES.encode(returned).encode("utf-8", "strict")
     except (TypeError, ValueError, RecursionError) as error:
         return protocol.BAD_RESULT, b"", {"type": type(error).__name__, "message": _message(error)}
     if len(value) > most:
@@ -210,4 +214,4 @@ def _rest(
     about: dict[str, Any] = {"report": said, "attempts": hints.attempts, "error": error}
     if artifacts:
         about["artifacts"] = artifacts
-    return json.dumps(about, ensure_ascii=False).encode()
+    return _REPORTS.encode(about).encode()

@@ -53,7 +53,11 @@ class Rooms:
         self.keep_modes = level == "shared" or not self.has_landlock
         self.filter = self._filter(syscalls.NEEDED_FOR_NAMESPACES if self.fresh else ())
         self.last_filter = syscalls.refuse(os.uname().machine, syscalls.NEEDED_FOR_NAMESPACES) if self.fresh else b""
-        self.doors = walls.Doors()
+        self.ground = walls.Ground() if self.has_landlock else None
+        own = {"/proc/self", *namespaces.REPLACED} if self.fresh else {"/proc/self"}  # another thing for each call
+        self.own_readable, self.own_writable = own.intersection(self.readable), own.intersection(self.writable)
+        self.resource_limits = self._resource_limits()
+        self.hints = self._hints()
 
     def _filter(self, spared: tuple[str, ...]) -> bytes:
         return syscalls.build_filter(
@@ -72,15 +76,35 @@ class Rooms:
         if self.net:
             roots = relay.CA_FILE if os.path.exists(relay.CA_FILE) else relay.PUBLIC_CA_FILE
             os.environ.update(dict.fromkeys(_PROXIES, relay.PROXY) | dict.fromkeys(_ROOTS, roots))
-        if self.has_landlock:  # but for what is another thing for each call
-            own = ("/proc/self", *namespaces.REPLACED) if self.fresh else ("/proc/self",)
-            common = {*self.readable, *self.writable, *self.programs.runnable}
-            self.doors = walls.Doors(*common.difference(own))
+        if self.ground is not None:
+            self.ground.allow_reading(*self.own_readable.symmetric_difference(self.readable))
+            self.ground.allow_writing(*self.own_writable.symmetric_difference(self.writable))
+            self.ground.allow_running(*self.programs.runnable)
+            if self.net:
+                self.ground.allow_connecting(relay.PORT)
         if self.browser:
             browsing.make_room()
         os.nice(_NICE)
         walls.forbid_new_privileges()
         walls.filter_system_calls(self.filter)
+
+    def _resource_limits(self) -> list[tuple[int, tuple[int, int]]]:
+        limits = self.limits_of_one
+        if self.rules:
+            limits = limits | {"tmp_bytes": max(limits["tmp_bytes"], limits["file_bytes"])}  # here: of one file
+        more = {"descriptors": browsing.DESCRIPTORS} if self.browser else {}
+        return walls.resource_limits(limits, others=self.others, first=self.fresh, **more)
+
+    def _hints(self) -> Hints:
+        """Who notes what the tool reaches for and may not have."""
+        paths = tuple(rule["path"] for rule in self.rules)
+        changes = tuple(rule["path"] for rule in self.rules if {"write", "create", "delete"} & set(rule["actions"]))
+        return Hints(
+            readable=(*self.readable, relay.CA_FILE, relay.SOCKET, *paths),
+            writable=(*WRITABLE, *self.writable, *changes),
+            runnable=self.programs.runnable,
+            proxy=("127.0.0.1", relay.PORT) if self.net else None,
+        )
 
 
 class Room:
@@ -97,20 +121,18 @@ class Room:
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, b"1000")  # when memory is short, the tool goes first
         os.close(score)
-        limits = rooms.limits_of_one
         if rooms.fresh:
+            limits = rooms.limits
             namespaces.furnish(limits["tmp_bytes"], limits["file_bytes"] * _SLACK if rooms.rules else 0)
             namespaces.drop_capabilities()
         os.chdir(WORK)
         data = -1
         if rooms.rules:
-            limits = limits | {"tmp_bytes": max(limits["tmp_bytes"], limits["file_bytes"])}  # here: of one file
             data = os.open(files.DATA, os.O_RDONLY | os.O_DIRECTORY)
             files.make_folders(data, rooms.rules)
         else:
             self._close()
-        more = {"descriptors": browsing.DESCRIPTORS} if rooms.browser else {}
-        walls.limit_resources(limits, others=rooms.others, first=rooms.fresh, **more)
+        walls.limit_resources(rooms.resource_limits)
         if rooms.last_filter:
             walls.filter_system_calls(rooms.last_filter)
         return data
@@ -121,30 +143,15 @@ class Room:
             self._close()
 
     def _close(self) -> None:
-        rooms = self._rooms
-        if not rooms.has_landlock:
+        ground = self._rooms.ground
+        if ground is None:
             return
-        ground = walls.Ground(rooms.doors)
-        ground.allow_reading(*rooms.readable)
-        ground.allow_writing(*rooms.writable)
-        ground.allow_running(*rooms.programs.runnable)
-        for rule in rooms.rules:
+        ground.begin()
+        ground.allow_reading(*self._rooms.own_readable)
+        ground.allow_writing(*self._rooms.own_writable)
+        for rule in self._rooms.rules:
             if os.path.exists(rule["path"]):
                 ground.allow_actions(rule["path"], rule["actions"])
             elif "create" in rule["actions"]:  # the file is not there yet; what else is made beside it is not taken
                 ground.allow_actions(os.path.dirname(rule["path"]), ("create",))
-        if rooms.net:
-            ground.allow_connecting(relay.PORT)
         ground.confine()
-
-    def hints(self) -> Hints:
-        """Who notes what the tool reaches for and may not have."""
-        rooms = self._rooms
-        paths = tuple(rule["path"] for rule in rooms.rules)
-        changes = tuple(rule["path"] for rule in rooms.rules if {"write", "create", "delete"} & set(rule["actions"]))
-        return Hints(
-            readable=(*rooms.readable, relay.CA_FILE, relay.SOCKET, *paths),
-            writable=(*WRITABLE, *rooms.writable, *changes),
-            runnable=rooms.programs.runnable,
-            proxy=("127.0.0.1", relay.PORT) if rooms.net else None,
-        )

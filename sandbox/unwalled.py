@@ -44,12 +44,13 @@ def serve(folder: str) -> NoReturn:
         limits = loaded["limits"] | {
             "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0]
         }  # of the whole user here
-        walls.limit_resources(limits)
+        walls.limit_resources(walls.resource_limits(limits))
         memory = limits["memory_bytes"] + _OWN_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(entry for entry in sys.path if entry)}
         hints = Hints(readable=(*READABLE, str(place), *interpreter), writable=(str(work), "/dev/null"), refuse=True)
         hints.watch()
+        call.set_streams()
         report = call.answer(
             head,
             arguments,

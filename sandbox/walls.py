@@ -65,13 +65,16 @@ def scrub_environment() -> None:
     os.environ.clear()
 
 
-def limit_resources(limits: dict[str, int], *, descriptors: int = 128, others: int = 0, first: bool = False) -> None:
-    """Limits of the kernel for one process. The container's limits hold for all of them together.
+def resource_limits(
+    limits: dict[str, int], *, descriptors: int = 128, others: int = 0, first: bool = False
+) -> list[tuple[int, tuple[int, int]]]:
+    """Limits of the kernel for one process, for :func:`limit_resources`. The container's limits hold for all of them together.
 
     ``others`` processes of the same user are not the tool's. ``first``: it is the first of its process namespace, which is
     not warned at the soft limit of processor time.
     """
     cpu, file, processes = limits["cpu_s"], limits["tmp_bytes"], limits["processes"] + others
+    found = []
     for name, soft, hard in (
         (resource.RLIMIT_CPU, cpu, cpu if first else cpu + 1),
         (resource.RLIMIT_FSIZE, file, file),
@@ -83,7 +86,13 @@ def limit_resources(limits: dict[str, int], *, descriptors: int = 128, others: i
         _, ceiling = resource.getrlimit(name)
         if ceiling != resource.RLIM_INFINITY:
             soft, hard = min(soft, ceiling), min(hard, ceiling)
-        resource.setrlimit(name, (soft, hard))
+        found.append((name, (soft, hard)))
+    return found
+
+
+def limit_resources(limits: list[tuple[int, tuple[int, int]]]) -> None:
+    for name, pair in limits:
+        resource.setrlimit(name, pair)
 
 
 def landlock_version() -> int:
@@ -92,36 +101,14 @@ def landlock_version() -> int:
     return max(0, version)
 
 
-class Doors:
-    """Paths that are found once, for every ground that they will lead to."""
-
-    def __init__(self, *paths: str) -> None:
-        self._found: dict[str, tuple[int, bool]] = {}
-        for path in paths:
-            found = self.find(path)
-            if found is not None:
-                self._found[path] = fcntl.fcntl(found[0], fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY), found[1]
-                os.close(found[0])
-
-    def __contains__(self, path: str) -> bool:
-        return path in self._found
-
-    def find(self, path: str) -> tuple[int, bool] | None:
-        """A descriptor of what is there, and whether it is a folder; None when nothing is."""
-        if path in self._found:
-            return self._found[path]
-        try:
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None  # images differ; what is not there needs no door
-        return fd, stat.S_ISDIR(os.fstat(fd).st_mode)
-
-
 class Ground:
-    """What is left of the file system, and of the network: everything is closed that is not opened here."""
+    """What is left of the file system, and of the network: everything is closed that is not opened here.
 
-    def __init__(self, doors: Doors) -> None:
-        self._doors = doors
+    What is opened before :meth:`begin` is found once, for all children of this process: each of them begins, may open more
+    for itself alone, and confines itself.
+    """
+
+    def __init__(self) -> None:
         version = landlock_version()
         self._rights = _ALL_RIGHTS[max(known for known in _ALL_RIGHTS if known <= version)]
         self._has_net = version >= _NET_SINCE
@@ -130,10 +117,16 @@ class Ground:
             fields.append(_NET_RIGHTS)
         if version >= _SCOPES_SINCE:
             fields.append(_SCOPES)
-        attributes = struct.pack(f"={len(fields)}Q", *fields)
-        self._ruleset: int = _libc.syscall(_LANDLOCK_CREATE, attributes, len(attributes), 0)
+        self._attributes = struct.pack(f"={len(fields)}Q", *fields)
+        self._rules: list[tuple[int, bytes]] = []
+        self._ruleset = -1
+
+    def begin(self) -> None:
+        self._ruleset = _libc.syscall(_LANDLOCK_CREATE, self._attributes, len(self._attributes), 0)
         if self._ruleset < 0:
             raise _failed("landlock_create_ruleset")
+        for kind, rule in self._rules:
+            self._add(kind, rule)
 
     def allow_reading(self, *paths: str) -> None:
         self._allow(_READ_FILE | _READ_DIR, *paths)
@@ -155,22 +148,27 @@ class Ground:
         self._allow(rights, path)
 
     def allow_connecting(self, port: int) -> None:
-        rule = struct.pack("=QQ", _CONNECT, port)
-        if self._has_net and _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, _NET_PORT, rule, 0):
-            raise _failed(f"landlock_add_rule({port})")
+        if self._has_net:
+            self._rules.append((_NET_PORT, struct.pack("=QQ", _CONNECT, port)))
 
     def _allow(self, rights: int, *paths: str) -> None:
         for path in paths:
-            found = self._doors.find(path)
-            if found is None:
-                continue
-            place, is_folder = found
+            try:
+                place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # images differ; what is not there needs no door
+            is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
             wanted = rights & self._rights & (-1 if is_folder else _FILE_RIGHTS)
-            rule = struct.pack("=Qi", wanted, place)
-            if wanted and _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, _PATH_BENEATH, rule, 0):
-                raise _failed(f"landlock_add_rule({path})")
-            if path not in self._doors:
-                os.close(place)
+            if wanted and self._ruleset >= 0:
+                self._add(_PATH_BENEATH, struct.pack("=Qi", wanted, place))
+            elif wanted:
+                kept = fcntl.fcntl(place, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)
+                self._rules.append((_PATH_BENEATH, struct.pack("=Qi", wanted, kept)))
+            os.close(place)
+
+    def _add(self, kind: int, rule: bytes) -> None:
+        if _libc.syscall(_LANDLOCK_ADD_RULE, self._ruleset, kind, rule, 0):
+            raise _failed(f"landlock_add_rule({kind})")
 
     def confine(self) -> None:
         """This process, from now on."""

@@ -43,6 +43,8 @@ def serve(end: socket.socket, others: list[int]) -> NoReturn:
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    call.set_streams()
+    os.setsid()  # looked up, as all of the C library, when it is first called: else again in each child
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("950")  # before the supervisor, after a tool
     os.chdir("/")

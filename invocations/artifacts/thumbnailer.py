@@ -41,7 +41,9 @@ def _confine() -> None:
         resource.setrlimit(kind, (most, most))
     walls.forbid_new_privileges()
     if walls.landlock_version():
-        walls.Ground(walls.Doors()).confine()
+        ground = walls.Ground()
+        ground.begin()
+        ground.confine()
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (0, 0)
     )  # what is open stays open, and nothing else is opened: no file, no connection
