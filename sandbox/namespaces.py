@@ -42,10 +42,13 @@ def _failed(what: str) -> OSError:
 
 
 def unshare() -> None:
-    """The next child of this process begins a world of its own, in which its user is who it was outside."""
-    uid, gid = os.getuid(), os.getgid()
+    """The next child of this process begins a world of its own."""
     if _libc.unshare(NAMESPACES):
         raise _failed("unshare")
+
+
+def be_known(uid: int, gid: int) -> None:
+    """In the new world this process's user is who it was outside."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(fd, text.encode())

@@ -1,7 +1,7 @@
 """Who is alive in the box, and how did the tool's process end?
 
-Asked by the first process of the box. It is the parent of the zygote and, because whoever forked it has ended, of each
-tool's process: so the kernel tells it how that ended and what it took, not the zygote, which may have run a tool's
+Asked by the first process of the box. It is the parent of the zygote and of each tool's process, which the zygote makes as its
+own sibling: so the kernel tells it how that ended and what it took, not the zygote, which may have run a tool's
 dependencies. How many are alive is one number of the box's own cgroup, which cannot be dodged by changing process
 numbers as a walk through /proc can.
 """

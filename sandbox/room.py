@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from sandbox import browsing, files, namespaces, relay, syscalls, walls
+from sandbox import browsing, files, namespaces, relay, siblings, syscalls, walls
 from sandbox.hints import READABLE, WORK, WRITABLE, Hints
 from sandbox.meter import Meter
 from sandbox.package import DEPENDENCIES
@@ -40,6 +40,7 @@ class Rooms:
             raise ValueError(f"A box with a browser is used once, so it cannot have the level {level}.")
         allowed = [*loaded["proc"], *(browsing.RUNNABLE if self.browser else ())]
         self.programs = Programs(allowed, loaded["program"], loaded["files"])
+        self.user = os.getuid(), os.getgid()
         self.others = 0 if self.fresh else len(others)
         self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count
         if Meter().exact:
@@ -68,6 +69,7 @@ class Rooms:
             memory_files=self.browser or self.programs.replaces_tool or not self.programs.runnable,
             untouchable=self.untouchable,
             spared=spared,
+            cloned=siblings.FLAGS | namespaces.NAMESPACES if spared else 0,
         )
 
     def make_ready(self) -> None:
@@ -117,7 +119,9 @@ class Room:
         """Raise the walls, but for :meth:`close`. Returns a descriptor of the folder for files, or -1."""
         rooms = self._rooms
         os.setsid()
-        walls.set_dumpable(True)  # else the next line, and the tool's own /proc/self, belong to root
+        walls.set_dumpable(True)  # else what is next, and the tool's own /proc/self, belong to root
+        if rooms.fresh:
+            namespaces.be_known(*rooms.user)
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, b"1000")  # when memory is short, the tool goes first
         os.close(score)

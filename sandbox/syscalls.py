@@ -98,11 +98,13 @@ def build_filter(
     memory_files: bool = True,
     untouchable: tuple[int, ...] = (1,),
     spared: tuple[str, ...] = (),
+    cloned: int = 0,
 ) -> bytes:
     """The BPF program for :func:`sandbox.walls.filter_system_calls`; ``KeyError`` for an unknown machine.
 
     ``untouchable`` are the processes that get no signal from a tool, nor does "everybody"; none where a call has process
-    numbers of its own, and sees no others. ``spared`` are calls that :func:`refuse` is to refuse later.
+    numbers of its own, and sees no others. ``spared`` are calls that :func:`refuse` is to refuse later, and ``cloned`` the flags
+    with which a process in new namespaces is made until then.
     """
     _, column = _ARCHITECTURES[machine]
     program = _begin(machine)
@@ -122,7 +124,7 @@ def build_filter(
     if not memory_files:
         rule(_MEMFD_CREATE, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # who can do without falls back to a file
     rule(_CLONE3, [(_RETURN, 0, 0, _NO_SUCH_CALL)])  # its flags are in memory, out of sight; libc falls back to clone
-    rule(_CLONE, [(_LOAD, 0, 0, _ARGUMENT[0]), (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE_NOW, _ALLOW_NOW])
+    rule(_CLONE, _clone_unless_new_namespaces(cloned))
     for call in (_KILL, _TGKILL) if untouchable else ():
         rule(call, _refuse_if(0, (*untouchable, 0xFFFFFFFF)))
     rule(_PRLIMIT, _allow_if(0, (0,)))
@@ -136,7 +138,7 @@ def build_filter(
 
 
 def refuse(machine: str, names: tuple[str, ...]) -> bytes:
-    """A program that refuses these calls and nothing else: a second one on top of the first."""
+    """A program that refuses these calls, and new namespaces: a second one on top of the first."""
     _, column = _ARCHITECTURES[machine]
     program = _begin(machine)
     for group in _REFUSED_ALWAYS.values():
@@ -144,7 +146,14 @@ def refuse(machine: str, names: tuple[str, ...]) -> bytes:
             number = group[name][column]
             if number is not None:
                 program += [(_IF_EQUAL, 0, 1, number), _REFUSE_NOW]
-    return _assemble([*program, _ALLOW_NOW])
+    body = _clone_unless_new_namespaces()
+    return _assemble([*program, (_IF_EQUAL, 0, len(body), _CLONE[column]), *body, _ALLOW_NOW])
+
+
+def _clone_unless_new_namespaces(spared: int = 0) -> list[_Instruction]:
+    """``spared`` are flags that are let through all the same, exactly these."""
+    exactly = [(_IF_EQUAL, 0, 1, spared), _ALLOW_NOW] if spared else []
+    return [(_LOAD, 0, 0, _ARGUMENT[0]), *exactly, (_IF_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE_NOW, _ALLOW_NOW]
 
 
 def _begin(machine: str) -> list[_Instruction]:

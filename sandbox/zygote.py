@@ -13,8 +13,9 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 
-from sandbox import browsing, call, namespaces, protocol, walls
+from sandbox import browsing, call, namespaces, protocol
 from sandbox.hints import PACKAGE
 from sandbox.package import (
     DEPENDENCIES,
@@ -26,9 +27,11 @@ from sandbox.package import (
 )
 from sandbox.passing import take
 from sandbox.room import Rooms
+from sandbox.siblings import Siblings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 _MAX_WHY_CHARS = 2000
@@ -51,17 +54,21 @@ def serve(end: socket.socket, others: list[int]) -> NoReturn:
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # threads do not survive a fork
     sys.path += [DEPENDENCIES, browsing.PACKAGES]
     rooms: Rooms | None = None
+    siblings: Siblings | None = None
     while True:
         message, descriptors, _, _ = socket.recv_fds(end, 16, 1)
         match message:
             case b"load":
                 try:
                     rooms, preloaded = _load(take(end)[0], [*others, os.getpid()])
+                    siblings = Siblings.of_this_process(namespaces.NAMESPACES if rooms.fresh else 0)
+                    _settle()
                     end.send("\n".join(["ok", *preloaded]).encode())
                 except BaseException as error:
                     end.send(f"no\n{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_WHY_CHARS])
             case b"prepare" if rooms is not None:
-                _prepare(rooms, descriptors[0])
+                serve = partial(call.serve_one, rooms, descriptors[0])
+                _prepare(serve, siblings, descriptors[0], fresh=rooms.fresh)
                 end.send(b"prepared")
             case _:
                 os._exit(0)
@@ -81,7 +88,6 @@ def _load(body: bytes, others: list[int]) -> tuple[Rooms, list[str]]:
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
         sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
     rooms.make_ready()
-    _settle()
     return rooms, preloaded
 
 
@@ -91,19 +97,31 @@ def _settle() -> None:
     gc.freeze()
 
 
-def _prepare(rooms: Rooms, descriptor: int) -> None:
-    """Fork twice: the one in the middle ends, so the supervisor becomes the parent and learns the end from the kernel."""
+def _prepare(serve: Callable[[], NoReturn], siblings: Siblings | None, descriptor: int, *, fresh: bool) -> None:
+    """Make a process whose parent is the supervisor, so that it learns the end from the kernel."""
+    try:
+        if siblings is None or not siblings.make(serve):
+            _fork_twice(serve, descriptor, fresh=fresh)
+    except BaseException as error:
+        _say(descriptor, error)
+    os.close(descriptor)
+
+
+def _fork_twice(serve: Callable[[], NoReturn], descriptor: int, *, fresh: bool) -> None:
+    """The one in the middle ends, and the supervisor becomes the parent."""
     middle = os.fork()
     if middle == 0:
         try:
-            if rooms.fresh:
-                walls.set_dumpable(True)  # else its own /proc entries belong to root
+            if fresh:
                 namespaces.unshare()
             if os.fork() == 0:
-                call.serve_one(rooms, descriptor)
+                serve()
         except BaseException as error:
-            os.write(descriptor, f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_WHY_CHARS])
+            _say(descriptor, error)
         finally:
             os._exit(0)
-    os.close(descriptor)
     os.waitpid(middle, 0)  # it must not be counted with what a call leaves behind
+
+
+def _say(descriptor: int, error: BaseException) -> None:
+    os.write(descriptor, f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_WHY_CHARS])

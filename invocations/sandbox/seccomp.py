@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sandbox import namespaces
+from sandbox import namespaces, siblings
 
 PROFILE_FILE = Path(__file__).with_name("seccomp.json")
 FRESH_PROFILE_FILE = Path(__file__).with_name("seccomp-fresh.json")
@@ -84,6 +84,7 @@ def build_profile(*, fresh: bool = False) -> dict[str, Any]:
         for kind, protocol in ((_STREAM, _ANY), (_STREAM, _TCP), (_DATAGRAM, _ANY), (_DATAGRAM, _UDP)):
             rules.append(_allow(["socket"], _when(0, family), _when(1, kind, mask=_KIND_BITS), _when(2, protocol)))
     if fresh:
+        rules.append(_allow(["clone"], _when(0, siblings.FLAGS | namespaces.NAMESPACES)))
         rules.append(_allow(["unshare"], _when(0, namespaces.NAMESPACES)))
         rules += [_allow(["mount"], _when(3, flags)) for flags in namespaces.MOUNT_FLAGS]
     return {

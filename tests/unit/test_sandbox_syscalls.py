@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from invocations.sandbox.seccomp import FRESH_PROFILE_FILE, PROFILE_FILE, build_profile
-from sandbox import namespaces, syscalls
+from sandbox import namespaces, siblings, syscalls
 
 ALLOW, REFUSE, NO_SUCH_CALL, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
 NOTHING_HAPPENS = 0x00050000
@@ -115,6 +115,26 @@ def test_where_some_programs_may_be_run_no_others_are_made_in_memory(machine: st
     assert decide(program, MACHINES[machine], MEMFD_CREATE[machine]) == NO_SUCH_CALL
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_process_in_new_namespaces_is_made_with_certain_flags_and_only_before_the_last_filter(machine: str) -> None:
+    cloned = siblings.FLAGS | namespaces.NAMESPACES
+    needed = syscalls.NEEDED_FOR_NAMESPACES
+    arch, numbers = MACHINES[machine], NUMBERS[machine]
+    first = syscalls.build_filter(machine, net=False, proc=False, keep_modes=False, spared=needed, cloned=cloned)
+    last = syscalls.refuse(machine, needed)
+
+    others = [cloned & ~siblings.FLAGS | 17, cloned | 0x40000000, cloned & ~0x10000000, 0x10000000, 0x20000 | 17]
+    plain = [17, siblings.FLAGS, 0x3D0F00]  # a thread's
+
+    assert decide(first, arch, numbers["clone"], cloned) == ALLOW
+    assert {decide(first, arch, numbers["clone"], flags) for flags in others} == {REFUSE}
+    assert {decide(last, arch, numbers["clone"], flags) for flags in (cloned, *others)} == {REFUSE}
+    assert {decide(program, arch, numbers["clone"], flags) for program in (first, last) for flags in plain} == {ALLOW}
+    assert decide(first, arch, numbers["mount"]) == ALLOW
+    assert decide(last, arch, numbers["mount"]) == REFUSE
+    assert decide(last, arch, numbers["read"]) == ALLOW
+
+
 def test_another_architecture_and_the_x32_numbers_are_no_way_around() -> None:
     program = syscalls.build_filter("x86_64", net=False, proc=False, keep_modes=False)
 
@@ -132,7 +152,7 @@ def test_the_committed_profile_of_the_container_is_the_one_the_module_writes() -
     assert json.loads(FRESH_PROFILE_FILE.read_text()) == build_profile(fresh=True)
 
 
-def test_for_namespaces_the_profile_adds_two_calls_with_the_flags_that_are_used() -> None:
+def test_for_namespaces_the_profile_adds_three_calls_with_the_flags_that_are_used() -> None:
     strict, fresh = build_profile()["syscalls"], build_profile(fresh=True)["syscalls"]
 
     added = [
@@ -142,6 +162,7 @@ def test_for_namespaces_the_profile_adds_two_calls_with_the_flags_that_are_used(
 
     assert fresh[: len(strict)] == strict
     assert added == [
+        (["clone"], [(0, siblings.FLAGS | namespaces.NAMESPACES, "SCMP_CMP_EQ")]),
         (["unshare"], [(0, namespaces.NAMESPACES, "SCMP_CMP_EQ")]),
         *((["mount"], [(3, flags, "SCMP_CMP_EQ")]) for flags in namespaces.MOUNT_FLAGS),
     ]
