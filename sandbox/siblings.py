@@ -24,6 +24,7 @@ _PR_GET_TID_ADDRESS = 40
 _MACHINES = {"x86_64": (56, 273, 274, 3), "aarch64": (220, 99, 100, 4)}
 _OURS = ("/usr/", "/lib")  # of the image, where nobody asks for that
 _ASKS = b"_atfork"  # a library names the functions that it calls
+_PIECE_BYTES = 1 << 18
 
 
 class Siblings:
@@ -71,9 +72,15 @@ class Siblings:
 def _has_code_that_asks() -> bool:
     with open("/proc/self/maps") as maps:
         paths = {line.split(maxsplit=5)[5].rstrip("\n") for line in maps if "/" in line}
-    for path in paths:
-        if not path.startswith(_OURS):
-            with open(path, "rb") as file:
-                if _ASKS in file.read():
-                    return True
+    return any(_asks(path) for path in paths if not path.startswith(_OURS))
+
+
+def _asks(path: str) -> bool:
+    """Read in pieces: a library may be larger than the memory of a box."""
+    with open(path, "rb") as file:
+        before = b""
+        while piece := file.read(_PIECE_BYTES):
+            if _ASKS in before + piece:
+                return True
+            before = piece[-len(_ASKS) :]
     return False
