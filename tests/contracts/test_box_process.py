@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from invocations.sandbox.seccomp import build_profile
 from sandbox import watch
 from tests.contracts.test_box import LEVELS, REUSED, box_of, once
 
@@ -59,6 +61,22 @@ def test_the_supervisor_is_the_parent_and_only_where_it_must_be_is_another_proce
     assert {each["of the parent"] for each in said} == {0 if level == "fresh" else 1}
     assert all(each["own"] == (1 if level == "fresh" else each["number"]) for each in said)
     assert [after["number"] - before["number"] for before, after in pairwise(said)] == [made, made]
+
+
+def test_where_the_engine_does_not_let_it_through_there_are_two_forks(
+    box_of: Callable[..., DrivenBox], dependencies: Path, tmp_path: Path
+) -> None:
+    profile = build_profile(fresh=True)
+    rules = profile["syscalls"]
+    profile["syscalls"] = [rule for rule in rules if rule["names"] != ["clone"] or "valueTwo" in rule["args"][0]]
+    assert len(profile["syscalls"]) == len(rules) - 1
+    (tmp_path / "seccomp.json").write_text(json.dumps(profile))
+    box = box_of(binds=[f"{dependencies}:/deps:ro"], seccomp=tmp_path / "seccomp.json")
+    assert box.load({"main": WHO}, level="fresh")["ok"]
+
+    first, second = (box.call().value for _ in range(2))
+
+    assert (first["parent"], first["own"], second["number"] - first["number"]) == (1, 1, 2)
 
 
 THREADS = """
