@@ -10,31 +10,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db.models import Count, Max, Min, Q
+from django.db import connection
+from django.db.models import Max, Min, Q
 
-from evidence.models import Fact, IndexBlock, Indexed, Pending, Posting, Seal
+from evidence.models import Fact, IndexBlock, Posting, Seal
 from evidence.problems import SearchInvalid
 from evidence.search import places
 from evidence.search.indexing import tags_of_facts
 from evidence.search.language import Query, moment_of
 from evidence.search.places import ALL, BLOCK
-from evidence.search.tags import Asked, Names, asked_by
+from evidence.search.tags import Asked, Names, Span, asked_by
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.pagination import PAGE_SIZE
 from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
+
+    _Tags = dict[int, list[tuple[bytes, bytes]]]  # of blocks: tags, and which leaves have them, as it is stored
 
 MOST_WAITING = (
     500  # facts that are not indexed yet and are looked through; more of them means that the keeper stands still
 )
-_NEAR = (2, 8)  # blocks that are read at once, nearest first: what is frequent is found there
-_FAR = (32, 128, 512)  # the same of those that are left
+# Blocks that are read at once, nearest first.
+_NEAR = 8  # at first: what is frequent is found there
+_NEAR_OF_MANY = 2  # where a term asks for all tags with a beginning
+_FARTHER = 128  # times as many as were read, when nothing was found in them
+_MOST = 2048
+_KIND = b"kind:"
 
 
 @dataclass(slots=True)
@@ -162,18 +169,37 @@ def _plain(tenant_id: UUID, window: Window, start: UUID | None, *, newer: bool, 
     return _paged(list(rows.order_by("pk" if newer else "-pk")[: size + 1]), start, newer=newer, size=size)
 
 
+# How far the index is, at which leaf a page begins and what waits: all as of one moment, so that nothing is missed or found twice.
+_STATE = """
+    WITH indexed AS (SELECT COALESCE(MAX(size), 0) AS size FROM evidence_indexed WHERE tenant_id = %(tenant)s)
+    SELECT 'size' AS what, NULL AS id, size AS place FROM indexed
+    UNION ALL
+    SELECT 'start', fact_id, leaf_index FROM evidence_seal WHERE fact_id = %(start)s AND tenant_id = %(tenant)s
+    UNION ALL
+    SELECT * FROM (
+        SELECT 'sealed', fact_id, leaf_index FROM evidence_seal
+        WHERE tenant_id = %(tenant)s AND leaf_index >= (SELECT size FROM indexed) ORDER BY leaf_index DESC LIMIT %(most)s
+    ) AS sealed
+    UNION ALL
+    SELECT * FROM (
+        SELECT 'pending', fact_id, 0 FROM evidence_pending WHERE tenant_id = %(tenant)s ORDER BY fact_id DESC LIMIT %(most)s
+    ) AS pending
+"""
+
+
 class _Search:
     """One page of a query with terms."""
 
     def __init__(self, tenant_id: UUID, asked: Asked, window: Window) -> None:
         self.tenant_id, self.asked, self.window = tenant_id, asked, window
-        # What is indexed from here on is found below as waiting: first the size, then what waits, so that nothing is missed.
-        self.size = Indexed.objects.filter(tenant_id=tenant_id).values_list("size", flat=True).first() or 0
+        self.size = 0
+        self.waits: list[UUID] = []  # what is not indexed, newest first
         self.behind = False
         self.partial: set[int] = set()  # blocks that reach over an end of the window
+        self.met: dict[bytes, list[int]] = {}  # of tags that were read: see _meets
 
     def page(self, start: UUID | None, *, newer: bool, size: int) -> Found:
-        place = self._place(start)
+        place = self._look(start)
         rows: list[Fact] = []
         if newer:
             assert start is not None
@@ -195,12 +221,20 @@ class _Search:
         found.behind = self._reached() if self.behind else None
         return found
 
-    def _place(self, start: UUID | None) -> int | None:
+    def _look(self, start: UUID | None) -> int | None:
         """Where in the index the page begins; None: among what waits for it."""
-        if start is None:
-            return None
-        seals = Seal.objects.filter(pk=start, tenant_id=self.tenant_id, leaf_index__lt=self.size)
-        return seals.values_list("leaf_index", flat=True).first()
+        written = Fact._meta.pk.get_db_prep_value
+        tenant, begin = written(self.tenant_id, connection), written(start, connection)
+        said: dict[str, list[tuple[Any, Any]]] = {}
+        with connection.cursor() as cursor:
+            cursor.execute(_STATE, {"tenant": tenant, "start": begin, "most": MOST_WAITING + 1})
+            for what, id, place in cursor.fetchall():
+                said.setdefault(what, []).append((place, id and UUID(str(id))))
+        [(self.size, _)] = said["size"]
+        sealed = [id for _, id in sorted(said.get("sealed", []), reverse=True)]
+        pending = sorted((id for _, id in said.get("pending", [])), reverse=True)
+        self.waits = list(dict.fromkeys([*pending, *sealed]))
+        return next((place for place, _ in said.get("start", []) if place < self.size), None)
 
     def _reached(self) -> datetime | None:
         last = IndexBlock.objects.filter(tenant_id=self.tenant_id).order_by("-number").first()
@@ -210,14 +244,8 @@ class _Search:
 
     def _waiting(self) -> list[Fact]:
         """What is not indexed and matches, newest first."""
-        of_tenant = {"tenant_id": self.tenant_id}
-        pending = Pending.objects.filter(**of_tenant).order_by("-pk").values_list("pk", flat=True)
-        unsealed = list(pending[: MOST_WAITING + 1])
-        seals = Seal.objects.filter(**of_tenant, leaf_index__gte=self.size).order_by("-leaf_index")
-        sealed = list(seals.values_list("pk", flat=True)[: MOST_WAITING + 1])
-        in_order = list(dict.fromkeys([*(id for id in unsealed if id not in set(sealed)), *sealed]))
-        self.behind = len(in_order) > MOST_WAITING
-        ids = [id for id in in_order[:MOST_WAITING] if self.window.holds(id)]
+        self.behind = len(self.waits) > MOST_WAITING
+        ids = [id for id in self.waits[:MOST_WAITING] if self.window.holds(id)]
         facts = Fact.objects.filter(tenant_id=self.tenant_id).in_bulk(ids)
         rows = [facts[id] for id in ids if id in facts]
         return [fact for fact, tags in zip(rows, tags_of_facts(rows), strict=True) if self.asked.met_by(tags)]
@@ -230,49 +258,63 @@ class _Search:
         while some := list(islice(places_found, PAGE_SIZE + 1)):
             rows = Fact.objects.filter(
                 tenant_id=self.tenant_id, seal__tenant_id=self.tenant_id, seal__leaf_index__in=some
-            ).select_related("seal")
-            yield from sorted(rows, key=lambda fact: fact.seal.leaf_index, reverse=not newer)
+            )
+            yield from rows.order_by("seal__leaf_index" if newer else "-seal__leaf_index")
 
     def _places(self, place: int, *, newer: bool) -> Iterator[int]:
         low, high = self._blocks()
         first, last = (place // BLOCK, high) if newer else (low, (place - 1) // BLOCK)
         first, last = max(first, low), min(last, high)
-        for run in self._runs(first, last, newer=newer):
-            blocks = self._read(run)
-            for block in sorted(blocks, reverse=not newer):
-                bits = blocks[block]
+        blocks: Sequence[int] = range(first, last + 1) if newer else range(last, first - 1, -1)
+        found = seen = 0
+        count = _NEAR if all(span.is_one for span in self.asked.spans) else _NEAR_OF_MANY
+        read: Callable[[Sequence[int]], _Tags] | None = None
+        while blocks:
+            run, blocks = blocks[:count], blocks[count:]
+            tags = read(run) if read else self._read(run)
+            for block in sorted(tags, reverse=not newer):
+                bits = self._bits(tags[block], block)
                 if block == place // BLOCK:
                     kept = (1 << place % BLOCK) - 1
                     bits &= ~kept if newer else kept
                 bits = self._within(block, bits)
+                found += bits.bit_count()
                 for at in places.rising(bits) if newer else places.falling(bits):
                     yield block * BLOCK + at
+            # As many as should have the rest of the page, when matches are as frequent there as they are here.
+            read = read or self._far(tags, len(run))
+            seen += len(run)
+            farther = 2 * seen * (PAGE_SIZE + 1 - found) // found if found else seen * _FARTHER
+            count = min(max(seen, farther), _MOST)
 
-    def _runs(self, first: int, last: int, *, newer: bool) -> Iterator[Sequence[int]]:
-        """The blocks to look into, some at a time, nearest first: the near ones, and of the others those that may have a match."""
-        blocks: Sequence[int] = range(first, last + 1) if newer else range(last, first - 1, -1)
-        for count in _NEAR:
-            if blocks:
-                yield blocks[:count]
-                blocks = blocks[count:]
-        if blocks:
-            blocks = sorted(self._promising(min(blocks), max(blocks)), reverse=not newer)
-        counts = iter(_FAR)
-        count = next(counts)
-        while blocks:
-            yield blocks[:count]
-            blocks, count = blocks[count:], next(counts, count)
+    def _far(self, near: _Tags, count: int) -> Callable[[Sequence[int]], _Tags]:
+        """How the other blocks are read best, after ``count`` near ones: where one of what is wanted is in few of them, only those
+        blocks that have it."""
+        if not self.asked.wanted:
+            self.asked, self.met = _without_unwanted_kinds(self.asked), {}
+        if not self.asked.wanted:
+            return self._read
+        in_blocks = [
+            sum(any(n in self._meets(tag) for tag, _ in tags) for tags in near.values())
+            for n in range(len(self.asked.wanted))
+        ]
+        lead = in_blocks.index(min(in_blocks))
+        if in_blocks[lead] * 2 >= count:
+            return self._read
+        first = self.asked.wanted[lead]
+        others = [
+            *self.asked.unwanted,
+            *(span for n, spans in enumerate(self.asked.wanted) if n != lead for span in spans),
+        ]
 
-    def _promising(self, lowest: int, highest: int) -> Sequence[int]:
-        """The blocks of this range that have something of all that is wanted, as far as single tags say it."""
-        wanted = [[span.low for span in spans] for spans in self.asked.wanted if all(span.is_one for span in spans)]
-        if not wanted:
-            return range(lowest, highest + 1)
-        tags = {tag for either in wanted for tag in either}
-        rows = Posting.objects.filter(tenant_id=self.tenant_id, tag__in=tags, block__range=(lowest, highest))
-        has = {f"has_{n}": Count("tag", filter=Q(tag__in=either)) for n, either in enumerate(wanted)}
-        found = rows.values("block").annotate(**has).filter(**{f"{name}__gt": 0 for name in has})
-        return list(found.values_list("block", flat=True))
+        def read(run: Sequence[int]) -> _Tags:
+            found = self._postings(first, run)
+            for block, tags in self._postings(others, sorted(found)).items():
+                if block in found:
+                    found[block] += tags
+            return found
+
+        return read
 
     def _blocks(self) -> tuple[int, int]:
         """The first and the last block that may have what is asked for."""
@@ -288,39 +330,53 @@ class _Search:
         self.partial = set(rows.exclude(within).values_list("number", flat=True))
         return (0, -1) if ends["low"] is None else (ends["low"], ends["high"])
 
-    def _read(self, run: Sequence[int]) -> dict[int, int]:
-        """The leaves of each of these blocks that match."""
-        whole = max(run) - min(run) + 1 == len(run)
-        within = Q(block__range=(min(run), max(run))) if whole else Q(block__in=run)
-        single = [span.low for span in self.asked.spans if span.is_one]
-        condition = Q(tag__in=single) if single else Q(pk__in=[])
-        for span in self.asked.spans:
+    def _read(self, run: Sequence[int]) -> _Tags:
+        """All that is asked for, of these blocks."""
+        read = self._postings(self.asked.spans, run)
+        return read if self.asked.wanted else {block: read.get(block, []) for block in run}
+
+    def _postings(self, spans: Sequence[Span], run: Sequence[int]) -> _Tags:
+        if not spans or not run:
+            return {}
+        low, high = min(run), max(run)
+        # Each block that is named is looked up for each tag; a range is read on.
+        within = Q(block__range=(low, high)) if len(run) * 4 > high - low else Q(block__in=run)
+        condition = Q(tag__in=[span.low for span in spans if span.is_one])
+        for span in spans:
             if not span.is_one:
                 condition |= Q(tag__gte=span.low, tag__lt=span.high)
+        read: _Tags = {}
         rows = Posting.objects.filter(condition, within, tenant_id=self.tenant_id)
-        read: dict[int, list[tuple[bytes, int]]] = {}
         for tag, block, stored in rows.values_list("tag", "block", "places"):
-            read.setdefault(block, []).append((bytes(tag), places.decode(bytes(stored))))
-        if not self.asked.wanted:
-            read = {block: read.get(block, []) for block in run}
-        return {block: bits for block, tags in read.items() if (bits := self._bits(tags, block))}
+            read.setdefault(block, []).append((bytes(tag), bytes(stored)))
+        return read
 
-    def _bits(self, tags: list[tuple[bytes, int]], block: int) -> int:
+    def _meets(self, tag: bytes) -> list[int]:
+        """Which of what is wanted the tag meets, by its number; what is unwanted has the number after the last."""
+        numbers = self.met.get(tag)
+        if numbers is None:
+            asked = [*self.asked.wanted, self.asked.unwanted]
+            numbers = [n for n, spans in enumerate(asked) if any(span.holds(tag) for span in spans)]
+            self.met[tag] = numbers
+        return numbers
+
+    def _bits(self, tags: list[tuple[bytes, bytes]], block: int) -> int:
+        """The leaves of the block that match. What is rarest is looked at first: as a rule nothing is left soon."""
+        met: list[list[bytes]] = [[] for _ in range(len(self.asked.wanted) + 1)]
+        for tag, stored in tags:
+            for number in self._meets(tag):
+                met[number].append(stored)
+        unwanted = met.pop()
+        if not all(met):
+            return 0
         bits = ALL if (block + 1) * BLOCK <= self.size else (1 << self.size % BLOCK) - 1
-        for spans in self.asked.wanted:
-            either = 0
-            for tag, found in tags:
-                if any(span.holds(tag) for span in spans):
-                    either |= found
-            bits &= either
-        for tag, found in tags:
-            if any(span.holds(tag) for span in self.asked.unwanted):
-                bits &= ~found
-        return bits
+        for each in met:
+            bits = bits and bits & places.union(each)
+        return bits and bits & ~places.union(unwanted)
 
     def _within(self, block: int, bits: int) -> int:
         """Of a block that reaches over an end of the window: the leaves that are within it."""
-        if block not in self.partial:
+        if not bits or block not in self.partial:
             return bits
         begin = block * BLOCK
         seals = Seal.objects.filter(
@@ -329,6 +385,20 @@ class _Search:
             leaf_index__in=[begin + place for place in places.rising(bits)],
         )
         return sum(1 << index - begin for index in seals.values_list("leaf_index", flat=True))
+
+
+def _without_unwanted_kinds(asked: Asked) -> Asked:
+    """The same, asked otherwise: a fact has one kind, so one that is not of these has another. Of those that most facts have, that is
+    much less to read."""
+    kinds = sorted((span for span in asked.unwanted if span.low.startswith(_KIND)), key=lambda span: span.low)
+    if not kinds:
+        return asked
+    others, at = list[Span](), _KIND
+    for span in [*kinds, Span(_KIND + b"\xff", b"")]:
+        if at < span.low:
+            others.append(Span(at, span.low))
+        at = max(at, span.high)
+    return Asked([*asked.wanted, others], [span for span in asked.unwanted if span not in kinds])
 
 
 def _after(rows: list[Fact], start: UUID) -> list[Fact]:

@@ -7,10 +7,11 @@ length says that it is a map.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 BLOCK = 2048  # leaves
 _MAP_BYTES = BLOCK // 8
@@ -27,8 +28,15 @@ def decode(stored: bytes) -> int:
     if len(stored) % 2:
         return int.from_bytes(stored)
     bits = 0
-    for at in range(0, len(stored), 2):
-        bits |= 1 << int.from_bytes(stored[at : at + 2])
+    for place in struct.unpack(f">{len(stored) // 2}H", stored):
+        bits |= 1 << place
+    return bits
+
+
+def union(each_stored: Iterable[bytes]) -> int:
+    bits = 0
+    for stored in each_stored:
+        bits |= decode(stored)
     return bits
 
 
