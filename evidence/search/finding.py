@@ -22,7 +22,7 @@ from evidence.search import places
 from evidence.search.indexing import tags_of_facts
 from evidence.search.language import Query, moment_of
 from evidence.search.places import ALL, BLOCK
-from evidence.search.tags import Asked, Names, Span, asked_by
+from evidence.search.tags import Asked, Names, Span, asked_by, without_unwanted_kinds
 from toolhub.kernel.ids import decode, encode
 from toolhub.kernel.pagination import PAGE_SIZE
 from toolhub.kernel.problems import SchemaInvalid
@@ -41,7 +41,6 @@ _NEAR = 8  # at first: what is frequent is found there
 _NEAR_OF_MANY = 2  # where a term asks for all tags with a beginning
 _FARTHER = 128  # times as many as were read, when nothing was found in them
 _MOST = 2048
-_KIND = b"kind:"
 
 
 @dataclass(slots=True)
@@ -291,7 +290,7 @@ class _Search:
         """How the other blocks are read best, after ``count`` near ones: where one of what is wanted is in few of them, only those
         blocks that have it."""
         if not self.asked.wanted:
-            self.asked, self.met = _without_unwanted_kinds(self.asked), {}
+            self.asked, self.met = without_unwanted_kinds(self.asked), {}
         if not self.asked.wanted:
             return self._read
         in_blocks = [
@@ -385,20 +384,6 @@ class _Search:
             leaf_index__in=[begin + place for place in places.rising(bits)],
         )
         return sum(1 << index - begin for index in seals.values_list("leaf_index", flat=True))
-
-
-def _without_unwanted_kinds(asked: Asked) -> Asked:
-    """The same, asked otherwise: a fact has one kind, so one that is not of these has another. Of those that most facts have, that is
-    much less to read."""
-    kinds = sorted((span for span in asked.unwanted if span.low.startswith(_KIND)), key=lambda span: span.low)
-    if not kinds:
-        return asked
-    others, at = list[Span](), _KIND
-    for span in [*kinds, Span(_KIND + b"\xff", b"")]:
-        if at < span.low:
-            others.append(Span(at, span.low))
-        at = max(at, span.high)
-    return Asked([*asked.wanted, others], [span for span in asked.unwanted if span not in kinds])
 
 
 def _after(rows: list[Fact], start: UUID) -> list[Fact]:

@@ -172,6 +172,21 @@ class Asked:
         return [*self.unwanted, *(span for spans in self.wanted for span in spans)]
 
 
+def without_unwanted_kinds(asked: Asked) -> Asked:
+    """The same, asked otherwise: a fact has one kind, so one that is not of these has another. Where most facts are of these, what has
+    another is much less to read."""
+    begin, end = tag("kind", ""), beginning("kind", "").high
+    kinds = sorted((span for span in asked.unwanted if span.low.startswith(begin)), key=lambda span: span.low)
+    if not kinds:
+        return asked
+    others, at = list[Span](), begin
+    for span in [*kinds, Span(end, end)]:
+        if at < span.low:
+            others.append(Span(at, span.low))
+        at = max(at, span.high)
+    return Asked([*asked.wanted, others], [span for span in asked.unwanted if span not in kinds])
+
+
 ID_QUALIFIERS = ("call", "chain", "consent", "grant")
 
 

@@ -98,6 +98,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (finding, indexing):
         monkeypatch.setattr(module, "BLOCK", 16)
     monkeypatch.setattr(finding, "ALL", (1 << 16) - 1)
+    for name in ("_NEAR", "_NEAR_OF_MANY", "_FARTHER"):
+        monkeypatch.setattr(finding, name, 2)  # so that most of them are far ones
 
 
 def ids_of(tenant: Tenant, query: str, *, size: int = 7, **more: Any) -> list[UUID]:
@@ -132,6 +134,8 @@ QUERIES = [
     "code:QUOTA.*",
     "code:SANDBOX.TIMEOUT -tool:commerce.orders.place",
     "-kind:invocation.began -kind:invocation.ended",
+    "-kind:invocation.* -tool:web.*",
+    "-kind:*",
     "-outcome:succeeded -tool:web.*",
     "agent:assistant",
     "kind:invocation.* -agent:assistant",
