@@ -223,7 +223,8 @@ class _Search:
     def _look(self, start: UUID | None) -> int | None:
         """Where in the index the page begins; None: among what waits for it."""
         written = Fact._meta.pk.get_db_prep_value
-        tenant, begin = written(self.tenant_id, connection), written(start, connection)
+        # PostgreSQL plans the reading of a whole table for ``fact_id = NULL``; no fact has the other id.
+        tenant, begin = written(self.tenant_id, connection), written(start or UUID(int=0), connection)
         said: dict[str, list[tuple[Any, Any]]] = {}
         with connection.cursor() as cursor:
             cursor.execute(_STATE, {"tenant": tenant, "start": begin, "most": MOST_WAITING + 1})
