@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.db.models import Count, Q
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone, translation
+from django.utils.functional import SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
@@ -93,7 +95,8 @@ def waiting(request: ConsoleRequest) -> dict[str, int]:
 
 
 def shell(request: ConsoleRequest) -> dict[str, Any]:
-    """Context of the frame. What a person may not see is left out, not greyed out."""
+    """Context of the frame. What a person may not see is left out, not greyed out. What the database says is asked only where it is
+    shown: a part of a page has no frame."""
     principal = getattr(request, "principal", None)
     theme = request.COOKIES.get("theme", "auto")
     context: dict[str, Any] = {
@@ -105,23 +108,31 @@ def shell(request: ConsoleRequest) -> dict[str, Any]:
     }
     if principal is None:
         return context
-    counts = waiting(request)
+    tenant = request.tenant
+    return context | {
+        "nav": SimpleLazyObject(partial(_nav, request)),
+        "tenants": [{"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants],
+        "roles": SimpleLazyObject(partial(_roles, request)),
+    }
+
+
+def _nav(request: ConsoleRequest) -> list[dict[str, Any]]:
+    counts, nav = waiting(request), list[dict[str, Any]]()
     for label, links in NAV:
         items = [
             {"key": key, "label": text, "icon": icon, "url": reverse(name), "count": counts.get(key, 0)}
             for key, text, icon, name, permission in links
-            if principal.may(permission)
+            if request.principal.may(permission)
         ]
         if items:
-            context["nav"].append({"label": label, "items": items})
-    tenant = request.tenant
-    context["tenants"] = [
-        {"id": each.wire_id, "name": each.name, "current": each == tenant} for each in request.tenants
-    ]
+            nav.append({"label": label, "items": items})
+    return nav
+
+
+def _roles(request: ConsoleRequest) -> list[str]:
     assert request.user.is_authenticated
-    roles = Membership.objects.filter(tenant=tenant, user=request.user).values_list("role", flat=True)
-    context["roles"] = [Role(role).label for role in roles]
-    return context
+    roles = Membership.objects.filter(tenant=request.tenant, user=request.user).values_list("role", flat=True)
+    return [str(Role(role).label) for role in roles]
 
 
 def checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
