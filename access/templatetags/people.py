@@ -27,13 +27,21 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def actor(context: Context, id: str) -> SafeString:
-    """A page has many actors: the first one that is met has the names of its kind read, all at once."""
+    """A page has the same few actors in many places: each is drawn once."""
     request = context.get("request")
+    drawn: dict[str, SafeString] = {} if request is None else request.__dict__.setdefault("_actors_drawn", {})
+    if id not in drawn:
+        drawn[id] = _drawn(request, id)
+    return drawn[id]
+
+
+def _drawn(request: Any, id: str) -> SafeString:
+    """The first one that is met has the names of its kind read, all at once."""
     principal = getattr(request, "principal", None)
     name = ""
     if id.startswith("system:"):
         name = gettext("the hub (%(part)s)") % {"part": id.removeprefix("system:")}
-    elif request is not None and principal is not None:
+    elif principal is not None:
         known: dict[str, dict[str, str]] = request.__dict__.setdefault("_actor_names", {})
         kind = id.partition("_")[0]
         if kind in READ and kind not in known:

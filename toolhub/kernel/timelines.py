@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.urls import NoReverseMatch, reverse
@@ -36,7 +37,7 @@ PAGES = {
 }
 
 
-@dataclass(slots=True)
+@dataclass
 class Entry:
     """``began``: the beginning that stands in the same line as its end. ``took_ms``: since the beginning, where that is known."""
 
@@ -44,20 +45,20 @@ class Entry:
     began: Any = None
     took_ms: float | None = None
 
-    @property
+    @cached_property
     def look(self) -> dict[str, Any]:
         tone, icon, label = wording.FACT.get(self.fact.kind, ("quiet", "circle-dot", self.fact.kind))
         if self.fact.kind.endswith(ENDED) and self.fact.outcome in wording.STATUS:
             tone, icon, _label = wording.STATUS[self.fact.outcome]
         return {"tone": tone, "icon": icon, "label": label}
 
-    @property
+    @cached_property
     def why(self) -> str:
         """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today."""
         said = getattr(self.fact, "words", None) or json.loads(bytes(self.fact.leaf)).get("data", {})
         return str(said.get("reason") or said.get("note") or said.get("purpose") or "")
 
-    @property
+    @cached_property
     def subject_url(self) -> str:
         return page_of_id(self.fact.subject)
 

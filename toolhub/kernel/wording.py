@@ -335,16 +335,21 @@ def ago(value: datetime, now: datetime) -> str:
         return _("just now")
     unit = next((unit for unit, span in (("s", 60), ("m", 3600), ("h", 86_400)) if away < span), "d")
     n = int(away // {"s": 1, "m": 60, "h": 3600, "d": 86_400}[unit])
-    past = {
-        "s": ngettext("%(n)d s ago", "%(n)d s ago", n),
-        "m": ngettext("%(n)d min ago", "%(n)d min ago", n),
-        "h": ngettext("%(n)d h ago", "%(n)d h ago", n),
-        "d": ngettext("%(n)d day ago", "%(n)d days ago", n),
-    }
-    future = {
-        "s": ngettext("in %(n)d s", "in %(n)d s", n),
-        "m": ngettext("in %(n)d min", "in %(n)d min", n),
-        "h": ngettext("in %(n)d h", "in %(n)d h", n),
-        "d": ngettext("in %(n)d day", "in %(n)d days", n),
-    }
-    return (past if seconds > 0 else future)[unit] % {"n": n}
+    match unit, seconds > 0:
+        case "s", True:
+            said = ngettext("%(n)d s ago", "%(n)d s ago", n)
+        case "m", True:
+            said = ngettext("%(n)d min ago", "%(n)d min ago", n)
+        case "h", True:
+            said = ngettext("%(n)d h ago", "%(n)d h ago", n)
+        case _, True:
+            said = ngettext("%(n)d day ago", "%(n)d days ago", n)
+        case "s", _:
+            said = ngettext("in %(n)d s", "in %(n)d s", n)
+        case "m", _:
+            said = ngettext("in %(n)d min", "in %(n)d min", n)
+        case "h", _:
+            said = ngettext("in %(n)d h", "in %(n)d h", n)
+        case _:
+            said = ngettext("in %(n)d day", "in %(n)d days", n)
+    return said % {"n": n}

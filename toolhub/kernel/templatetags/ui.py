@@ -7,6 +7,7 @@ icons, and nothing about models. A status is never colour alone: an icon and a w
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -39,7 +40,9 @@ EMPTY = SafeString("")
 
 
 @register.simple_tag
+@cache
 def icon(name: str, cls: str = "") -> SafeString:
+    """Kept for as long as the process lives: a page of rows has a hundred of them."""
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}#{}"/></svg>', f"i {cls}".strip(), static("ui/icons.svg"), name
     )
@@ -167,13 +170,11 @@ def moment(value: datetime | None, form: str = "relative") -> SafeString:
     if value is None:
         return format_html('<span class="dim">{}</span>', wording.NO_VALUE)
     local = timezone.localtime(value)
-    milliseconds = f"{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
-    exact = f"{local:%Y-%m-%d} {milliseconds}"
-    title = f"{exact} {wording.zone_label(local)}"
-    text = {"exact": exact, "clock": milliseconds}.get(form) or wording.ago(value, timezone.now())
-    return format_html(
-        '<time class="num" datetime="{}" title="{}">{}</time>', local.isoformat(timespec="milliseconds"), title, text
-    )
+    written = local.isoformat(timespec="milliseconds")
+    date, clock = written[:10], written[11:23]
+    title = f"{date} {clock} {wording.zone_label(local)}"
+    text = {"exact": f"{date} {clock}", "clock": clock}.get(form) or wording.ago(value, timezone.now())
+    return format_html('<time class="num" datetime="{}" title="{}">{}</time>', written, title, text)
 
 
 # ---- trees and charts -----------------------------------------------------------------------------------------------
