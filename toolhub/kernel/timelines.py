@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, get_script_prefix, reverse
 from django.utils import timezone
 
 from toolhub.kernel import wording
-from toolhub.kernel.ids import decode
+from toolhub.kernel.ids import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
+NIL = UUID(int=0)
+GIVEN = ("reason", "note", "purpose")
 BEGAN, ENDED = ".began", ".ended"
 TOOL_URN = "soul:tool:"
 # What a wire id leads to, by its prefix.
@@ -55,8 +58,14 @@ class Entry:
     @cached_property
     def why(self) -> str:
         """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today."""
-        said = getattr(self.fact, "words", None) or json.loads(bytes(self.fact.leaf)).get("data", {})
-        return str(said.get("reason") or said.get("note") or said.get("purpose") or "")
+        said, leaf = getattr(self.fact, "words", None), bytes(self.fact.leaf)
+        if not said and any(f'"{name}":'.encode() in leaf for name in GIVEN):
+            said = json.loads(leaf).get("data", {})
+        return str(next((said[name] for name in GIVEN if said.get(name)), "")) if said else ""
+
+    @property
+    def url(self) -> str:
+        return page_of_id(encode("fct", self.fact.pk))
 
     @cached_property
     def subject_url(self) -> str:
@@ -75,9 +84,18 @@ def page_of_id(subject: str) -> str:
     try:
         if subject.startswith(TOOL_URN):
             return reverse("tool", args=[subject.removeprefix(TOOL_URN)])
-        return reverse(PAGES[prefix], args=[decode(prefix, subject)]) if prefix in PAGES else ""
+        if prefix not in PAGES:
+            return ""
+        decode(prefix, subject)
+        return _page_of_nil(prefix, get_script_prefix()).replace(encode(prefix, NIL), subject)
     except (ValueError, NoReverseMatch):
         return ""
+
+
+@cache
+def _page_of_nil(prefix: str, _script: str) -> str:
+    """Django looks for an address among all patterns; a page of rows has a hundred of the same form."""
+    return reverse(PAGES[prefix], args=[NIL])
 
 
 def days_of(facts: Iterable[Any]) -> list[Day]:

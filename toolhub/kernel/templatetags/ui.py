@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.templatetags.static import static
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -40,9 +40,13 @@ EMPTY = SafeString("")
 
 
 @register.simple_tag
-@cache
 def icon(name: str, cls: str = "") -> SafeString:
-    """Kept for as long as the process lives: a page of rows has a hundred of them."""
+    return _icon(name, cls, get_script_prefix())
+
+
+@cache
+def _icon(name: str, cls: str, _script: str) -> SafeString:
+    """A page of rows has a hundred of them, and a few are different."""
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}#{}"/></svg>', f"i {cls}".strip(), static("ui/icons.svg"), name
     )
