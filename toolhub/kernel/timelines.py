@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -40,7 +40,7 @@ PAGES = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class Entry:
     """``began``: the beginning that stands in the same line as its end. ``took_ms``: since the beginning, where that is known."""
 
@@ -48,14 +48,14 @@ class Entry:
     began: Any = None
     took_ms: float | None = None
 
-    @cached_property
+    @property
     def look(self) -> dict[str, Any]:
         tone, icon, label = wording.FACT.get(self.fact.kind, ("quiet", "circle-dot", self.fact.kind))
         if self.fact.kind.endswith(ENDED) and self.fact.outcome in wording.STATUS:
             tone, icon, _label = wording.STATUS[self.fact.outcome]
         return {"tone": tone, "icon": icon, "label": label}
 
-    @cached_property
+    @property
     def why(self) -> str:
         """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today."""
         said, leaf = getattr(self.fact, "words", None), bytes(self.fact.leaf)
@@ -64,18 +64,33 @@ class Entry:
         return str(next((said[name] for name in GIVEN if said.get(name)), "")) if said else ""
 
     @property
-    def url(self) -> str:
-        return page_of_id(encode("fct", self.fact.pk))
-
-    @cached_property
-    def subject_url(self) -> str:
-        return page_of_id(self.fact.subject)
+    def shown(self) -> dict[str, Any]:
+        """What its row shows, each worked out once. In a dict, where templates look first."""
+        fact, began = self.fact, self.began
+        return self.look | {
+            "url": page_of_id(encode("fct", fact.pk)),
+            "at": fact.occurred_at,
+            "actor": fact.actor_id,
+            "outcome": fact.outcome,
+            "reason": fact.reason,
+            "why": self.why,
+            "subject": fact.subject,
+            "subject_url": page_of_id(fact.subject),
+            "tool": fact.tool if fact.invocation_id else "",
+            "began": {"at": began.occurred_at, "actor": began.actor_id} if began else None,
+            "took_ms": self.took_ms,
+            "hash": fact.leaf_hash,
+        }
 
 
 @dataclass(slots=True)
 class Day:
     date: date
     entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [entry.shown for entry in self.entries]
 
 
 def page_of_id(subject: str) -> str:
