@@ -14,6 +14,7 @@ from evidence.models import Fact
 from invocations import acceptance, queue, sweeper
 from invocations.models import Invocation
 from tests.calls import PAIR, kinds_of, row_of
+from toolhub.kernel.names import RUN_INVOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def test_a_broker_behind_a_closed_port_is_one_that_does_not_answer(
     grant()
     app = Celery("closed", broker="redis://127.0.0.1:1/0", set_as_current=False)
     app.conf.broker_transport_options = {"max_retries": 0}
-    monkeypatch.setattr(queue, "current_app", app)
+    monkeypatch.setattr(queue, "bell", lambda: queue.Bell(app, RUN_INVOCATION))
 
     assert_cancelled(caller.invoke(ECHO, {"text": "x"}))
 
@@ -203,3 +204,25 @@ def test_readiness_names_the_part_that_does_not_answer(settings: Any) -> None:
     assert answer.status_code == 503
     assert answer.json() == {"ok": False, "checks": {"database": "does not answer", "broker": "does not answer"}}
     assert answer.headers["Retry-After"]
+
+
+def test_the_kept_message_says_what_celery_would_have_said() -> None:
+    app = Celery("kept", broker="memory://kept", set_as_current=False)
+    id = "019c0000-0000-7000-8000-000000000000"
+    said = []
+    with app.connection_for_read() as connection:
+        channel: Any = connection.default_channel
+        channel.queue_declare("rung")
+        app.send_task(RUN_INVOCATION, kwargs={"invocation_id": id}, queue="rung", ignore_result=True)
+        queue.Bell(app, RUN_INVOCATION).ring("rung", invocation_id=id)
+        for _ in range(2):
+            message = channel.basic_get("rung", no_ack=True)
+            args, kwargs, embedded = message.decode()
+            assert message.properties["correlation_id"] == message.headers["id"] == message.headers["root_id"]
+            assert (args, kwargs) == ([], {"invocation_id": id})
+            alike = {
+                name: value for name, value in message.headers.items() if name not in ("id", "root_id", "kwargsrepr")
+            }
+            said.append((alike, embedded, message.content_type, message.content_encoding))
+
+    assert said[0] == said[1]
