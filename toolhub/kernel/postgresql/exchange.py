@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Parameters = Mapping[str, Any] | Sequence[Any]
 
 _PLACE = re.compile(rb"%(?:[%s]|\((\w+)\)s)")
+_KEPT = "toolhub_exchange"
 _BEGIN, COMMIT = b"BEGIN", b"COMMIT"
 _GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
@@ -56,10 +57,15 @@ class Exchange:
 
     @classmethod
     def of(cls, raw: Connection[Any]) -> Exchange:
-        found: Exchange | None = raw.__dict__.get("toolhub_exchange")
+        found: Exchange | None = raw.__dict__.get(_KEPT)
         if found is None:
-            found = raw.__dict__["toolhub_exchange"] = cls(raw)
+            found = raw.__dict__[_KEPT] = cls(raw)
         return found
+
+    @staticmethod
+    def knows(raw: Connection[Any]) -> bool:
+        """Whether the connection was used for one before."""
+        return _KEPT in raw.__dict__
 
     def run(self, raw: Connection[Any], asked: Iterable[tuple[bytes, Parameters]]) -> PGresult:
         """The result of the last of them. Where one fails, none that follows it is run, and its error is raised."""
