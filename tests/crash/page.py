@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.crash.plan import KINDS, LOSSES, MOMENTS
+from toolhub.kernel.faults import EXPORTING, REPLAYING, SEALING
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "crash-matrix.md"
 HEAD = """\
@@ -39,13 +40,19 @@ LOST = """
 | what is lost | {kinds} |
 | --- | {rules} |
 """
-REST = """
-## Not there yet
+BESIDE = """
+## What no call waits for
 
-| killed | when | |
-| --- | --- | --- |
-| sealer | between sealing and publishing a checkpoint | there is no sealer yet; its rows come with it |
+Also in `make test`. The next process goes on where the killed one was.
+
+| killed | when | point | what is there afterwards |
+| --- | --- | --- | --- |
 """
+AFTERWARDS = {
+    "keeper, sealing": (SEALING, "each fact is one leaf, none waits"),
+    "keeper, exporting": (EXPORTING, "each fact is in the export once, and its bundle verifies"),
+    "worker, replaying": (REPLAYING, "each call of the period is replayed once"),
+}
 
 
 def text() -> str:
@@ -60,7 +67,11 @@ def text() -> str:
         cells = [loss.fates[kind].says() if kind in loss.fates else "" for kind in KINDS]
         bold = [f"**{cell}**" if kind in loss.core else cell for kind, cell in zip(KINDS, cells, strict=True)]
         lines.append(f"| {loss.what} | {' | '.join(bold)} |\n")
-    lines.append(REST)
+    lines.append(BESIDE)
+    for who, (points, there) in AFTERWARDS.items():
+        lines += [
+            f"| {who} | {says.removeprefix('worker: ')} | `{point}` | {there} |\n" for point, says in points.items()
+        ]
     return "".join(lines)
 
 
