@@ -87,6 +87,10 @@ class Places:
         served = settings.TOOLHUB_WORK_CLASSES
         return [each for each in served if some_left or served == [WorkClass.LONG] or each != WorkClass.LONG]
 
+    def any_taken(self) -> bool:
+        with self._lock:
+            return bool(self._of_tenant)
+
     def take(self, invocation: Invocation) -> None:
         with self._lock:
             self._of_tenant[invocation.tenant_id] += 1
@@ -114,6 +118,11 @@ def next_call() -> Iterator[Invocation | None]:
     finally:
         if invocation is not None:
             places.leave(invocation)
+
+
+def works_already() -> bool:
+    """Whether this process is working on a call."""
+    return places.any_taken()
 
 
 def some_call_waits() -> bool:

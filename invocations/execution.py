@@ -24,7 +24,7 @@ from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
-from invocations.claiming import next_call, some_call_waits
+from invocations.claiming import next_call, some_call_waits, works_already
 from invocations.direct.choosing import is_vouched_for
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
@@ -338,15 +338,18 @@ def _write_down(invocation: Invocation, ending: Ending) -> bool:
 def run_waiting() -> None:
     """Run calls until none waits that may run here. Called for each message; a message too many does no harm.
 
-    Each call has a message of its own, so after the first there is as a rule nothing left, which is found out cheaply.
+    Each call has a message of its own. So after the first call there is as a rule nothing left; and where somebody works here
+    already, who goes on with what waits, most messages find nothing. That is found out by a look, which costs a fifth of a claim.
     """
+    looks = works_already()
     while not current_sandbox().closing:  # what waits then is rung for again, for whoever goes on
+        if looks and not some_call_waits():
+            return
         with next_call() as invocation:
             if invocation is None:
                 return
             run_claimed(invocation)
-        if not some_call_waits():
-            return
+        looks = True
 
 
 def run_claimed(invocation: Invocation) -> None:

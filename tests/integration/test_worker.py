@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from invocations import endings, execution, minding, services
+from invocations import claiming, endings, execution, minding, services
 from invocations.models import Invocation
 from invocations.outcomes import ending_of
 from invocations.waker import InProcessWaker
@@ -244,3 +244,47 @@ def test_services_listen_before_they_send(
     caller.invoke(ECHO, {"text": "x"})
 
     assert order == ["listen", "send"]
+
+
+def test_a_message_is_looked_after_cheaply_where_somebody_works_already(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enable()
+    grant()
+    claims, inner = list[Invocation | None](), claiming.claim_next
+
+    def counted() -> Invocation | None:
+        claims.append(inner())
+        return claims[-1]
+
+    monkeypatch.setattr(claiming, "claim_next", counted)
+    sandbox.during = execution.run_waiting  # another message is heard while the tool runs
+
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert [claim and claim.tool for claim in claims] == [ECHO]
+
+
+def test_a_call_that_comes_while_somebody_works_here_is_taken_at_once(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    enable()
+    grant()
+    seen = []
+
+    def another_comes() -> None:
+        sandbox.during, bell.answers = (lambda: None), False
+        other = caller.invoke(ECHO, {"text": "y"}, headers={"Prefer": "respond-async"})
+        bell.answers = True
+        execution.run_waiting()
+        seen.append(row_of(other).state)
+
+    sandbox.during = another_comes
+    caller.invoke(ECHO, {"text": "x"})
+
+    assert seen == ["succeeded"]
