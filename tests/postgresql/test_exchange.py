@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
+from django.db import (
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
+from invocations import claiming
+from toolhub.kernel.postgresql import exchange
 from toolhub.kernel.postgresql.base import DatabaseWrapper
 from toolhub.kernel.postgresql.exchange import _numbered
 from toolhub.kernel.prepared import change_later, changed, prepared
@@ -252,6 +262,68 @@ def test_a_statement_that_takes_too_long_leaves_the_connection_in_use() -> None:
             prepared(b"SELECT pg_sleep(60)", ())
 
     assert sent() == []
+
+
+def test_a_value_that_cannot_be_written_ends_the_block_that_gave_it() -> None:
+    with transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        with pytest.raises(UnicodeEncodeError), transaction.atomic():
+            change_later(INSERT, [2, "b"])
+            change_later(INSERT, [3, "\ud800"])
+    with pytest.raises(UnicodeEncodeError), transaction.atomic():
+        change_later(INSERT, [4, "\ud800"])
+
+    assert sent() == [1]
+
+
+def test_what_is_changed_after_it_was_given_is_stored_as_it_was() -> None:
+    given = {"a": "then"}
+    with transaction.atomic():
+        change_later(b"INSERT INTO sent (number, said) VALUES (%s, %s::jsonb->>'a')", [1, Jsonb(given)])
+        given["a"] = "now"
+
+    assert prepared(b"SELECT said FROM sent", ()) == [("then",)]
+
+
+def test_a_table_that_is_altered_costs_one_failure() -> None:
+    everything = b"SELECT * FROM sent"
+    assert prepared(everything, ()) == []
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE sent ALTER said TYPE varchar(50)")
+
+    with pytest.raises(NotSupportedError, match="cached plan"):
+        prepared(everything, ())
+    assert prepared(everything, ()) == []
+
+
+def test_a_process_that_is_told_to_end_at_the_commit_ends_and_its_connection_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def told_to_end(_pgconn: Any) -> None:
+        raise SystemExit
+
+    with pytest.raises(SystemExit), transaction.atomic():
+        change_later(INSERT, [1, "a"])
+        monkeypatch.setattr(exchange, "_results", told_to_end)
+    monkeypatch.undo()
+
+    assert prepared(b"SELECT 1", ()) == [(1,)]
+    with transaction.atomic():
+        change_later(INSERT, [2, "b"])
+    assert 2 in sent()
+
+
+@pytest.mark.req("TOOLS-27")
+def test_whether_a_call_waits_is_not_read_from_all_calls() -> None:
+    """However many there are: a plan for any parameter could not use the index of those that wait or run."""
+    with connection.cursor() as cursor, transaction.atomic():
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("PREPARE looks AS " + claiming.WAITING.decode())
+        cursor.execute("EXPLAIN EXECUTE looks")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE looks")
+
+    assert "invocation_at_work" in plan
 
 
 def test_a_value_that_cannot_be_written_harms_nothing() -> None:

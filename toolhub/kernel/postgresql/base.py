@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
@@ -22,14 +22,15 @@ from toolhub.kernel.tenancy import HUB, current_scope
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
-    from toolhub.kernel.postgresql.exchange import Parameters
+    from toolhub.kernel.postgresql.exchange import Parameters, Ready
 
 ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
 SETTING = "app.tenant"
 _HAS_ROLE = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s AND pg_has_role(session_user, oid, 'MEMBER'))"
 _TOLD = "toolhub_scope"
 _UNKNOWN = "?"
-# Of what is prepared. Left to itself, PostgreSQL plans some of it for each call, which takes four times as long as running it.
+# Of what is prepared, in functions too. Left to itself, PostgreSQL plans some of it for each call, which takes four times as long as
+# running it. So what chooses a partial index stands in the statement as a word: a plan for any parameter cannot use it.
 _PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
 _TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
 
@@ -45,7 +46,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._later: list[tuple[bytes, Parameters]] = []
+        self._later: list[Ready] = []
 
     def init_connection_state(self) -> None:
         self._forget_transaction()
@@ -118,16 +119,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.in_atomic_block:
             self.change(statement, parameters)
             return
-        if scope := self._scope_to_tell():
-            self._later.append((_TELL, scope[1]))
-            self._was_told(scope[0])
-        self._later.append((statement, parameters))
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
+            exchange = Exchange.of(self.connection)
+            ready = exchange.ready(statement, parameters)  # now: who asks hears of a value that cannot be written
+            if scope := self._scope_to_tell():
+                self._later.append(exchange.ready(_TELL, scope[1]))
+                self._was_told(scope[0])
+            self._later.append(ready)
 
     def _exchange(self, *asked: tuple[bytes, Parameters]) -> PGresult:
-        kept, self._later = self._later, []
         self.ensure_connection()  # says so where it was lost within a transaction
         with self.wrap_database_errors:
-            return Exchange.of(self.connection).run(self.connection, [*kept, *asked])
+            exchange = Exchange.of(self.connection)
+            ready = [exchange.ready(*each) for each in asked]
+            kept, self._later = self._later, []
+            return exchange.run(self.connection, [*kept, *ready])
 
     def _forget_transaction(self) -> None:
         """What was set for a transaction, or within a savepoint, ends with it."""
@@ -139,6 +146,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._exchange((COMMIT, ()))
             else:
                 super()._commit()  # type: ignore[misc]
+        except DatabaseError:
+            raise  # Django rolls back
+        except BaseException:
+            self.close()  # Django ends the block on this connection all the same, and would raise for its state instead
+            raise
         finally:
             self._forget_transaction()
 

@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import errors
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, TransactionStatus
 from psycopg.waiting import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from psycopg import Connection
     from psycopg.pq.abc import PGconn, PGresult
 
     Parameters = Mapping[str, Any] | Sequence[Any]
+    Ready = tuple[bytes, Sequence[Any] | None, Sequence[Format] | None]
 
 _PLACE = re.compile(rb"%(?:[%s]|\((\w+)\)s)")
 _KEPT = "toolhub_exchange"
 _BEGIN, COMMIT = b"BEGIN", b"COMMIT"
+_STALE = (b"0A000", b"26000")  # a cached plan that must not change its result; a prepared statement that is gone
 _GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
@@ -67,21 +69,21 @@ class Exchange:
         """Whether the connection was used for one before."""
         return _KEPT in raw.__dict__
 
-    def run(self, raw: Connection[Any], asked: Iterable[tuple[bytes, Parameters]]) -> PGresult:
+    def run(self, raw: Connection[Any], ready: Sequence[Ready]) -> PGresult:
         """The result of the last of them. Where one fails, none that follows it is run, and its error is raised."""
         pgconn = raw.pgconn
         if not raw.autocommit and pgconn.transaction_status == TransactionStatus.IDLE:
-            asked = [(_BEGIN, ()), *asked]
-        ready = [self._ready(*each) for each in asked]
+            ready = [(_BEGIN, None, None), *ready]
+        known = dict(self._prepared)
         new: dict[int, tuple[bytes, bytes]] = {}  # which result says that which statement is prepared
         try:
             pgconn.enter_pipeline_mode()
             place = 0
             for query, values, formats in ready:
-                name = self._prepared.get(query)
+                name = known.get(query)
                 if name is None:
                     self._names += 1
-                    name = b"toolhub_%d" % self._names
+                    name = known[query] = b"toolhub_%d" % self._names
                     pgconn.send_prepare(name, query)
                     new[place] = query, name
                     place += 1
@@ -95,15 +97,15 @@ class Exchange:
             raise
         for number, result in enumerate(results):
             if result.status not in _GOOD:
+                if result.error_field(DiagnosticField.SQLSTATE) in _STALE:
+                    self._prepared.clear()  # a table was altered meanwhile: they are prepared anew, under other names
                 raise errors.error_from_result(result, encoding=raw.info.encoding)
             if number in new:
                 query, name = new[number]
                 self._prepared[query] = name
         return results[-1]
 
-    def _ready(
-        self, statement: bytes, parameters: Parameters
-    ) -> tuple[bytes, Sequence[Any] | None, Sequence[Format] | None]:
+    def ready(self, statement: bytes, parameters: Parameters) -> Ready:
         query, names = _numbered(statement)
         if not names:
             return query, None, None
