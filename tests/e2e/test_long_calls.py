@@ -130,7 +130,9 @@ def test_a_message_that_did_not_arrive_is_sent_by_whoever_is_there_later(
     answer = production.agent.invoke(ECHO, {"text": "x"}, callback="later")
     assert answer.status == 200, answer
     tried = "SELECT count(*) FROM invocations_callbackattempt WHERE status = 503"
-    until(lambda: production.count(tried) >= 1, "it was tried")  # who dies before that is written has it tried again later
+    until(
+        lambda: production.count(tried) >= 1, "it was tried"
+    )  # who dies before that is written has it tried again later
     worker.kill()
     receiver.status = 200
     production.use_worker()
