@@ -18,10 +18,21 @@ from toolhub.embedded import all_parts
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
 
 class Server(uvicorn.Server):
-    """Ends the running calls before it waits for requests: their callers then get an answer, and nobody waits for a tool."""
+    """Says that it serves when it does. Ends the running calls before it waits for requests: their callers then get an answer,
+    and nobody waits for a tool."""
+
+    def __init__(self, config: uvicorn.Config, *, serves: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._serves = serves
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._serves()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await asyncio.to_thread(current_sandbox().close)
@@ -53,11 +64,11 @@ class Command(BaseCommand):
                 lifespan="off",
                 server_header=False,
                 timeout_graceful_shutdown=5,
-            )
+            ),
+            serves=lambda: self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)"),
         )
         # Uvicorn sends itself the signal again when it has ended; SIGTERM must leave time for the other parts, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with all_parts(), contextlib.suppress(KeyboardInterrupt):
-            self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)")
             server.run()
         self.stdout.write("Stopped.")
