@@ -12,8 +12,8 @@ import pytest
 
 from tests.e2e.conftest import OPEN_BEGINS, RUNNING, UNPAIRED, Embedded
 from tests.e2e.console import Person
-from tests.e2e.processes import ROOT, until
-from tests.e2e.wire import Agent, in_background
+from tests.e2e.processes import ROOT, Process, python, until
+from tests.e2e.wire import Agent, answers, in_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,17 @@ def schemas(fresh: Embedded) -> dict[str, jsonschema.protocols.Validator]:
         tool.json()["data"]["id"]: jsonschema.Draft202012Validator(tool.json()["data"]["output_schema"])
         for tool in tools
     }
+
+
+@pytest.mark.req("SVC-3")
+def test_it_says_that_it_serves_when_it_does(own_hub: Embedded) -> None:
+    """Who sees the line pastes the next one."""
+    process = Process(python("manage.py", "serve"), own_hub.env | {"PYTHONUNBUFFERED": "1"}, own_hub.data / "said.log")
+    try:
+        process.wait_for(lambda: "Serving on" in process.said(), "it says so")
+        assert answers(f"{own_hub.url}/healthz")
+    finally:
+        process.stop()
 
 
 def arguments_of(title: str) -> dict[str, Any]:
