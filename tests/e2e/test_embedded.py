@@ -50,7 +50,6 @@ def schemas(fresh: Embedded) -> dict[str, jsonschema.protocols.Validator]:
     }
 
 
-@pytest.mark.req("SVC-3")
 def test_it_says_that_it_serves_when_it_does(own_hub: Embedded) -> None:
     """Who sees the line pastes the next one."""
     process = Process(python("manage.py", "serve"), own_hub.env | {"PYTHONUNBUFFERED": "1"}, own_hub.data / "said.log")
