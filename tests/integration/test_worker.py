@@ -26,11 +26,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ECHO = "sample.tools.echo"
 
 
-def test_nothing_of_the_database_is_held_while_a_tool_runs(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
-) -> None:
+@pytest.fixture
+def granted(enable: Callable[..., Tool], grant: Callable[..., Any]) -> None:
+    """The echo tool may be called."""
     enable()
     grant()
+
+
+def test_nothing_of_the_database_is_held_while_a_tool_runs(
+    granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
     seen: list[tuple[bool, bool]] = []
     sandbox.during = lambda: seen.append((connection.in_atomic_block, connection.connection is None))
 
@@ -41,15 +46,8 @@ def test_nothing_of_the_database_is_held_while_a_tool_runs(
 
 
 def test_nothing_of_the_database_is_held_while_a_caller_waits(
-    caller: Caller,
-    enable: Callable[..., Tool],
-    grant: Callable[..., Any],
-    bell: Bell,
-    sandbox: ScriptedSandbox,
-    monkeypatch: pytest.MonkeyPatch,
+    granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enable()
-    grant()
     seen: list[tuple[bool, bool]] = []
     deliver = bell.deliver
 
@@ -247,15 +245,8 @@ def test_services_listen_before_they_send(
 
 
 def test_a_message_is_looked_after_cheaply_where_somebody_works_already(
-    caller: Caller,
-    enable: Callable[..., Tool],
-    grant: Callable[..., Any],
-    bell: Bell,
-    sandbox: ScriptedSandbox,
-    monkeypatch: pytest.MonkeyPatch,
+    granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enable()
-    grant()
     claims, inner = list[Invocation | None](), claiming.claim_next
 
     def counted() -> Invocation | None:
@@ -271,10 +262,8 @@ def test_a_message_is_looked_after_cheaply_where_somebody_works_already(
 
 
 def test_a_call_that_comes_while_somebody_works_here_is_taken_at_once(
-    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+    granted: None, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
 ) -> None:
-    enable()
-    grant()
     seen = []
 
     def another_comes() -> None:
