@@ -73,6 +73,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/queue.py:ring_again": "a message sent is not a decision",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",
     "invocations/claiming.py:_claim": "an attempt; the End names it",
+    "invocations/claiming.py:some_call_waits": "it reads",
     "invocations/minding.py:_keep_lease": "a lease",
     "invocations/stored_files.py:_write": "part of storing a file, or of the End of a call that made it",
     "invocations/stored_files.py:keep_files": "part of an End, which says how many and of what digest",
