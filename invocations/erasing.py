@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q
@@ -21,7 +22,7 @@ from invocations.holding import cancel_call
 from invocations.models import FINAL, Invocation, State, StoredFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -136,21 +137,34 @@ def forget_hashes(*, limit: int = 500) -> int:
 # By age.
 
 
-def _old_calls(tenant_id: UUID, before: datetime) -> QuerySet[Invocation]:
-    return Invocation.objects.filter(tenant_id=tenant_id, state__in=FINAL, finished_at__lt=before)
-
-
 def remove_old_values(kinds: tuple[str, ...], tenant_id: UUID, before: datetime, limit: int) -> int:
     """Of calls and chains that have ended; what goes on needs its input."""
-    ended = Exists(_old_calls(tenant_id, before).filter(pk=OuterRef("invocation_id")))
-    chains = Exists(Chain.objects.filter(pk=OuterRef("invocation_id"), finished_at__lt=before))
-    rows = Snapshot.objects.filter(ended | chains, tenant_id=tenant_id, kind__in=kinds, created_at__lt=before)
-    found = list(rows.order_by("created_at").values_list("pk", "invocation_id")[:limit])
+    found: list[tuple[UUID, UUID]] = []
+    for kind in kinds:
+        rows = Snapshot.objects.filter(tenant_id=tenant_id, kind=kind, created_at__lt=before)
+        found += islice(_of_what_ended(rows, before, page=limit), limit - len(found))
     Snapshot.objects.filter(pk__in=[pk for pk, _ in found]).delete()
     if "output" in kinds:  # a plain digest of a short value could be guessed
         of = [invocation for _, invocation in found]
         Invocation.objects.filter(pk__in=of, state=State.SUCCEEDED).update(output_digest="")
     return len(found)
+
+
+def _of_what_ended(rows: QuerySet[Snapshot], before: datetime, *, page: int) -> Iterator[tuple[UUID, UUID]]:
+    """Ids of the values and of what they belong to, oldest first. In one statement PostgreSQL would read all calls for each page."""
+    rows = rows.order_by("created_at", "pk")
+    values = list(rows.values_list("created_at", "pk", "invocation_id")[:page])
+    while values:
+        of = {invocation for _, _, invocation in values}
+        ended = {
+            pk
+            for model in (Invocation, Chain)
+            for pk in model.objects.filter(pk__in=of, finished_at__lt=before).values_list("pk", flat=True)
+        }
+        yield from ((pk, invocation) for _, pk, invocation in values if invocation in ended)
+        at, last, _ = values[-1]
+        after = rows.filter(Q(created_at__gt=at) | Q(pk__gt=last), created_at__gte=at)
+        values = list(after.values_list("created_at", "pk", "invocation_id")[:page])
 
 
 def remove_old_artifacts(tenant_id: UUID, before: datetime, limit: int) -> int:

@@ -49,6 +49,7 @@ class Snapshot(models.Model):
                 name="snapshot_under_one_key",
             ),
         ]
+        indexes = [models.Index(fields=["tenant_id", "kind", "created_at"], name="snapshot_oldest")]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.invocation_id}"

@@ -117,6 +117,29 @@ def test_a_call_that_goes_on_keeps_its_input_however_old_it_is(
     assert kinds(waits) == {"input"}
 
 
+@pytest.mark.parametrize("apart", [timedelta(), timedelta(days=1)], ids=["of one moment", "of two days"])
+def test_what_goes_on_holds_up_nothing_that_has_ended(
+    enable: Callable[..., Tool], grant: Callable[..., Any], caller: Caller, tenant: Tenant, bell: Bell, apart: timedelta
+) -> None:
+    enable(side_effect="None")
+    grant()
+    bell.answers = False
+    waiting = [row_of(caller.invoke(ECHO, {"text": "y"}, headers={"Prefer": "respond-async"})) for _ in range(3)]
+    bell.answers = True
+    ended = [row_of(caller.invoke(ECHO, {"text": "x"})) for _ in range(2)]
+    now = timezone.now()
+    Invocation.objects.filter(pk__in=[each.pk for each in ended]).update(finished_at=now - timedelta(days=5))
+    for number, call in enumerate([*waiting, *ended]):
+        Snapshot.objects.filter(invocation_id=call.pk).update(created_at=now - timedelta(days=9) + number * apart)
+
+    inputs = CLASSES["inputs"]
+    gone = [inputs.remove(tenant.pk, now - timedelta(days=2), 1) for _ in range(3)]
+
+    assert gone == [1, 1, 0]
+    assert all("input" in kinds(each) for each in waiting)
+    assert not any("input" in kinds(each) for each in ended)
+
+
 @pytest.mark.req("TOOLS-22")
 def test_another_tenant_keeps_its_own(made: Invocation, stranger: Person) -> None:
     retention.set_retention(days=dict.fromkeys(CLASSES, 1), by=replace(stranger.by))
