@@ -17,7 +17,7 @@ WRITTEN_PER_S = 475  # of the 500 that are tried
 
 def of_the_log(url: str, seconds: float) -> list[list[str]]:
     found = hubs.on_postgresql(url, "bench.evidence_log", str(FACTS), str(seconds))
-    rates = {name: median(found[f"append {name}"]) for name in ("plain", "pending", "chain")}
+    rates = {name: median(found[f"append {name}"]) for name in ("plain", "pending", "chain", "chain in one message")}
     print_table(
         "Facts appended by 16 writers of one tenant, PostgreSQL, in turn",
         ("", "a second", "against plain"),

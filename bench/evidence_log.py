@@ -51,28 +51,39 @@ EVENTS_PER_S = 500
 COLUMNS = (
     "id, tenant_id, kind, subject, occurred_at, actor_kind, actor_id, tool, outcome, reason, trace_id, leaf, leaf_hash"
 )
-# As UUIDv7 is: in the order of time. (No colon in what follows but casts: pgbench takes it for a variable.)
-_ID = "(lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') || substr(gen_random_uuid()::text, 15))"
+# As UUIDv7 is: nearly in the order of time. (No colon in what follows but variables and casts, which pgbench tells apart.)
+_DRAW = "\\set n :n + 1\n\\set r random(0, 4611686018427387903)\n"
+_ID = "(lpad(to_hex(:n::bigint), 16, '0') || lpad(to_hex(:r::bigint), 16, '0'))::uuid"
 _NEW = f"""INSERT INTO evidence_fact ({COLUMNS})
-SELECT {_ID}::uuid, '{{tenant}}'::uuid, 'tool.paused', 'a.b.c', now(), 'system', 'bench', 'a.b.c', '', '', '',
+SELECT {_ID}, '{{tenant}}'::uuid, 'tool.paused', 'a.b.c', now(), 'system', 'bench', 'a.b.c', '', '', '',
     decode(repeat('6162', 300), 'hex'), sha256('')"""
-_PLAIN = f"BEGIN;\n{_NEW};\nCOMMIT;\n"
-_PENDING = f"""BEGIN;
-WITH fact AS ({_NEW} RETURNING id)
-INSERT INTO evidence_pending (fact_id, tenant_id) SELECT id, '{{tenant}}'::uuid FROM fact;
-COMMIT;
-"""
-# The head of the chain is one row of the tenant: who appends waits for whoever appended before, to the end of the commit.
-_CHAIN = f"""BEGIN;
-WITH head AS (UPDATE bench_head SET hash = sha256(hash || decode(repeat('6162', 300), 'hex'))
+_PENDING = f"INSERT INTO evidence_pending (fact_id, tenant_id) VALUES ({_ID}, '{{tenant}}'::uuid)"
+# The head of the chain is one row of the tenant: who appends waits for whoever appended before, to the end of the commit. That the
+# database hashes is in favour of the chain: a library has to read the head first.
+_CHAIN = f"""WITH head AS (UPDATE bench_head SET hash = sha256(hash || decode(repeat('6162', 300), 'hex'))
     WHERE tenant_id = '{{tenant}}' RETURNING hash)
-{_NEW.replace("sha256('')", "hash")} FROM head;
-COMMIT;
-"""
-VARIANTS = {"plain": _PLAIN, "pending": _PENDING, "chain": _CHAIN}
+{_NEW.replace("sha256('')", "hash")} FROM head"""
 
 
-def _pgbench(script: Path, seconds: float) -> float:
+def _one_by_one(*statements: str) -> str:
+    """A transaction as most programs send it."""
+    return _DRAW + ";\n".join(("BEGIN", *statements, "COMMIT")) + ";\n"
+
+
+def _in_one_message(*statements: str) -> str:
+    """A transaction as the hub sends it: nothing waits for an answer before the commit's."""
+    return _DRAW + ";\n".join(("\\startpipeline\nBEGIN", *statements, "COMMIT")) + ";\n\\endpipeline\n"
+
+
+VARIANTS = {
+    "plain": _in_one_message(_NEW),
+    "pending": _in_one_message(_NEW, _PENDING),
+    "chain": _one_by_one(_CHAIN),
+    "chain in one message": _in_one_message(_CHAIN),
+}
+
+
+def _pgbench(script: Path, seconds: float, first: int) -> float:
     program = shutil.which("pgbench")
     if program is None:
         raise CannotMeasure("pgbench is not installed; it comes with PostgreSQL.")
@@ -83,6 +94,7 @@ def _pgbench(script: Path, seconds: float) -> float:
         f"--client={WRITERS}",
         "--jobs=2",
         f"--time={max(1, round(seconds))}",
+        f"--define=n={first}",
     ]
     done = subprocess.run(
         [*words, f"--file={script}", os.environ["TOOLHUB_DATABASE_URL"]], capture_output=True, text=True
@@ -102,9 +114,9 @@ def append(seconds: float) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         for name, text in VARIANTS.items():
             Path(folder, name).write_text(text.replace("{tenant}", str(TENANT)))
-        for _ in range(ROUNDS):
-            for name in VARIANTS:
-                found[name].append(_pgbench(Path(folder, name), seconds))
+        for number in range(ROUNDS * len(VARIANTS)):
+            name = list(VARIANTS)[number % len(VARIANTS)]
+            found[name].append(_pgbench(Path(folder, name), seconds, number * 10**9))
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE bench_head")
     return found
