@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.utils.text import format_lazy
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 
 from access.agents import MAX_OVERLAP, OVERLAP
 from access.models import Agent, Notification
@@ -171,7 +171,9 @@ class IssuerForm(IssuerKeysForm):
 
 class SubjectForm(forms.Form):
     subject = forms.CharField(
-        max_length=300, label=gettext_lazy("Subject"), help_text=gettext_lazy("The sub claim of the tokens.")
+        max_length=300,
+        label=pgettext_lazy("of a token", "Subject"),
+        help_text=gettext_lazy("The sub claim of the tokens."),
     )
     agent = forms.ModelChoiceField(Agent.objects.none(), label=gettext_lazy("Agent"))
     scopes = forms.MultipleChoiceField(

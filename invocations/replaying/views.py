@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from access.signing_in import recently_authenticated
-from evidence.models import Snapshot, SnapshotKind
+from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from evidence.services import reveal
 from invocations.models import Invocation
@@ -90,8 +90,8 @@ def _replay(request: ConsoleRequest, replay_id: UUID) -> Replay:
 @require_GET
 @needs("invocations.replay")
 def replay(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
-    """Context: replay, what, findings (those that differ first), counts, whys ({word, count}), calls (named in the result), reruns
-    (list of {row, why}), one ({row, why, notes} of a single call), simulation, may_cancel, may_reveal, form (ReasonForm).
+    """Context: replay, what, findings (those that differ first), counts, whys ({word, count}), calls (named in the result), facts,
+    reruns (list of {row, why}), one ({row, why, notes} of a single call), simulation, may_cancel, may_reveal, form (ReasonForm).
     """
     row = _replay(request, replay_id)
     reruns = sorted(
@@ -121,6 +121,7 @@ def replay(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
         "may_cancel": not row.is_final and row.cancel_asked_at is None,
         "may_reveal": request.principal.may("evidence.reveal"),
         "form": ReasonForm(),
+        "facts": Fact.objects.visible_to(request.principal).filter(subject=row.wire_id).order_by("-id")[:20],
     }
     return render_page(request, "invocations/replay_detail.html", context)
 

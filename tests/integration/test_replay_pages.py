@@ -83,7 +83,9 @@ def test_a_period_is_asked_for_followed_and_listed(stamped: Invocation, auditor:
     assert backwards.status_code == 422
     row = Replay.objects.get()
     assert (row.state, row.result["counts"]) == ("ended", {"equal": 1})
-    assert client.get(asked.headers["Location"]).status_code == 200
+    page = client.get(asked.headers["Location"]).content.decode()
+    assert f'<dd>\n        <span title="{auditor.by.id}">' in page
+    assert reverse("fact", args=[Fact.objects.get(kind="replay.ended").pk]) in page
     listed = client.get(reverse("replays") + "?state=ended").content.decode()
     assert reverse("replay", args=[row.pk]) in listed
     assert reverse("replay", args=[row.pk]) not in client.get(reverse("replays") + "?state=queued").content.decode()
