@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -12,7 +13,7 @@ from django.db import connection
 from psycopg import sql
 
 from access.budgets.lines import Line, lines_for
-from invocations import calls, execution, minding, preflight, queue, services
+from invocations import calls, execution, minding, preflight, queue, rejecting, services
 from invocations.sandbox.base import Outcome, Status
 from tests.answered import answered
 from tests.budgets import NOON, TOOL
@@ -39,6 +40,12 @@ def everything_has_a_name(request: pytest.FixtureRequest) -> Iterator[None]:
     assert bool(found.nameless()) is (request.node.get_closest_marker("unmapped") is not None), found.nameless()
     assert [body for *_, body in found.problems if not body["error"].get("remedy")] == []
     assert found.undocumented() == set()
+
+
+@pytest.fixture(autouse=True)
+def no_minute_ends_within_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is counted by the minute is one tally, however slow the machine."""
+    monkeypatch.setattr(rejecting, "MINUTE_S", timedelta(days=3650) // timedelta(seconds=1))
 
 
 @pytest.fixture
