@@ -18,28 +18,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_S = 60.0
-OF_BOXES = (
+# To which the database is all one: each runs once, so that both processes have about the same to do.
+ONLY_WITH_SQLITE = (
     "tests/attacks",
     "tests/contracts",
     "tests/egress",
-)  # to which the database is all one: they share the work of two cores
+    "tests/e2e/test_console_walk.py",
+    "tests/e2e/test_signing_in_walk.py",
+)
+ONLY_WITH_POSTGRESQL = (
+    "tests/integration/test_access_table.py",
+    "tests/integration/test_console_access.py",
+    "tests/integration/test_console_forms.py",
+)
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    """Everything on PostgreSQL, and, unless some tests only were asked for, beside it the integration tests on SQLite as well, and the
-    tests of boxes.
-    """
+    """Everything on PostgreSQL, and, unless some tests only were asked for, beside it the integration tests on SQLite as well."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure(*needed, purpose="Running the tests")
     pytest = [str(venv.ensure(dev=True)), "-m", "pytest"]
     with _environment() as env:
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground([*pytest, *arguments], env)
-        again = [*pytest, *arguments, "-p", "no:cacheprovider", "tests/integration", *OF_BOXES]
+        again = [
+            *pytest,
+            *arguments,
+            "-p",
+            "no:cacheprovider",
+            "tests/integration",
+            *ONLY_WITH_SQLITE,
+            *_without(ONLY_WITH_POSTGRESQL),
+        ]
         with _beside(again, env | {"TOOLHUB_TEST_DB": "sqlite"}) as second:
-            first = _foreground([*pytest, *arguments, *(f"--ignore={each}" for each in OF_BOXES)], env)
-            say("\nThe integration tests again, on SQLite, and the tests of boxes:")
+            first = _foreground([*pytest, *arguments, *_without(ONLY_WITH_SQLITE)], env)
+            say("\nThe integration tests again, on SQLite, and the tests of boxes and of the console's pages:")
             return second() or first
+
+
+def _without(tests: Sequence[str]) -> list[str]:
+    return [f"--ignore={each}" for each in tests]
 
 
 @contextlib.contextmanager
