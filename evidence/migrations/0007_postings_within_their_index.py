@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from django.db.migrations.state import StateApps
 
 WITH_PLACES = (
-    "DROP INDEX IF EXISTS posting_with_places",
+    "DROP INDEX CONCURRENTLY IF EXISTS posting_with_places",
     "CREATE UNIQUE INDEX CONCURRENTLY posting_with_places ON evidence_posting (tenant_id, tag, block) INCLUDE (places)",
 )
 WITHOUT_PLACES = (
-    "DROP INDEX IF EXISTS posting_without_places",
+    "DROP INDEX CONCURRENTLY IF EXISTS posting_without_places",
     "CREATE UNIQUE INDEX CONCURRENTLY posting_without_places ON evidence_posting (tenant_id, tag, block)",
 )
 

@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
     from django.db.migrations.state import StateApps
 
-DROP = "DROP INDEX IF EXISTS snapshot_oldest"
-
 
 def forwards(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    beside = "CONCURRENTLY" if schema_editor.connection.vendor == "postgresql" else ""
-    schema_editor.execute(DROP)
-    schema_editor.execute(f"CREATE INDEX {beside} snapshot_oldest ON evidence_snapshot (tenant_id, kind, created_at)")
+    backwards(_apps, schema_editor)
+    made = f"CREATE INDEX {_beside(schema_editor)} snapshot_oldest"
+    schema_editor.execute(f"{made} ON evidence_snapshot (tenant_id, kind, created_at)")
 
 
 def backwards(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    schema_editor.execute(DROP)
+    schema_editor.execute(f"DROP INDEX {_beside(schema_editor)} IF EXISTS snapshot_oldest")
+
+
+def _beside(schema_editor: BaseDatabaseSchemaEditor) -> str:
+    return "CONCURRENTLY" if schema_editor.connection.vendor == "postgresql" else ""
 
 
 class Migration(migrations.Migration):
