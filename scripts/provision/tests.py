@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_S = 60.0
-# To which the database is all one: each runs once, so that both processes have about the same to do.
+# Each runs once, so that both processes have about the same to do: these start hubs or boxes of their own, ...
 ONLY_WITH_SQLITE = (
     "tests/attacks",
     "tests/contracts",
@@ -26,11 +26,8 @@ ONLY_WITH_SQLITE = (
     "tests/e2e/test_console_walk.py",
     "tests/e2e/test_signing_in_walk.py",
 )
-ONLY_WITH_POSTGRESQL = (
-    "tests/integration/test_access_table.py",
-    "tests/integration/test_console_access.py",
-    "tests/integration/test_console_forms.py",
-)
+# ... and these ask about each role and each form what is said before the database is asked.
+ONLY_WITH_POSTGRESQL = ("tests/integration/test_access_table.py", "tests/integration/test_console_forms.py")
 
 
 def run_tests(arguments: Sequence[str]) -> int:

@@ -15,10 +15,13 @@ from evidence import retention
 from evidence.holders import CLASSES
 from evidence.models import Fact, Retention, Snapshot
 from invocations.artifacts.models import Artifact, ArtifactContent
+from invocations.chains.models import Chain
 from invocations.models import Invocation
 from invocations.sandbox.base import Leaving, Outcome, Status
 from tests.calls import assert_problem, row_of
+from tests.chains import chain_of, step, submit
 from tests.conftest import make_person
+from toolhub.kernel.ids import new_id
 from toolhub.kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
@@ -138,6 +141,39 @@ def test_what_goes_on_holds_up_nothing_that_has_ended(
     assert gone == [1, 1, 0]
     assert all("input" in kinds(each) for each in waiting)
     assert not any("input" in kinds(each) for each in ended)
+
+
+def test_the_time_counts_from_the_end_of_the_call(made: Invocation, tenant: Tenant) -> None:
+    now = timezone.now()
+    Snapshot.objects.update(created_at=now - timedelta(days=9))
+
+    assert CLASSES["inputs"].remove(tenant.pk, now - timedelta(days=2), 10) == 0
+
+
+def test_a_plan_goes_when_its_chain_has_ended(
+    caller: Caller, chainable: None, scripted: dict[str, Any], bell: Bell, tenant: Tenant
+) -> None:
+    ended = chain_of(submit(caller, step("first")))
+    bell.deliver()
+    goes_on = chain_of(submit(caller, step("first")))
+    before = timezone.now() - timedelta(days=2)
+    Snapshot.objects.update(created_at=before - timedelta(days=9))
+    Chain.objects.filter(pk=ended.pk).update(finished_at=before - timedelta(days=1))
+
+    assert CLASSES["inputs"].remove(tenant.pk, before, 10) == 1
+    assert Snapshot.objects.filter(invocation_id=goes_on.pk).exists()
+    assert not Snapshot.objects.filter(invocation_id=ended.pk).exists()
+
+
+def test_a_batch_is_no_larger_where_a_class_has_several_kinds(made: Invocation, tenant: Tenant) -> None:
+    again = Snapshot.objects.get(invocation_id=made.pk, kind="output")
+    again.pk, again.kind = new_id(), "replay"
+    again.save(force_insert=True)
+    age(9)
+
+    gone = [CLASSES["outputs"].remove(tenant.pk, timezone.now() - timedelta(days=2), 1) for _ in range(3)]
+
+    assert gone == [1, 1, 0]
 
 
 @pytest.mark.req("TOOLS-22")

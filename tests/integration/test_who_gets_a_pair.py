@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -116,6 +116,23 @@ EARLY = {
     "an unknown tool": (unknown_tool, "TOOL.UNKNOWN"),
     "an unknown tool that is only asked about": (unknown_tool_asked, "TOOL.UNKNOWN"),
 }
+
+
+def test_a_fact_of_what_was_counted_says_which_minute(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, minute_s: int
+) -> None:
+    monkeypatch.setattr(rejecting, "MINUTE_S", minute_s)
+    before = datetime.now(UTC)
+    unknown_tool(caller)
+    after = datetime.now(UTC)
+
+    [leaf] = witnessed()
+
+    begun, ended = (datetime.fromisoformat(leaf["data"][each]) for each in ("from", "until"))
+    assert ended - begun == timedelta(minutes=1)
+    # `witnessed` sets the clock of what was counted two minutes back
+    assert begun <= after - timedelta(minutes=2)
+    assert before - timedelta(minutes=2) < ended
 
 
 @pytest.mark.parametrize("what", EARLY)
