@@ -11,7 +11,7 @@ from invocations.sandbox.base import Limits, Profile, SandboxUnavailable, Status
 from invocations.sandbox.box import Talk
 from invocations.sandbox.docker import CALL, DockerSandbox
 from invocations.sandbox.slots import Caps, State
-from tests.background import Background, wait_for
+from tests.background import SAYS_THAT_IT_RUNS, Background, wait_for
 from tests.boxes import AtLevel, call_of, package_of, run_source
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def test_a_call_can_be_cancelled_while_its_package_is_loaded(
     sandbox_of: Callable[..., DockerSandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = sandbox_of()
-    call = call_of(package_of(tmp_path, main=ONE))
+    call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
     wait_until_loaded = Talk._wait_until_loaded
 
     def cancelled_meanwhile(talk: Talk, seconds: float) -> None:
