@@ -54,13 +54,13 @@ COLUMNS = (
 # As UUIDv7 is: nearly in the order of time. (No colon in what follows but variables and casts, which pgbench tells apart.)
 _DRAW = "\\set n :n + 1\n\\set r random(0, 4611686018427387903)\n"
 _ID = "(lpad(to_hex(:n::bigint), 16, '0') || lpad(to_hex(:r::bigint), 16, '0'))::uuid"
+_LEAF = "decode(repeat('6162', 300), 'hex')"
 _NEW = f"""INSERT INTO evidence_fact ({COLUMNS})
 SELECT {_ID}, '{{tenant}}'::uuid, 'tool.paused', 'a.b.c', now(), 'system', 'bench', 'a.b.c', '', '', '',
-    decode(repeat('6162', 300), 'hex'), sha256('')"""
+    {_LEAF}, sha256('')"""
 _PENDING = f"INSERT INTO evidence_pending (fact_id, tenant_id) VALUES ({_ID}, '{{tenant}}'::uuid)"
 # The head of a chain is one row of the tenant: who appends waits for whoever appended before, to the end of the commit. A program that
 # hashes has to read the head first; that PostgreSQL hashes in the same statement is the best that can be done for a chain.
-_LEAF = "decode(repeat('6162', 300), 'hex')"
 _HEAD = "SELECT encode(hash, 'hex') AS head FROM bench_head WHERE tenant_id = '{tenant}' FOR UPDATE \\gset\n"
 _NEXT = f"sha256(decode(:head::text, 'hex') || {_LEAF})"
 _LINKED = _NEW.replace("sha256('')", _NEXT)

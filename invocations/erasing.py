@@ -152,8 +152,8 @@ def remove_old_values(kinds: tuple[str, ...], tenant_id: UUID, before: datetime,
 
 def _of_what_ended(rows: QuerySet[Snapshot], before: datetime, *, page: int) -> Iterator[tuple[UUID, UUID]]:
     """Ids of the values and of what they belong to, oldest first. In one statement PostgreSQL would read all calls for each page."""
-    rows = rows.order_by("created_at", "pk")
-    values = list(rows.values_list("created_at", "pk", "invocation_id")[:page])
+    oldest = rows.order_by("created_at", "pk").values_list("created_at", "pk", "invocation_id")
+    values = list(oldest[:page])
     while values:
         of = {invocation for _, _, invocation in values}
         ended = {
@@ -163,8 +163,7 @@ def _of_what_ended(rows: QuerySet[Snapshot], before: datetime, *, page: int) -> 
         }
         yield from ((pk, invocation) for _, pk, invocation in values if invocation in ended)
         at, last, _ = values[-1]
-        after = rows.filter(Q(created_at__gt=at) | Q(pk__gt=last), created_at__gte=at)
-        values = list(after.values_list("created_at", "pk", "invocation_id")[:page])
+        values = list(oldest.filter(Q(created_at__gt=at) | Q(pk__gt=last), created_at__gte=at)[:page])
 
 
 def remove_old_artifacts(tenant_id: UUID, before: datetime, limit: int) -> int:

@@ -26,7 +26,7 @@ ONLY_WITH_SQLITE = (
     "tests/e2e/test_console_walk.py",
     "tests/e2e/test_signing_in_walk.py",
 )
-# ... and these ask about each role and each form what is said before the database is asked.
+# ... and these go through all roles and forms, whose pages other tests open on both databases.
 ONLY_WITH_POSTGRESQL = ("tests/integration/test_access_table.py", "tests/integration/test_console_forms.py")
 
 
