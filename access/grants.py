@@ -13,7 +13,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from access.budgets.services import set_budget
-from access.capabilities import Capabilities
 from access.conditions import findings_of_conditions
 from access.models import Agent, Grant
 from access.models.grants import MAX_DEPTH
@@ -26,6 +25,7 @@ from toolhub.kernel.canonical import encoded
 from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 from unitools import expressions
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from access.capabilities import Capabilities, explain
 from access.coverage import missing_scopes
 from toolhub.kernel.canonical import canonical
+from unitools.capabilities import Capabilities, explain
 from unitools.expressions import TooEntangledError, parse, tool_beyond
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from jsonschema import Draft202012Validator  # noqa: E402
 
 from access.authentication import principal_of_key  # noqa: E402
 from access.budgets.lines import Demand, check_budgets, lines_for  # noqa: E402
-from access.capabilities import Capabilities, effective  # noqa: E402
 from access.coverage import GrantValue, Wanted, check_granted  # noqa: E402
 from access.models import ApiKey, Consent, Grant, Halt, PolicyState, PolicyVersion  # noqa: E402
 from access.policies.compiler import CompiledPolicy, compile_policy  # noqa: E402
@@ -38,6 +37,7 @@ from registry.models import Installation, Secret  # noqa: E402
 from toolhub import demo  # noqa: E402
 from toolhub.kernel.envelopes import RequestEnvelope  # noqa: E402
 from toolhub.kernel.ids import encode  # noqa: E402
+from unitools.capabilities import Capabilities, effective  # noqa: E402
 from unitools.expressions import subject_of  # noqa: E402
 
 if TYPE_CHECKING:

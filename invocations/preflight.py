@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from access.budgets.ahead import lines_of_step
 from access.budgets.lines import Demand, Line, check_budgets, of_grants, snapshot
 from access.budgets.rates import check_rates
-from access.capabilities import lacking
 from access.coverage import Wanted, check_granted
 from access.fitting import matching, misfits
 from access.models import ConsentMode
@@ -28,10 +27,11 @@ from invocations.refused_by_policy import policy_problem
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
 from registry.callability import check_callable
-from registry.checks import message_of
 from registry.dependencies import check_ready
 from toolhub.kernel.ids import encode
 from toolhub.kernel.problems import Forbidden, Problem, SchemaInvalid, TooLarge
+from unitools.capabilities import lacking
+from unitools.checks import message_of
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from access.capabilities import TOP, Capabilities, bound_of_allow_lists, effective
 from access.policies.clauses import LEVELS
 from invocations.sandbox.base import Limits, Profile
 from toolhub.kernel.canonical import canonical
+from unitools.capabilities import TOP, Capabilities, bound_of_allow_lists, effective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from access.capabilities import Capabilities
     from evidence.models import SubjectKey
     from invocations.sandbox.base import Outcome
     from toolhub.kernel.principal import Principal
+    from unitools.capabilities import Capabilities
 
 MIB = 1024 * 1024
 MAX_FILE_BYTES = 16 * MIB  # also of all files that one run gets

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import Capabilities
-from registry.checks import compile_schema
 from registry.models import ToolVersion
+from unitools.capabilities import Capabilities
+from unitools.checks import compile_schema
 from unitools.expressions import Subject, subject_of
 from unitools.manifest import Manifest
 

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access.exceptions import allowed_on
 from registry import gate, reviews, services
-from registry.checks import Finding
 from registry.exceptions import on_version
 from registry.forms import EnableForm, ReviewForm, SubmitForm
 from registry.models import Decision, ToolVersion, VersionState
@@ -23,6 +22,7 @@ from toolhub.kernel.forms import add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.parsers import read_json
 from toolhub.kernel.problems import Problem
+from unitools.checks import Finding
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import bound_of_allow_lists
-from registry.checks import compile_schema, message_of
 from registry.problems import NotConfigured
 from toolhub.kernel.canonical import digest, encoded
 from unitools import semver
+from unitools.capabilities import bound_of_allow_lists
+from unitools.checks import compile_schema, message_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from access.capabilities import CEILINGS, Capabilities
+from unitools.capabilities import CEILINGS, Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

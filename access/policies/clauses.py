@@ -8,10 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import Capabilities
 from access.models import ConsentMode
 from access.policies.findings import Finding, one_of, quoted, step
 from access.redaction.obligations import check_obligations
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable

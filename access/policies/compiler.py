@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import Capabilities
 from access.policies import atoms
 from access.policies.clauses import LEVELS, Effect
 from access.policies.language import FORMAT, findings_of_policy
 from access.policies.verdict import obligation_key
 from toolhub.kernel.canonical import digest
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 
-from access.capabilities import Capabilities
 from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, Effect
 from toolhub.kernel import wording
 from toolhub.kernel.canonical import canonical
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

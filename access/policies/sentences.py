@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext, ngettext
 
-from access.capabilities import Capabilities
 from access.policies.attributes import ATTRIBUTES, Type
 from access.policies.clauses import DEFAULT_VALIDITY_S, Effect
 from access.policies.outcomes import isolation_told, money, obligation_told, told
 from toolhub.kernel import wording
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

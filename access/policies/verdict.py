@@ -17,8 +17,8 @@ from toolhub.kernel.canonical import canonical, digest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from access.capabilities import Capabilities
     from access.policies.compiler import CompiledPolicy, CompiledRule
+    from unitools.capabilities import Capabilities
 
 NO_RULE = ""
 

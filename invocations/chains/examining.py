@@ -20,8 +20,8 @@ from invocations.chains.problems import RetryNeedsKey, StepsDoNotFit
 from invocations.endings import PLAN
 from invocations.preflight import Preflight, run_preflight
 from invocations.steps import StepLog
-from registry.checks import message_of
 from toolhub.kernel.problems import Problem, SchemaInvalid
+from unitools.checks import message_of
 from unitools.compatibility.places import Fit, Misfit
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import Capabilities
 from evidence import services as evidence
 from invocations.sandbox.base import SandboxCall
 from invocations.sandbox.levels import LEVELS, SINGLE
 from toolhub.kernel.ids import encode
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import rfc8785
 
-from access.capabilities import DOMAINS, Capabilities
+from unitools.capabilities import DOMAINS, Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable

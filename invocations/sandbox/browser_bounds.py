@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from access.capabilities import BROWSER_ACTIONS, TOP
-from access.capabilities.forest import BROWSERS, Forest
-from access.capabilities.values import Actions
-from access.capabilities.wire import browser_names
+from unitools.capabilities import BROWSER_ACTIONS, TOP
+from unitools.capabilities.forest import BROWSERS, Forest
+from unitools.capabilities.values import Actions
+from unitools.capabilities.wire import browser_names
 
 if TYPE_CHECKING:
-    from access.capabilities import Capabilities
+    from unitools.capabilities import Capabilities
 
 
 def bounds_not_enforceable(capabilities: Capabilities) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import Capabilities
 from invocations.sandbox.base import BoxKey, Event, Limits, Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.docker import INSTANCE
 from tests.attacks.catalogue import USUAL, Attack
 from tests.boxes import call_of, docker_sandbox
+from unitools.capabilities import Capabilities
 from unitools.packages import build_zip
 
 if TYPE_CHECKING:

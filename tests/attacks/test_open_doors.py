@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.sandbox.egress import Gate
 from tests.attacks.arena import Arena
 from tests.attacks.catalogue import (
@@ -21,6 +20,7 @@ from tests.attacks.catalogue import (
     USUAL,
     Attack,
 )
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.sandbox.base import Limits, Profile, Sandbox, Status
 from invocations.sandbox.results import ARTIFACTS
 from tests.boxes import call_of, package_of
 from tests.contracts.clock_contract import ClockContract
 from tests.contracts.life_contract import LifeContract
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from pathlib import Path

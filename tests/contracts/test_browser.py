@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.profiles import limits_of
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Profile, SandboxCall, Status
 from invocations.sandbox.egress import Gate
@@ -18,6 +17,7 @@ from sandbox.image import BROWSER, image_name
 from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.world import PUBLIC, Authority, Names, origin
 from tests.pictures import Picture
+from unitools.capabilities import Capabilities
 from unitools.manifest import Manifest
 from unitools.packages import build_zip
 

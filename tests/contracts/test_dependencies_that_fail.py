@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.sandbox import box
 from invocations.sandbox.base import BoxKey, Limits, Profile, Status
 from invocations.sandbox.egress import Gate
 from tests.boxes import call_of, docker_sandbox, package_of
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.direct.choosing import DirectOrBox, needs_a_box
 from invocations.direct.pool import DirectPool
 from invocations.sandbox.base import Limits, Profile, Status, TenantFile
 from invocations.sandbox.fake import FakeSandbox
 from tests.boxes import call_of, package_of
 from tests.contracts.sandbox_contract import SandboxContract
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile
 from invocations.sandbox.egress import Gate
 from invocations.sandbox.egress.passage import Caps
 from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.world import PUBLIC, Authority, Names, Origin, box_folder, opened, origin
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     import ssl

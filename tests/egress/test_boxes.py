@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.sandbox.base import Outcome, Profile, Status
 from invocations.sandbox.egress import Gate
 from invocations.sandbox.slots import Caps
 from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.conftest import HOST
 from tests.egress.world import PUBLIC, Authority, Origin, origin, plain, tls
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable

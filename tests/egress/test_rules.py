@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from access.capabilities import Capabilities
-from access.capabilities.values import METHODS
 from invocations.sandbox.egress import Rules, not_enforceable
 from invocations.sandbox.egress.heads import Target, read_head
 from tests.capabilities import HOSTS, Reference, documents
+from unitools.capabilities import Capabilities
+from unitools.capabilities.values import METHODS
 
 laws = settings(max_examples=300, deadline=None)
 hosts = st.sampled_from([host for host in HOSTS if "*" not in host] + ["q.x.a.org", "b.com", "org"])

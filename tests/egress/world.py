@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from access.capabilities import Capabilities
 from invocations.sandbox.egress import Gate, Rules
 from sandbox.relay import Relay
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,12 +10,12 @@ import pytest
 from access import consents as consent_services
 from access import services as access
 from registry import services as registry
-from registry.checks import MAX_EXPANSIONS, expansions, findings_of
 from tests.calls import PAIR, kinds_of, row_of
 from tests.manifests import manifest
 from toolhub.kernel.bodies import MAX_REQUEST_BYTES, limited
 from toolhub.kernel.parsers import read_json
 from toolhub.kernel.problems import Malformed
+from unitools.checks import MAX_EXPANSIONS, expansions, findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from access import consents
-from access.capabilities import Capabilities
 from evidence import services as evidence
 from evidence.models import Fact, Snapshot
 from evidence.problems import KeyUnavailable
@@ -20,6 +19,7 @@ from invocations.sandbox.base import Outcome, Status, TenantFile
 from tests.calls import ScriptedSandbox, row_of
 from tests.sealed import some_key
 from toolhub.kernel.problems import Conflict
+from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from registry.checks import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
 from tests.mistakes.base import KEY, OBJECT, Mistake, doubling, giving, nested, said, taking
+from unitools.checks import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
 
 DOCUMENT: dict[str, list[Mistake]] = {
     "document.size": [

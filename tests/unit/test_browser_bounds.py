@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.sandbox.base import Profile
 from invocations.sandbox.browser_bounds import bounds_not_enforceable
 from invocations.sandbox.docker import DockerSandbox
 from invocations.sandbox.egress import Gate
+from unitools.capabilities import Capabilities
 
 NET = [{"host": "*.example.org"}]
 ALL = ["clipboard", "download", "navigate", "script", "upload"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from access.capabilities import TOP, Capabilities, bound_of_allow_lists, effective, explain, lacking
 from tests.manifests import manifest
+from unitools.capabilities import TOP, Capabilities, bound_of_allow_lists, effective, explain, lacking
 from unitools.manifest import Manifest
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.checks import MAX_EXPANSIONS, compile_schema, expansions, findings_of
-from registry.checks.patterns import MAX_SIZE, size_of, why_refused
-from registry.checks.positions import loop_of, subschemas
 from tests.manifests import manifest
 from tests.mistakes.base import OBJECT, doubling
+from unitools.checks import MAX_EXPANSIONS, compile_schema, expansions, findings_of
+from unitools.checks.patterns import MAX_SIZE, size_of, why_refused
+from unitools.checks.positions import loop_of, subschemas
 
 RECURSIVE: dict[str, dict[str, Any]] = {
     "a tree": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}},

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.checks import findings_of
-from registry.checks.credentials import credential_in, entropy
-from registry.checks.texts import disguised_in, hidden_in
 from tests.manifests import manifest
+from unitools.checks import findings_of
+from unitools.checks.credentials import credential_in, entropy
+from unitools.checks.texts import disguised_in, hidden_in
 
 
 def rules_of(text: str) -> set[str]:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from access.capabilities import Capabilities
 from access.conditions import unmet
 from access.coverage import missing_scopes
 from access.narrowing import Asked, Terms, lasts_longer, narrowed, wider
 from tests.capabilities import documents
 from tests.unit.test_expressions import expressions, subjects
+from unitools.capabilities import Capabilities
 from unitools.expressions import Subject, Tag, TooEntangledError, all_of, any_of, parse, tool_beyond
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

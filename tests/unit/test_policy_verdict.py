@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from access.policies.compiler import BUILTIN, MAX_TOOLS, CompiledPolicy
 from access.policies.verdict import decide, policy_hash, policy_label
 from tests import policies
 from tests.policies import CALL, compiled, permits
+from unitools.capabilities import Capabilities
 
 pytestmark = pytest.mark.req("TOOLS-15", "TOOLS-16", "TOOLS-10")
 

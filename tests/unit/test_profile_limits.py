@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from access.capabilities import Capabilities
 from invocations.profiles import BROWSER_LEAST_TMP, LEAST_TMP, limits_of
 from invocations.sandbox.base import Limits
 from tests.manifests import manifest
+from unitools.capabilities import Capabilities
 from unitools.manifest import Manifest
 
 MIB = 1024 * 1024

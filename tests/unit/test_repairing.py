@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from invocations.repairing import COERCE, DROP_UNKNOWN, WRAP, Repaired, repair_output
-from registry.checks import compile_schema
+from unitools.checks import compile_schema
 
 pytestmark = pytest.mark.req("TOOLS-23")
 

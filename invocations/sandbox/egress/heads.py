@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
-from access.capabilities.nodes import parse_host
-from access.capabilities.values import METHODS
 from invocations.sandbox.egress.whys import Stopped, Why
+from unitools.capabilities.nodes import parse_host
+from unitools.capabilities.values import METHODS
 
 CONNECT = "CONNECT"
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from access.capabilities.nodes import parse_host, parse_range, show_host, show_range
-from access.capabilities.values import METHODS, Reach
-from access.capabilities.wire import host_names, range_names
 from invocations.sandbox.egress.heads import CONNECT
 from invocations.sandbox.egress.whys import Why
+from unitools.capabilities.nodes import parse_host, parse_range, show_host, show_range
+from unitools.capabilities.values import METHODS, Reach
+from unitools.capabilities.wire import host_names, range_names
 
 if TYPE_CHECKING:
-    from access.capabilities import Capabilities
     from invocations.sandbox.egress.heads import Request, Target
+    from unitools.capabilities import Capabilities
 
 _WHOLE = ("https", "")
 

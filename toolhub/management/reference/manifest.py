@@ -61,7 +61,7 @@ def _findings() -> Iterator[tuple[str, ...]]:
 def manifest() -> str:
     return page(
         "Manifest",
-        "unitools/manifest.schema.json and registry/checks",
+        "unitools/manifest.schema.json, unitools/checks and registry/checks.py",
         "One JSON document describes one version of a tool. Its shape is the JSON Schema 2020-12 in "
         "[manifest.schema.json](manifest.schema.json), which a running hub serves at `/api/v1/manifest-schema`. "
         "`tools/commerce/manifests/` holds complete examples.",

@@ -10,15 +10,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities.nodes import parse_host, parse_path, parse_range, show_host, show_path, show_range
-from access.capabilities.values import METHODS, PORTS, PROTOCOLS, SCHEMES, Actions, Reach
+from unitools.capabilities.nodes import parse_host, parse_path, parse_range, show_host, show_path, show_range
+from unitools.capabilities.values import METHODS, PORTS, PROTOCOLS, SCHEMES, Actions, Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from access.capabilities.algebra import Capabilities
-    from access.capabilities.nodes import HostNode, PathNode, RangeNode
-    from access.capabilities.values import Spans
+    from unitools.capabilities.algebra import Capabilities
+    from unitools.capabilities.nodes import HostNode, PathNode, RangeNode
+    from unitools.capabilities.values import Spans
 
 ANY = "*"
 FILE_ACTIONS = ("create", "delete", "exec", "list", "read", "write")

@@ -1,31 +1,34 @@
-"""Can this manifest be registered, and if not, what exactly must change?
+"""Can this manifest be registered in a hub, and if not, what exactly must change?
 
 Every finding names a JSON pointer, the rule, a sentence and a fix. Errors refuse the manifest; warnings go along to the
-reviewer. Each module here answers one question; a rule is declared where it is checked, and :data:`RULES` lists them all.
+reviewer. Each module here answers one question; a rule is declared where it is checked, and :data:`RULES` lists them all. The hub
+asks these same rules, and a few that depend on it (:mod:`registry.checks`). Pure: nothing here reads a database or a setting.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from registry.checks import answers, asks, dependencies, effects, running, schemas, steering, texts
-from registry.checks.document import (
+from unitools.checks import answers, asks, dependencies, effects, running, schemas, steering, texts
+from unitools.checks.document import (
     MAX_SCHEMA_BYTES,
     MAX_SCHEMA_DEPTH,
     MAX_SCHEMA_NODES,
     check_bounds,
     check_document,
 )
-from registry.checks.findings import RULES, Finding, Rule
-from registry.checks.positions import MAX_EXPANSIONS, expansions
-from registry.checks.programs import check_program
-from registry.checks.schemas import compile_schema, message_of
+from unitools.checks.findings import RULES, Finding, Rule
+from unitools.checks.positions import MAX_EXPANSIONS, expansions
+from unitools.checks.programs import check_program
+from unitools.checks.schemas import compile_schema, message_of
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
+    Check = Callable[[Manifest], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
     schemas.check_schemas,
     schemas.check_input,
     schemas.check_config,
@@ -56,14 +59,14 @@ CHECKS: tuple[Callable[[Manifest], Iterator[Finding]], ...] = (
 )
 
 
-def findings_of(document: Any) -> list[Finding]:
-    """All findings, errors first. When the size or the shape is wrong the other checks cannot run."""
+def findings_of(document: Any, *, also: Sequence[Check] = ()) -> list[Finding]:
+    """All findings, errors first. When the size or the shape is wrong the others cannot run. ``also``: those of the hub itself."""
     found = list(check_bounds(document))
     if not found:
         found = list(check_document(document))
     if not found:
         manifest = Manifest(document)
-        found = [finding for check in CHECKS for finding in check(manifest)]
+        found = [finding for check in (*CHECKS, *also) for finding in check(manifest)]
     return sorted(found, key=lambda finding: (finding.severity, finding.pointer))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from registry.checks.findings import rule, warning
+from unitools.checks.findings import rule, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding
+    from unitools.checks.findings import Finding
     from unitools.manifest import Manifest
 
 OUTSIDE_SANDBOX = rule(

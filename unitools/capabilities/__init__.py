@@ -4,9 +4,9 @@
 call. Pure: nothing here reads a database or a setting.
 """
 
-from access.capabilities.algebra import BOTTOM, TOP, Capabilities, meet_cached
-from access.capabilities.explaining import bound_of_allow_lists, effective, explain, lacking
-from access.capabilities.wire import BROWSER_ACTIONS, CEILINGS, DOMAINS, FILE_ACTIONS
+from unitools.capabilities.algebra import BOTTOM, TOP, Capabilities, meet_cached
+from unitools.capabilities.explaining import bound_of_allow_lists, effective, explain, lacking
+from unitools.capabilities.wire import BROWSER_ACTIONS, CEILINGS, DOMAINS, FILE_ACTIONS
 
 __all__ = [
     "BOTTOM",

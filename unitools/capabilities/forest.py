@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from access.capabilities.nodes import (
+from unitools.capabilities.nodes import (
     HostNode,
     PathNode,
     RangeNode,
@@ -23,7 +23,7 @@ from access.capabilities.nodes import (
     range_line,
     range_sibling,
 )
-from access.capabilities.values import Actions, Reach, Value
+from unitools.capabilities.values import Actions, Reach, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from registry.checks.findings import Finding, pointer, rule, sentence
+from unitools.checks.findings import Finding, pointer, rule, sentence
 from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:

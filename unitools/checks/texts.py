@@ -10,13 +10,13 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from registry.checks.credentials import credential_in
-from registry.checks.findings import rule, walk
+from unitools.checks.credentials import credential_in
+from unitools.checks.findings import rule, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding, Path
+    from unitools.checks.findings import Finding, Path
     from unitools.manifest import Manifest
 
 INVISIBLE = re.compile(

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from registry.checks.findings import lookup, pointer, step
+from unitools.checks.findings import lookup, pointer, step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Path
+    from unitools.checks.findings import Path
 
 ONE = frozenset({
     "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",

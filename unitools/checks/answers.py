@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from registry.checks.findings import rule, warning
-from registry.checks.schemas import property_names
+from unitools.checks.findings import rule, warning
+from unitools.checks.schemas import property_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding
+    from unitools.checks.findings import Finding
     from unitools.manifest import Manifest
 
 FRESHNESS_WORDS = re.compile(r"\b(price|pricing|quote|stock|inventory|availability|rate|route)s?\b", re.IGNORECASE)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import wire
-from access.capabilities.forest import BROWSERS, HOSTS, PATHS, RANGES, Browsers, Forest, Hosts, Paths, Ranges
-from access.capabilities.nodes import parse_host, parse_path, parse_range
-from access.capabilities.values import ANY_PROTOCOL, ANY_REACH, Actions
-from toolhub.kernel.canonical import digest
+from unitools.capabilities import wire
+from unitools.capabilities.forest import BROWSERS, HOSTS, PATHS, RANGES, Browsers, Forest, Hosts, Paths, Ranges
+from unitools.capabilities.nodes import parse_host, parse_path, parse_range
+from unitools.capabilities.values import ANY_PROTOCOL, ANY_REACH, Actions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,14 +84,6 @@ class Capabilities:
     def to_json(self) -> dict[str, Any]:
         """The canonical form: equal capabilities have equal documents, and :meth:`from_json` reads it back."""
         return wire.write(self)
-
-    def digest(self) -> str:
-        """``sha256:…`` of the canonical form."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
-        return digest(self.to_json())
 
     def __and__(self, other: Capabilities) -> Capabilities:
         return Capabilities(

@@ -7,13 +7,13 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from access.capabilities import Capabilities
-from registry.checks.findings import rule, warning
+from unitools.capabilities import Capabilities
+from unitools.checks.findings import rule, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding
+    from unitools.checks.findings import Finding
     from unitools.manifest import Manifest
 
 LISTS = ("fs", "net", "cidr", "proc")

@@ -9,14 +9,14 @@ import jsonschema_rs
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
-from registry.checks import patterns
-from registry.checks.findings import pointer, rule, walk, warning
-from registry.checks.positions import MAX_EXPANSIONS, expansions, loop_of, places, subschemas, target_of
+from unitools.checks import patterns
+from unitools.checks.findings import pointer, rule, walk, warning
+from unitools.checks.positions import MAX_EXPANSIONS, expansions, loop_of, places, subschemas, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding, Path
+    from unitools.checks.findings import Finding, Path
     from unitools.manifest import Manifest
 
 DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#")

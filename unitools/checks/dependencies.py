@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from packaging.markers import InvalidMarker, Marker
 from packaging.version import InvalidVersion, Version
 
-from registry.checks.findings import rule
+from unitools.checks.findings import rule
 from unitools.locks import EXTRAS, NAME, VERSION, Locked, normal_name, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding
+    from unitools.checks.findings import Finding
     from unitools.manifest import Manifest
 
 PINNED = re.compile(

@@ -10,13 +10,13 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from registry.checks.findings import rule, warning
-from registry.checks.texts import INVISIBLE, texts
+from unitools.checks.findings import rule, warning
+from unitools.checks.texts import INVISIBLE, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding
+    from unitools.checks.findings import Finding
     from unitools.manifest import Manifest
 
 MAX_TEXT = 100_000

@@ -6,11 +6,11 @@ import ipaddress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from access.capabilities import wire
-from access.capabilities.algebra import EVERY, TOP, Capabilities
-from access.capabilities.forest import HOSTS, PATHS, RANGES, Forest
-from access.capabilities.nodes import parse_host, parse_path, parse_range
-from access.capabilities.values import ANY_PROTOCOL, ANY_REACH, Actions, Value
+from unitools.capabilities import wire
+from unitools.capabilities.algebra import EVERY, TOP, Capabilities
+from unitools.capabilities.forest import HOSTS, PATHS, RANGES, Forest
+from unitools.capabilities.nodes import parse_host, parse_path, parse_range
+from unitools.capabilities.values import ANY_PROTOCOL, ANY_REACH, Actions, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -1,19 +1,18 @@
-"""Do the limits, secrets and version statements of a manifest fit each other and this hub?"""
+"""Do the limits, secrets and version statements of a manifest fit each other?"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from access.capabilities import Capabilities
-from registry.checks.findings import holds, rule, warning
-from toolhub.kernel.version import HUB_VERSION
+from unitools.capabilities import Capabilities
+from unitools.checks.findings import holds, rule, warning
 from unitools.semver import Range, Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from registry.checks.findings import Finding
+    from unitools.checks.findings import Finding
     from unitools.manifest import Manifest
 
 MAX_MAJOR = 2_147_483_647
@@ -76,11 +75,6 @@ PLATFORM_INVALID = rule(
     "provider_compat.platform_invalid",
     "The platform is a range of versions.",
     "Write a range, for example >=0.1 <2.",
-)
-PLATFORM_OTHER = rule(
-    "provider_compat.platform_other",
-    "The platform range holds the version of this hub.",
-    "Widen the range after trying the tool here, or use another hub.",
 )
 MODEL_FORM = warning(
     "provider_compat.model_form",
@@ -171,18 +165,11 @@ def check_compatibility(manifest: Manifest) -> Iterator[Finding]:
             why = "is named twice" if model in seen else "does not name a provider and a model"
             yield MODEL_FORM.at(("provider_compat", "models", place), f"{model} {why}.")
         seen.add(model)
-    if not manifest.platform:
-        return
-    try:
-        fits = Version.parse(HUB_VERSION) in Range.parse(manifest.platform)
-    except ValueError as error:
-        yield PLATFORM_INVALID.at(("provider_compat", "platform"), str(error))
-        return
-    if not fits:
-        yield PLATFORM_OTHER.at(
-            ("provider_compat", "platform"),
-            f"This hub is toolhub {HUB_VERSION}, which {manifest.platform} does not hold.",
-        )
+    if manifest.platform:
+        try:
+            Range.parse(manifest.platform)
+        except ValueError as error:
+            yield PLATFORM_INVALID.at(("provider_compat", "platform"), str(error))
 
 
 def check_deprecations(manifest: Manifest) -> Iterator[Finding]:
