@@ -75,6 +75,8 @@ def record(
         leaf["actor"]["key"] = encode("key", actor.key_id)
     if actor.issuer_id:
         leaf["actor"] |= {"issuer": encode("iss", actor.issuer_id), "token": actor.token}
+    if actor.via:
+        leaf["actor"]["via"] = actor.via
     if invocation_id:
         leaf["invocation"] = encode("inv", invocation_id)
     leaf |= {

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from access import services as access
-from toolhub.configuration.acting import MAX_NAMED
+from toolhub.management.acting import MAX_NAMED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -35,6 +35,7 @@ class Principal:
     key_id: UUID | None = None
     issuer_id: UUID | None = None  # whose token this is, and which one: a digest (access.tokens)
     token: str = ""
+    via: str = ""  # another way in than their own: ``command``, by somebody with a shell (toolhub.management.acting)
 
     def may(self, permission: str) -> bool:
         return permission in self.allowed

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from toolhub.configuration import services
-from toolhub.configuration.acting import acting_in, find_tenant
 from toolhub.configuration.document import read_document
 from toolhub.configuration.plan import Action
 from toolhub.configuration.problems import ConfigurationInvalid
 from toolhub.configuration.text import MAX_BYTES, read_text
-from toolhub.kernel.diffing import INVISIBLE
 from toolhub.kernel.problems import NotFound, Problem
+from toolhub.management.acting import acting_in, find_tenant
+from toolhub.management.sentences import plain, said
 
 if TYPE_CHECKING:
     from toolhub.configuration.document import Document
@@ -24,24 +24,14 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.END: "-"}
+CAN_APPLY = "configuration.apply"
 CANNOT_RUN = (ConfigurationInvalid, NotFound)
 MAX_SHOWN = 100
-
-
-def plain(text: str) -> str:
-    """On one line, without what a terminal would act upon."""
-    return INVISIBLE.sub("?", " ".join(text.split()))
 
 
 def short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return plain(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
-
-
-def said(problem: Problem) -> list[str]:
-    findings = problem.details.get("findings", [])
-    each_one = [f"{each['pointer'] or '/'}: {each['message']}" for each in findings] if len(findings) > 1 else []
-    return [plain(problem.detail), *("  " + plain(line) for line in each_one), *filter(None, [problem.remedy])]
 
 
 class Command(BaseCommand):
@@ -71,7 +61,7 @@ class Command(BaseCommand):
             slug = tenant or document.tenant
             if not slug:
                 raise CommandError("The file names no tenant. Say which with --tenant.")
-            with acting_in(find_tenant(slug), username=username) as by:
+            with acting_in(find_tenant(slug), permission=CAN_APPLY, username=username) as by:
                 good = self._run(document, by=by, asks=file != "-", **options)
         except CANNOT_RUN as problem:
             raise CommandError("\n".join(said(problem))) from problem

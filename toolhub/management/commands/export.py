@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from toolhub.configuration import services
-from toolhub.configuration.acting import acting_in, find_tenant
 from toolhub.configuration.text import write_text
 from toolhub.kernel.problems import Problem
+from toolhub.management.acting import acting_in, find_tenant
 
 
 class Command(BaseCommand):
@@ -26,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, tenant: str, output: str, username: str, **options: Any) -> None:
         try:
-            with acting_in(find_tenant(tenant), username=username) as by:
+            with acting_in(find_tenant(tenant), permission="configuration.apply", username=username) as by:
                 document = services.export_configuration(by=by)
         except Problem as problem:
             raise CommandError(f"{problem.detail} {problem.remedy}".strip()) from problem

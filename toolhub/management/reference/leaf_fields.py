@@ -23,7 +23,8 @@ EVERY = {
     "at": "when it happened, by the clock of the process",
     "tenant": "whose log it is in",
     "subject": "what it is about",
-    "actor": "`kind` and `id` of who did it; `key` of an agent, or `issuer` and `token` (a digest) of its identity provider",
+    "actor": "`kind` and `id` of who did it; `key` of an agent, or `issuer` and `token` (a digest) of its identity provider; "
+    "`via` is `command` when somebody with a shell did it in a person's name",
     "invocation": "the call that it belongs to",
     "tool": "by name",
     "outcome": "how it went; of an End the final state",

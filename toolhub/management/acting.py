@@ -1,19 +1,19 @@
-"""As whom does somebody with a shell apply a configuration?
+"""As whom does somebody with a shell act in a tenant?
 
-As a person whom they name, with what this person may do, or as the hub itself. Whoever has a shell has the database as well;
-the name decides what the evidence says and whose rules hold.
+As a person whom they name, with what this person may do, or as the hub itself. Whoever has a shell has the database as well:
+the name decides whose rules hold, and the evidence says beside it that a command did it, not the person's own sign-in.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
 
 from access.middleware import principal_of_user
 from access.models import Tenant
-from toolhub.configuration.services import check_can_apply
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import NotFound
 from toolhub.kernel.tenancy import acting_for
@@ -39,15 +39,15 @@ def find_tenant(slug: str) -> Tenant:
 
 
 @contextmanager
-def acting_in(tenant: Tenant, *, username: str = "") -> Iterator[Principal]:
-    """Within one tenant, as the database's walls see it too."""
+def acting_in(tenant: Tenant, *, permission: str, username: str = "") -> Iterator[Principal]:
+    """Within one tenant, as the database's walls see it too. A person who is named must hold ``permission``; the hub may do all."""
     if username:
         user = get_user_model().objects.filter(username=username, is_active=True).first()
         if user is None:
             raise NotFound(f"There is no person with the user name {username[:150]}.")
-        by = principal_of_user(user, tenant)
+        by = replace(principal_of_user(user, tenant), via=PART)
+        by.check(permission)
     else:
         by = Principal.system(PART, tenant_id=tenant.pk)
-    check_can_apply(by)
     with acting_for(tenant.pk):
         yield by

@@ -1,0 +1,34 @@
+"""Let a tool be called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from registry.lifecycle import enable_tool
+from registry.selectors import get_tool
+from toolhub.kernel.problems import NotFound
+from toolhub.management.tenant_command import TenantCommand
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+
+class Command(TenantCommand):
+    help = (
+        "Let a tool be called, with an approved version; it is installed in the tenant that publishes it. Exits with 2 when a rule "
+        "says no."
+    )
+    permission = "tools.operate"
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("tool", metavar="TOOL", help="the tool's id")
+        parser.add_argument("number", metavar="VERSION", help="for example 1.0.0")
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="kept as evidence")
+        super().add_arguments(parser)
+
+    def act(self, *, by: Principal, tool: str = "", number: str = "", reason: str = "", **options: Any) -> None:
+        version = get_tool(tool, tenant_id=by.tenant_id).versions.filter(version=number).first()
+        if version is None:
+            raise NotFound(f"There is no version {number[:60]} of {tool}.")
+        enable_tool(name=tool, version_id=version.pk, reason=reason, by=by)
+        self.stdout.write(f"{tool} {number} is enabled")

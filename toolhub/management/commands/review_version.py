@@ -1,0 +1,69 @@
+"""Approve or refuse a version that was submitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from registry.gate import changes_now
+from registry.models import Decision, VersionState
+from registry.reviews import approvals_missing, review_version, to_acknowledge
+from registry.selectors import get_tool
+from toolhub.kernel.problems import NotFound
+from toolhub.management.sentences import plain
+from toolhub.management.tenant_command import TenantCommand
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+
+class Command(TenantCommand):
+    help = (
+        "Approve or refuse a version that somebody else submitted; without --approve or --refuse, show what it changes. Exits "
+        "with 2 when a rule says no."
+    )
+    permission = "tools.review"
+    by_somebody = True
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("tool", metavar="TOOL", help="the tool's id")
+        parser.add_argument("number", metavar="VERSION", help="for example 1.0.0")
+        decisions = parser.add_mutually_exclusive_group()
+        decisions.add_argument(
+            "--approve", action="store_const", const=Decision.APPROVE, dest="decision", help="let it be enabled"
+        )
+        decisions.add_argument(
+            "--refuse", action="store_const", const=Decision.REFUSE, dest="decision", help="with --note: why"
+        )
+        parser.add_argument("--note", default="", metavar="TEXT", help="kept with the review")
+        parser.add_argument(
+            "--acknowledge",
+            action="append",
+            default=[],
+            metavar="CHANGE",
+            help="a risky change that was seen, by the id that is shown; may be repeated",
+        )
+        super().add_arguments(parser)
+
+    def act(self, *, by: Principal, tool: str = "", number: str = "", **options: Any) -> None:
+        version = get_tool(tool, tenant_id=by.tenant_id).versions.filter(version=number).first()
+        if version is None:
+            raise NotFound(f"There is no version {number[:60]} of {tool}.")
+        _, changes = changes_now(version)
+        if options["decision"] is None:
+            risky = to_acknowledge(changes)
+            for change in changes:
+                mark = f"--acknowledge {change['id']}" if change in risky else "-"
+                self.stdout.write(plain(f"{mark} {change['pointer'] or '/'}: {change['message']}"))
+            self.stdout.write(f"{tool} {number}: {version.review_state}; changes: {len(changes)}")
+            return
+        review_version(
+            version_id=version.pk,
+            decision=options["decision"],
+            note=options["note"],
+            by=by,
+            acknowledged=options["acknowledge"],
+        )
+        version.refresh_from_db()
+        missing = approvals_missing(version) if version.review_state == VersionState.SUBMITTED else 0
+        more = f"; approvals missing: {missing}" if missing else ""
+        self.stdout.write(f"{tool} {number}: {version.review_state}{more}")

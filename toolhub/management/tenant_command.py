@@ -1,0 +1,53 @@
+"""Command that changes something in one tenant, for somebody with a shell."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.core.management.base import BaseCommand, CommandError
+
+from registry.problems import UnknownTool
+from toolhub.kernel.problems import Malformed, NotFound, Problem
+from toolhub.management.acting import acting_in, find_tenant
+from toolhub.management.sentences import said
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
+CANNOT_RUN = (NotFound, UnknownTool, Malformed)
+
+
+class TenantCommand(BaseCommand):
+    """What a service does for ``by``. Exits with 1 when what is named is not there, and with 2 when a rule says no.
+
+    A secret that is shown once goes to the standard output alone, all else that is said about it to the standard error: so a
+    script can keep the one and a person reads the other.
+    """
+
+    permission: ClassVar[str]  # of the person who is named
+    by_somebody: ClassVar[bool] = False  # a person must be named: it is a decision of theirs
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant's short name")
+        parser.add_argument(
+            "--as",
+            dest="username",
+            default="",
+            required=self.by_somebody,
+            metavar="USERNAME",
+            help="who does it" + ("" if self.by_somebody else "; the hub itself if left out"),
+        )
+
+    def handle(self, *args: Any, tenant: str, username: str, **options: Any) -> None:
+        try:
+            with acting_in(find_tenant(tenant), permission=self.permission, username=username) as by:
+                self.act(by=by, **options)
+        except CANNOT_RUN as problem:
+            raise CommandError("\n".join(said(problem))) from problem
+        except Problem as problem:
+            self.stderr.write("\n".join(said(problem)))
+            sys.exit(2)
+
+    def act(self, *, by: Principal, **options: Any) -> None:
+        raise NotImplementedError
