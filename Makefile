@@ -41,13 +41,11 @@ check: python ## style, types, imports, templates, migrations, generated files
 fix: python ## repair what the checks can repair themselves
 	$(PROVISION) fix
 
-bench: ## measure, against `docker run` and a peer in the same minutes (needs `make sandbox-image`)
-	$(NEEDS_VENV)
-	@exec $(VENV) -m bench $(ARGS)
+bench: python ## measure, against `docker run` and a peer in the same minutes, on a PostgreSQL that waits for its disk
+	$(PROVISION) measure bench $(ARGS)
 
-soak: ## ten minutes of mixed calls over HTTP on PostgreSQL and Redis: is any answer wrong, does anything grow? (needs `scripts/testenv start`)
-	$(NEEDS_VENV)
-	@exec $(VENV) -m bench.soak_protocol $(ARGS)
+soak: python ## half an hour of mixed calls on both shapes while logs are sealed and verified and keys are rotated (ARGS="--minutes 5")
+	$(PROVISION) measure bench.soak_protocol $(ARGS)
 
 soak-sandbox: ## 20,000 calls through the pool, one in twenty hostile: is anything wrong, does anything grow? (needs `make sandbox-image`)
 	$(NEEDS_VENV)

@@ -241,9 +241,7 @@ def of_the_hub(asked: argparse.Namespace) -> list[list[str]]:
         verdicts += evidence.of_the_pairs(url)
         verdicts += evidence.of_the_search(url)
     else:
-        print(
-            "\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`scripts/testenv start` starts one)."
-        )
+        print("\nPostgreSQL is not measured: TOOLHUB_TEST_DATABASE_URL is not set (`make bench` starts one).")
     governed(asked.calls)
     redis_url = os.environ.get("TOOLHUB_TEST_REDIS_URL")
     if url and redis_url:
@@ -265,9 +263,10 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=100, help="of discovery under each filter (default 100)")
     parser.add_argument("--calls", type=int, default=20, help="governed calls over HTTP (default 20)")
     asked = parser.parse_args()
-    print_table("Machine", ("", ""), machine())
     verdicts: list[list[str]] = []
     try:
+        url = os.environ.get("TOOLHUB_TEST_DATABASE_URL")
+        print_table("Machine", ("", ""), [*machine(), *(hubs.database_rows(url) if url else [])])
         if asked.only in (None, "sandbox"):
             verdicts += of_the_sandbox(asked)
         if asked.only in (None, "hub"):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 START_S = 60
 TOOL = "commerce.pricing.get_realtime_quote"
+DURABLE = ("fsync", "synchronous_commit", "full_page_writes")  # off: a commit waits for nothing, and figures flatter
 NOWHERE = "redis://127.0.0.1:1/0"  # settings ask for both or neither; a preflight rings no bell
 
 
@@ -71,6 +72,23 @@ def on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
     """On a fresh database of the server that ``url`` names."""
     with own_database(url) as env:
         return _measured(env, module, words)
+
+
+def database_rows(url: str) -> list[tuple[str, str]]:
+    """Which PostgreSQL is measured, for the table of the machine. Refuses one whose commits do not wait for the disk."""
+    try:
+        with psycopg.connect(url, connect_timeout=5) as server:
+            version = server.info.parameter_status("server_version") or ""
+            shown = {name: server.execute(f"SHOW {name}").fetchone() for name in DURABLE}
+    except psycopg.Error as error:
+        raise CannotMeasure(f"PostgreSQL at TOOLHUB_TEST_DATABASE_URL cannot be used: {error}") from error
+    values = {name: row[0] if row else "" for name, row in shown.items()}
+    if wrong := [f"{name} = {value}" for name, value in values.items() if value == "off"]:
+        raise CannotMeasure(
+            f"PostgreSQL does not wait for its disk ({', '.join(wrong)}), as the one of the tests does not. "
+            "Type `make bench`, which starts one that does."
+        )
+    return [("PostgreSQL", f"{version}, {', '.join(f'{name} {value}' for name, value in values.items())}")]
 
 
 @contextmanager
@@ -127,9 +145,10 @@ def wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Path
 
 
 @contextmanager
-def serving() -> Iterator[tuple[str, dict[str, str]]]:
-    """The embedded hub in a process of its own: (address, its environment)."""
+def serving(**settings: str) -> Iterator[tuple[str, dict[str, str], int]]:
+    """The embedded hub in a process of its own: (address, its environment, its process). Its log is ``bench.log``."""
     with fresh_data() as env:
+        env |= settings
         base = f"127.0.0.1:{free_port()}"
         data = Path(env["TOOLHUB_DATA_DIR"])
         data.mkdir(parents=True)
@@ -146,7 +165,7 @@ def serving() -> Iterator[tuple[str, dict[str, str]]]:
             )
             try:
                 wait_until_it_answers(f"http://{base}", process, log)
-                yield f"http://{base}", env
+                yield f"http://{base}", env, process.pid
             finally:
                 process.send_signal(signal.SIGINT)
                 try:
@@ -158,7 +177,7 @@ def serving() -> Iterator[tuple[str, dict[str, str]]]:
 
 def calls(count: int) -> tuple[list[Times], list[Times]]:
     """Over HTTP: (whole call and preflight as the caller sees them, the call's parts by its recorded steps)."""
-    with serving() as (base, env):
+    with serving() as (base, env, _):
         data = Path(env["TOOLHUB_DATA_DIR"])
         key = json.loads((data / "demo-credentials.json").read_text())["api_key"]
         body = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"sku": "HEADPHONES-ANC", "quantity": 2}}

@@ -27,6 +27,9 @@ def main(arguments: list[str]) -> int:
     commands.add_parser("engine", help="a Docker engine that answers")
     commands.add_parser("sandbox-image", help="the sandbox image; prints its name")
     commands.add_parser("test", help="run pytest with its services; all that follows goes to pytest")
+    commands.add_parser(
+        "measure", help="run a module of bench/ with durable services; all that follows is its command line"
+    )
     images = commands.add_parser(
         "sandbox-images", help="those for tools with a browser or in Node.js too; prints their names"
     )
@@ -36,8 +39,8 @@ def main(arguments: list[str]) -> int:
     commands.add_parser("check", help="all static checks")
     commands.add_parser("fix", help="what the checks can repair themselves")
     commands.add_parser("clean", help="remove what was made here")
-    # What follows `test`, `lock` and `testenv run` is another program's, options too: not argparse's to look at.
-    ours = {"test": 1, "lock": 1, "testenv": 2}.get(arguments[0] if arguments else "", len(arguments))
+    # What follows `test`, `lock`, `measure` and `testenv run` is another program's, options too: not argparse's to look at.
+    ours = {"test": 1, "lock": 1, "measure": 1, "testenv": 2}.get(arguments[0] if arguments else "", len(arguments))
     rest = arguments[ours:]
     asked = parser.parse_args(arguments[:ours])
     if asked.command in OF_THE_HUB:
@@ -60,6 +63,8 @@ def main(arguments: list[str]) -> int:
             print(*image.ensure_all(fresh=asked.fresh), sep="\n")
         case "test":
             return tests.run_tests(rest)
+        case "measure":
+            return tests.run_with_services([str(venv.ensure(dev=True)), "-m", *rest], durable=True)
         case "testenv":
             return _testenv(asked.action, rest)
         case "check":

@@ -31,16 +31,14 @@ NEEDED = ("postgresql", "redis-server", "gettext", "docker-compose", "fonts-noto
 START_S = 30.0
 KEPT = "kept"  # the directory of `testenv start`: nobody owns it, `testenv stop` ends it
 LOCALE = "C.UTF-8"
-# A test database may be lost with the machine, so nothing waits for the disk.
 POSTGRES_SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "200",
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
     "log_min_messages": "warning",
 }
+# A test database may be lost with the machine, so nothing waits for the disk. What is measured does wait, as a hub in use does.
+NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 def home() -> Path:
@@ -70,14 +68,17 @@ def install() -> str:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[dict[str, str]]:
-    """Services for the time of the ``with`` block; yields the environment variables that lead to them."""
+def running(*, durable: bool = False) -> Iterator[dict[str, str]]:
+    """Services for the time of the ``with`` block; yields the environment variables that lead to them.
+
+    ``durable``: PostgreSQL with the settings it comes with, so that a commit waits for the disk.
+    """
     chromium = install()
     sweep()
     folder = home() / identity(os.getpid()).replace(" ", "-")
     try:
         with step("starting PostgreSQL and Redis for the tests", "PostgreSQL and Redis for the tests started"):
-            env = _start(folder, chromium=chromium)
+            env = _start(folder, chromium=chromium, durable=durable)
         yield env
     finally:
         with step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
@@ -125,7 +126,7 @@ def sweep() -> None:
             stop_and_remove(folder)
 
 
-def _start(folder: Path, *, chromium: str) -> dict[str, str]:
+def _start(folder: Path, *, chromium: str, durable: bool = False) -> dict[str, str]:
     """The folder is named after its owner, so there is no moment at which it has none."""
     folder.mkdir(parents=True)
     for directory in (folder, home(), home().parent):
@@ -133,7 +134,7 @@ def _start(folder: Path, *, chromium: str) -> dict[str, str]:
     password = secrets.token_urlsafe(18)
     started: list[str] = []
     _write(folder, "processes", started)
-    postgres_port = _start_postgres(folder, password, started)
+    postgres_port = _start_postgres(folder, password, started, POSTGRES_SETTINGS | ({} if durable else NOT_DURABLE))
     redis_port = _start_redis(folder, password, started)
     env = {
         "TOOLHUB_TEST_DATABASE_URL": f"postgresql://toolhub:{password}@127.0.0.1:{postgres_port}/toolhub",
@@ -156,7 +157,7 @@ def postgres_programs() -> Path:
     raise Trouble("There is no PostgreSQL server (no initdb).", "Type:  sudo apt-get install postgresql")
 
 
-def _start_postgres(folder: Path, password: str, started: list[str]) -> int:
+def _start_postgres(folder: Path, password: str, started: list[str], given: dict[str, str]) -> int:
     programs, data, log = postgres_programs(), folder / "postgres", folder / "postgres.log"
     password_file = folder / "password"
     password_file.write_text(password)
@@ -183,7 +184,7 @@ def _start_postgres(folder: Path, password: str, started: list[str]) -> int:
     if made.returncode:
         raise Trouble(f"PostgreSQL's initdb failed:\n{log.read_text(errors='replace')}")
     port = free_port()
-    settings = [f"--{name}={value}" for name, value in POSTGRES_SETTINGS.items()]
+    settings = [f"--{name}={value}" for name, value in given.items()]
     _launch([str(programs / "postgres"), "-D", str(data), f"--port={port}", *settings], log, started, folder, account)
     psql = [str(programs / "psql"), f"postgresql://toolhub@127.0.0.1:{port}/postgres", "-qc", "CREATE DATABASE toolhub"]
     _wait("PostgreSQL", started[-1], log, lambda: ask(psql, env={"PGPASSWORD": password}) is not None)

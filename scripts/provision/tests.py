@@ -76,16 +76,16 @@ def _beside(command: Sequence[str], env: dict[str, str]) -> Iterator[Callable[[]
             end(name, signal.SIGTERM)
 
 
-def run_with_services(command: Sequence[str]) -> int:
+def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:
     """Run a command with the services' addresses in its environment; its exit status is ours."""
-    with _environment() as env:
+    with _environment(durable=durable) as env:
         return _foreground(command, env)
 
 
 @contextlib.contextmanager
-def _environment() -> Iterator[dict[str, str]]:
+def _environment(*, durable: bool = False) -> Iterator[dict[str, str]]:
     name, *_ = image.ensure_all()
-    with services.running() as env:
+    with services.running(durable=durable) as env:
         yield _outer() | env | {"TOOLHUB_SANDBOX_IMAGE": name}
 
 
