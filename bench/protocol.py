@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from bench import others
-from bench.figures import ROOT, CannotMeasure, Times
-from bench.hubs import START_S, free_port, manage, own_database, parts_of, wait_until_it_answers
+from bench.figures import ROOT, CannotMeasure, Times, machine, print_table
+from bench.hubs import START_S, database_rows, free_port, manage, own_database, parts_of, wait_until_it_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,8 @@ class Hub:
     key: str
     database: str
     env: dict[str, str] = field(default_factory=dict)  # of its processes
+    processes: dict[str, int] = field(default_factory=dict)
+    logs: dict[str, Path] = field(default_factory=dict)
 
     def newest_steps(self, count: int) -> list[list[dict[str, Any]]]:
         with psycopg.connect(self.database) as connection:
@@ -54,8 +56,11 @@ class Hub:
 
 
 @contextmanager
-def production(database_url: str, redis_url: str, **settings: str) -> Iterator[Hub]:
-    """Web and worker as processes of their own, everything as `docs/how-to/run-the-production-shape.md` starts it."""
+def production(database_url: str, redis_url: str, *, kept: bool = False, **settings: str) -> Iterator[Hub]:
+    """Web and worker as processes of their own, everything as `docs/how-to/run-the-production-shape.md` starts it.
+
+    ``kept``: with keeper and upkeep too. What is timed goes without: on two cores they would be timed with it.
+    """
     with own_database(database_url) as env:
         host = f"127.0.0.1:{free_port()}"
         env |= {
@@ -71,32 +76,43 @@ def production(database_url: str, redis_url: str, **settings: str) -> Iterator[H
         manage(env, "-m", "bench.arrange")
         key = said.split("API key")[1].split()[0]
         port = host.partition(":")[2]
-        web = ["uvicorn", "toolhub.asgi:application", "--host", "127.0.0.1", "--port", port, "--no-access-log"]
-        worker = ["celery", "-A", "toolhub", "worker", "--loglevel", "WARNING"]
-        processes = []
-        logs = []
+        programs = {
+            "web": [
+                "-m",
+                "uvicorn",
+                "toolhub.asgi:application",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                port,
+                "--no-access-log",
+            ],
+            "worker": ["-m", "celery", "-A", "toolhub", "worker", "--loglevel", "WARNING"],
+        }
+        if kept:
+            programs |= {name: ["manage.py", words] for name, words in {"keeper": "keep", "upkeep": "upkeep"}.items()}
+        processes = {}
+        logs = {name: Path(env["TOOLHUB_DATA_DIR"], f"{name}.log") for name in programs}
         try:
-            for name, words in {"web": web, "worker": worker}.items():
-                logs.append(log := Path(env["TOOLHUB_DATA_DIR"], f"{name}.log"))
-                with log.open("wb") as output:
-                    processes.append(
-                        subprocess.Popen(
-                            [sys.executable, "-m", *words],
-                            cwd=ROOT,
-                            env=env,
-                            stdin=subprocess.DEVNULL,
-                            stdout=output,
-                            stderr=subprocess.STDOUT,
-                        )
+            for name, words in programs.items():
+                with logs[name].open("wb") as output:
+                    processes[name] = subprocess.Popen(
+                        [sys.executable, *words],
+                        cwd=ROOT,
+                        env=env,
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
                     )
-            wait_until_it_answers(f"http://{host}", processes[0], logs[0])
-            hub = Hub(host, key, env["TOOLHUB_DATABASE_URL"], env)
+            wait_until_it_answers(f"http://{host}", processes["web"], logs["web"])
+            pids = {name: process.pid for name, process in processes.items()}
+            hub = Hub(host, key, env["TOOLHUB_DATABASE_URL"], env, pids, logs)
             _warm(hub)
             yield hub
         finally:
-            for process in processes:
+            for process in processes.values():
                 process.terminate()
-            for process in processes:
+            for process in processes.values():
                 try:
                     process.wait(30)
                 except subprocess.TimeoutExpired:
@@ -236,6 +252,7 @@ def most_held(hub: Hub, callers: int) -> int:
 def main() -> None:
     """Only this part of the benchmark, and shorter."""
     url, redis_url = os.environ["TOOLHUB_TEST_DATABASE_URL"], os.environ["TOOLHUB_TEST_REDIS_URL"]
+    print_table("Machine", ("", ""), [*machine(), *database_rows(url)])
     with production(url, redis_url) as hub:
         times, parts = beside_others(hub, redis_url, 10)
         for each in (*times, *parts):

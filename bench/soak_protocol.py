@@ -1,8 +1,9 @@
-"""Do calls go on being answered as they should for long, and does nothing grow meanwhile?
+"""Soak of the whole hub: do calls go on being answered as they should for long, and does nothing grow, or cry wolf, meanwhile?
 
-A mixed load over HTTP on the production shape: several tenants and agents, calls that are waited for, that are fetched later, that are
-repeated with their key, that are refused, wrong or cancelled. Exit status 2 when an answer was not what it should be or something
-grew, 1 when it could not be found out.
+A mixed load over HTTP on both shapes at once: several tenants and agents, calls that are waited for, that are fetched later, that are
+repeated with their key, that are refused, wrong or cancelled. Meanwhile facts are sealed and verified, and the keys of logs and of
+stored values are rotated. Exit status 2 when an answer was not what it should be, something grew, the
+verifier accused anybody or a log names a fault; 1 when it could not be found out.
 """
 
 from __future__ import annotations
@@ -12,42 +13,43 @@ import http.client
 import json
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections import Counter
-from dataclasses import astuple, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
-
-import psycopg
-import redis
 
 from bench.figures import CannotMeasure, Times, machine, print_table
-from bench.hubs import manage
-from bench.protocol import production
+from bench.hubs import database_rows, manage
+from bench.soak_shapes import EMBEDDED, PRODUCTION, shape_named, upkept, wait_for_seals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bench.protocol import Hub
+    from bench.soak_shapes import Shape
 
 CALLERS = 8
 # Per cent of the calls.
 SHARES = {"waited for": 55, "fetched later": 12, "repeated": 15, "refused": 8, "wrong": 6, "cancelled": 4}
 LOOKS = 10
 WARM_SHARE = 0.3  # of the time; what grows before counts as warming up
-MAY_GROW = {"web MiB": 25, "worker MiB": 25, "web threads": 4, "worker threads": 4, "connections": 4, "Redis keys": 20}
+UPKEEP_TURNS = 18  # commands on keys and logs in the whole time: each three times
+MAY_GROW = {"MiB": 25, "threads": 4, "files": 12, "connections": 4, "keys": 20}
 FINAL = ("succeeded", "failed", "timed_out", "cancelled", "outcome_unknown")
 UNPAIRED = """
     SELECT count(*) FROM invocations_invocation i WHERE (SELECT count(*) FROM evidence_fact f WHERE f.invocation_id = i.id
         AND f.kind IN ('invocation.began', 'invocation.ended')) <> 2
 """
-CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 RESERVED = "SELECT COALESCE(sum(reserved), 0) FROM access_budgetwindow"
-OWN_REDIS = "/11"  # the number of a database that nobody else uses
+FINDINGS = """
+    SELECT (SELECT COALESCE(sum(found), 0) FROM evidence_verification)
+         + (SELECT count(*) FROM evidence_fact WHERE kind = 'verification.failed')
+"""
+VERIFIED = "SELECT COALESCE(sum(position), 0) FROM evidence_verification"
+SHAPES = (EMBEDDED, PRODUCTION)
 
 
 @dataclass(slots=True)
@@ -70,8 +72,8 @@ class Found:
 class Caller:
     """One agent's connection, which is kept."""
 
-    def __init__(self, hub: Hub, key: str, seed: str, found: Found) -> None:
-        self._connection = http.client.HTTPConnection(hub.base, timeout=90)
+    def __init__(self, base: str, key: str, seed: str, found: Found) -> None:
+        self._connection = http.client.HTTPConnection(base, timeout=90)
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self._chance, self._found = random.Random(seed), found
         self._ways: dict[str, Callable[[], tuple[int, str]]] = {
@@ -151,55 +153,13 @@ class Caller:
             time.sleep(0.1)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    web_mib: float
-    web_threads: int
-    worker_mib: float
-    worker_threads: int
-    connections: int
-    redis_keys: int
-
-
-HEAD = ("web MiB", "web threads", "worker MiB", "worker threads", "connections", "Redis keys")
-
-
-def look(hub: Hub) -> Look:
-    with psycopg.connect(hub.database) as connection:
-        connections = connection.execute(CONNECTIONS).fetchone()
-    with redis.Redis.from_url(hub.env["TOOLHUB_REDIS_URL"]) as client:
-        keys = int(client.dbsize())
-    web, worker = (size_of(child_called(name)) for name in ("uvicorn", "celery"))
-    return Look(*web, *worker, connections[0] if connections else 0, keys)
-
-
-def child_called(name: str) -> Path:
-    """Of the processes that this one has started."""
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-                words = (place / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if parent == os.getpid() and name.encode() in words:
-                return place
-    raise CannotMeasure(f"The process {name} has ended.")
-
-
-def size_of(process: Path) -> tuple[float, int]:
-    """(MiB, threads)."""
-    fields = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
-    return int(fields["VmRSS"].split()[0]) / 1024, int(fields["Threads"])
-
-
-def soak(hub: Hub, minutes: float, seed: int) -> int:
-    keys: list[str] = json.loads(manage(hub.env, "-m", "bench.soak_scene").splitlines()[-1])
+def soak(shape: Shape, minutes: float, seed: int) -> int:
+    keys: list[str] = json.loads(manage(shape.env, "-m", "bench.soak_scene").splitlines()[-1])
     found, until = Found(), time.monotonic() + minutes * 60
     failures: list[str] = []
 
     def work(number: int) -> None:
-        caller = Caller(hub, keys[number % len(keys)], f"{seed}-{number}", found)
+        caller = Caller(shape.base, keys[number % len(keys)], f"{seed}-{number}", found)
         try:
             while time.monotonic() < until:
                 caller.one()
@@ -207,57 +167,63 @@ def soak(hub: Hub, minutes: float, seed: int) -> int:
             failures.append(f"caller {number}: {error!r}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(CALLERS)]
-    for thread in threads:
-        thread.start()
-    looks = watched(hub, minutes * 60)
-    for thread in threads:
-        thread.join()
-    with psycopg.connect(hub.database) as connection:
-        open_ends, reserved = (connection.execute(query).fetchone() for query in (UNPAIRED, RESERVED))
+    with upkept(shape, minutes * 60 / UPKEEP_TURNS, seed) as upkeep:
+        for thread in threads:
+            thread.start()
+        looks = watched(shape, minutes * 60)
+        for thread in threads:
+            thread.join()
+    unsealed = wait_for_seals(shape)
+    upkeep.command("verify_log")
     rows = [Times(kind, ms).row() for kind, ms in sorted(found.took.items())]
     done = sum(len(ms) for ms in found.took.values())
     print_table(
-        f"{done} calls by {CALLERS} callers in {minutes:g} minutes, milliseconds",
+        f"{shape.name}: {done} calls by {CALLERS} callers in {minutes:g} minutes, milliseconds",
         ("calls", "N", "min", "p50", "p95"),
         rows,
     )
     print_table(
         "How they were answered", ("", "calls"), [[name, str(count)] for name, count in sorted(found.answers.items())]
     )
-    print_table(
-        "What there was",
-        ("after s", *HEAD),
-        [[f"{at:.0f}", *(f"{value:.0f}" for value in astuple(each))] for at, each in looks],
-    )
-    for sentence in [*found.wrong, *failures][:20]:
+    print_table("What there was", ("after s", *(f"{at:.0f}" for at, _ in looks)), table_of([each for _, each in looks]))
+    faults = shape.fault_lines()
+    for sentence in [*found.wrong, *failures, *upkeep.wrong, *faults][:40]:
         print(f"WRONG  {sentence[:1000]}")
     verdicts = [
         verdict("answers that should have been others: 0", len(found.wrong) + len(failures), 0),
-        verdict("calls without their pair: 0", open_ends[0] if open_ends else -1, 0),
-        verdict("reserved in budgets at the end: 0", int(reserved[0]) if reserved else -1, 0),
-        *grown(looks),
+        verdict("calls without their pair: 0", shape.ask(UNPAIRED), 0),
+        verdict("reserved in budgets at the end: 0", shape.ask(RESERVED), 0),
+        verdict("facts that were not sealed: 0", unsealed, 0),
+        verdict(f"findings of the verifier, {shape.ask(VERIFIED)} leaves: 0", shape.ask(FINDINGS), 0),
+        verdict(f"commands on keys and logs that failed, of {upkeep.done}: 0", len(upkeep.wrong), 0),
+        verdict("lines of the logs that name a fault: 0", len(faults), 0),
+        *grown([each for _, each in looks]),
     ]
     print_table("Verdict", ("figure", "measured", ""), verdicts)
     return 2 if any(line[-1] == "NOT reached" for line in verdicts) else 0
 
 
-def watched(hub: Hub, seconds: float) -> list[tuple[float, Look]]:
+def watched(shape: Shape, seconds: float) -> list[tuple[float, dict[str, float]]]:
     """What there is at some moments of the time, the first when all is warm."""
     begun, looks = time.monotonic(), []
     for number in range(LOOKS + 1):
         at = seconds * (WARM_SHARE + (0.98 - WARM_SHARE) * number / LOOKS)
         time.sleep(max(0.0, begun + at - time.monotonic()))
-        looks.append((at, look(hub)))
+        looks.append((at, shape.look()))
     return looks
 
 
-def grown(looks: Sequence[tuple[float, Look]]) -> list[list[str]]:
+def table_of(looks: Sequence[dict[str, float]]) -> list[list[str]]:
+    return [[name, *(f"{each[name]:.0f}" for each in looks)] for name in looks[0]]
+
+
+def grown(looks: Sequence[dict[str, float]]) -> list[list[str]]:
     """The least of the last looks against the most of the first: what goes up and down does not count."""
-    first, last = [each for _, each in looks[:3]], [each for _, each in looks[-3:]]
     rows = []
-    for number, name in enumerate(HEAD):
-        more = min(astuple(each)[number] for each in last) - max(astuple(each)[number] for each in first)
-        rows.append(verdict(f"{name} more than when warm (at most {MAY_GROW[name]})", round(more), MAY_GROW[name]))
+    for name in looks[0]:
+        most = MAY_GROW[name.split()[-1]]
+        more = min(each[name] for each in looks[-3:]) - max(each[name] for each in looks[:3])
+        rows.append(verdict(f"{name} more than when warm (at most {most})", round(more), most))
     return rows
 
 
@@ -265,19 +231,30 @@ def verdict(what: str, measured: int, most: int) -> list[str]:
     return [what, str(measured), "reached" if 0 <= max(measured, 0) <= most else "NOT reached"]
 
 
+def soak_both(words: Sequence[str]) -> int:
+    """Both shapes at once, each by a process of its own: each is the other's busy machine."""
+    command = [sys.executable, "-m", "bench.soak_protocol", *words]
+    begun = [subprocess.Popen([*command, "--shape", name], stdout=subprocess.PIPE, text=True) for name in SHAPES]
+    for process in begun:
+        print(process.communicate()[0], flush=True)
+    return max(process.returncode for process in begun)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.soak_protocol", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10, help="(default 10)")
+    parser.add_argument("--minutes", type=float, default=30, help="(default 30)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the same calls again")
+    parser.add_argument("--shape", choices=SHAPES, help="only this one (default: both at once)")
     asked = parser.parse_args()
-    print_table("Machine", ("", ""), [*machine(), ("seed", str(asked.seed))])
     try:
-        database_url, redis_url = os.environ["TOOLHUB_TEST_DATABASE_URL"], os.environ["TOOLHUB_TEST_REDIS_URL"]
-        own_redis = urlunsplit(urlsplit(redis_url)._replace(path=OWN_REDIS))
-        with production(database_url, own_redis, TOOLHUB_RATE_REFUSED_CALLS="0") as hub:
-            return soak(hub, asked.minutes, asked.seed)
+        if asked.shape is None:
+            return soak_both(["--minutes", str(asked.minutes), "--seed", str(asked.seed)])
+        server = database_rows(os.environ["TOOLHUB_TEST_DATABASE_URL"]) if asked.shape == PRODUCTION else []
+        print_table("Machine", ("", ""), [*machine(), *server, ("seed", str(asked.seed))])
+        with shape_named(asked.shape) as shape:
+            return soak(shape, asked.minutes, asked.seed)
     except KeyError as error:
-        print(f"\n{error} is not set. Type:  scripts/testenv start  and source .testenv/env.", file=sys.stderr)
+        print(f"\n{error} is not set. Type:  make soak", file=sys.stderr)
         return 1
     except CannotMeasure as error:
         print(f"\nIt could not be found out. {error}", file=sys.stderr)
