@@ -46,6 +46,7 @@ class Said(TypedDict, total=False):
     idempotent: bool  # a second run with the same arguments changes nothing more
     open_world: bool
     timeout: float  # seconds that it may run
+    ttl_seconds: int  # how long its answer stays fresh; what quotes prices, stock or routes should say it
     serial_group: str  # tools of one group run one at a time
     in_thread: bool  # False: a function that is not async runs on the event loop, and holds it up
     manifest: Mapping[str, Any]  # what only a hub asks for, as in its manifest
@@ -64,6 +65,7 @@ class ToolMetadata(Subject):
     is_async: bool = False
     in_thread: bool = True
     timeout: float | None = None
+    ttl_seconds: int | None = None
     serial_group: str = ""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     origin: str = ""  # where it is written
@@ -140,6 +142,7 @@ class ToolMetadata(Subject):
             is_async=inspect.iscoroutinefunction(func),
             in_thread=said.get("in_thread", True),
             timeout=said.get("timeout"),
+            ttl_seconds=said.get("ttl_seconds"),
             serial_group=said.get("serial_group", ""),
             manifest=MappingProxyType(dict(manifest)),
             origin=origin,

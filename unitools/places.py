@@ -36,9 +36,14 @@ def plain_function(thing: Any) -> Any:
             return thing
 
 
+def place_of(function: Callable[..., Any]) -> str:
+    """``bank.py:12``; empty for what is written in no file."""
+    code = getattr(plain_function(function), "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
+
+
 def origin_of(function: Callable[..., Any]) -> str:
     """``BankService.transfer (bank.py:12)``."""
-    plain = plain_function(function)
-    code = getattr(plain, "__code__", None)
+    plain, place = plain_function(function), place_of(function)
     name = getattr(plain, "__qualname__", type(plain).__name__)
-    return f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else name
+    return f"{name} ({place})" if place else name

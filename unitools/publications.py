@@ -16,13 +16,17 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)")
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Manifests of one package, and its files by names that begin with ``package/``. ``names``: hub id → the author's name."""
+    """Manifests of one package, and its files by names that begin with ``package/``. ``names``: hub id → the author's name.
+
+    ``places``: the author's name → where it is written.
+    """
 
     package: str
     manifests: tuple[dict[str, Any], ...]
     files: Mapping[str, bytes]
     names: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.hub_context import asked_for
 from unitools.metadata import hub_segment
+from unitools.places import place_of
 from unitools.publications import Publication, check_group, judged, package_of
 from unitools.validating import Finding
 
@@ -68,6 +69,8 @@ def manifest_of(
         document["idempotency"] = "keyed"
     if tool.timeout is not None:
         document["timeout_ms"] = round(tool.timeout * 1000)
+    if tool.ttl_seconds is not None:
+        document["ttl_seconds"] = tool.ttl_seconds
     if tool.serial_group:
         document["concurrency"] = "serial"
     document |= {name: each for name, each in said.items() if name not in {*_MADE, "dependencies"}}
@@ -131,7 +134,8 @@ def publish(loaded: Loaded, *, group: str = "", version: str = "") -> Publicatio
         findings.append(Finding("", "", "The Universe has no tools."))
     files = dict(loaded.files) if loaded.is_package else _as_package(loaded, package)
     files[f"{package}/{ENTRIES}.py"] = entries_source(loaded, package, names.values()).encode()
-    return Publication(package, tuple(manifests), files, names, tuple(findings))
+    places = {tool.name: place_of(tool.fn) for tool in universe.tools}
+    return Publication(package, tuple(manifests), files, names, tuple(findings), places)
 
 
 def manifests_of(tools: Sequence[ToolMetadata], *, version: str) -> list[dict[str, Any]]:

@@ -217,18 +217,24 @@ RUNNING: dict[str, list[Mistake]] = {
 }
 ANSWERS: dict[str, list[Mistake]] = {
     "ttl.missing": [
+        Mistake("said", {"quotes": ["stock"]}, "/ttl_seconds", {"quotes": ["stock"], "ttl_seconds": 0}),
+    ],
+    "ttl.suspected": [
         *(
             Mistake(f"named like a {what}", {"id": name}, "/ttl_seconds", {"id": name, "ttl_seconds": 5})
             for what, name in {
-                "price": "shop.prices.get_quote",
-                "stock level": "shop.stock.check",
+                "price": "shop.goods.get_quote",
+                "stock level": "shop.goods.check_stock",
                 "rate": "shop.shipping.rates",
                 "route": "shop.travel.routes",
             }.items()
         ),
-        Mistake("said", {"quotes": ["stock"]}, "/ttl_seconds", {"quotes": ["stock"], "ttl_seconds": 0}),
-    ],
-    "ttl.suspected": [
+        Mistake(
+            "the name of a package says nothing",
+            {"id": "shop.goods.get_price"},
+            "/ttl_seconds",
+            {"id": "shop.prices.get_name"},
+        ),
         Mistake("an answer", giving(property_of("unitPrice")), "/ttl_seconds", giving(property_of("priceless"))),
         Mistake("a tag", {"tags": ["in-stock"]}, "/ttl_seconds", {"tags": ["in-stock"], "ttl_seconds": 5}),
     ],

@@ -1,6 +1,6 @@
 """What does a manifest say about its answers that does not hold, or leave unsaid: quotes that age, data about people, repairs?
 
-Names are evidence and no proof: what the id of a tool says is an error, what a single property suggests is a warning.
+Names are evidence and no proof: what the author says of a tool is held against him, what a name suggests is a warning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TTL_MISSING = rule(
 )
 TTL_SUSPECTED = warning(
     "ttl.suspected",
-    "A tool whose answer holds what looks like a price, stock or a route says how long it is fresh.",
+    "A tool whose name, tags or answer look like a price, stock or a route says how long its answer is fresh.",
     "Add ttl_seconds and quotes, if the answer is soon out of date.",
 )
 TTL_LONG = warning(
@@ -75,15 +75,14 @@ def check_freshness(manifest: Manifest) -> Iterator[Finding]:
         yield TTL_MISSING.at(
             ("ttl_seconds",), f"The answer quotes {', '.join(manifest.quotes)}, but has no time to live."
         )
-    elif found := FRESHNESS_WORDS.search(_words(manifest.id)):
-        yield TTL_MISSING.at(
-            ("ttl_seconds",), f"The tool is named after a {found[0]}, but its answer has no time to live."
-        )
     elif where := _quoted(manifest):
         yield TTL_SUSPECTED.at(("ttl_seconds",), where)
 
 
 def _quoted(manifest: Manifest) -> str:
+    """What looks like a quote. Of the id only the tool's own name counts: that of its package says nothing of a single tool."""
+    if found := FRESHNESS_WORDS.search(_words(manifest.id.rpartition(".")[2])):
+        return f"The name of the tool looks like a {found[1].lower()}, and its answer has no time to live."
     for path, name in property_names("output_schema", manifest.document["output_schema"]):
         for what, pattern in QUOTED.items():
             if pattern.search(_words(name)):

@@ -91,7 +91,7 @@ CONFIG_OPEN = rule(
     "A configuration has no unknown names: a mistyped one would be kept and never read.",
     'Set "additionalProperties": false.',
 )
-CONFIG_SECRET = rule(
+CONFIG_SECRET = warning(
     "config.secret",
     "No secret is part of a configuration: configurations are shown and kept in clear.",
     "Name it under secrets.",

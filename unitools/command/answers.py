@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD, COULD_NOT_RUN, NO = 0, 1, 2
+URL_VARIABLE = "TOOLHUB_URL"
+DISTRIBUTION = "toolhub-unitools"  # `unitools` is another project's on PyPI
 
 
 class CannotRun(Exception):
@@ -40,6 +43,12 @@ def read_json(path: Path) -> Any:
         raise CannotRun(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise CannotRun(f"{path} is not JSON: {str(error)[:200]}.") from error
+
+
+def install(extra: str) -> str:
+    """How to get more of the SDK: from the hub, whose index gives it and sends on to PyPI for everything else."""
+    hub = os.environ.get(URL_VARIABLE, "").rstrip("/") or "https://YOUR-HUB"
+    return f'pip install --index-url {hub}/sdk/ "{DISTRIBUTION}[{extra}]"'
 
 
 def say(*lines: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unitools.catalogues import CatalogueError, read_catalogue
 from unitools.command.answers import GOOD, NO, CannotRun, read_json, say
 from unitools.command.push import add_hub, check_client, upload
-from unitools.command.universes import complain
+from unitools.command.universes import complain, judged
 
 if TYPE_CHECKING:
     import argparse
@@ -27,12 +27,12 @@ def run(options: argparse.Namespace) -> int:
     """Without a hub: prints the manifests."""
     root = options.root or options.catalogue.parent
     try:
-        made = read_catalogue(read_json(options.catalogue), root, group=options.group, version=options.version)
+        made = judged(read_catalogue(read_json(options.catalogue), root, group=options.group, version=options.version))
     except (CatalogueError, ValueError, OSError) as error:
         raise CannotRun(f"{options.catalogue}: {error}") from error
     if options.hub:
         check_client()
         return upload(made, options)
-    complain(made.findings)
+    complain(made)
     say(json.dumps(made.manifests, indent=2, ensure_ascii=False))
     return NO if made.errors else GOOD

@@ -6,8 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from unitools.command.answers import GOOD, NO, say
-from unitools.command.universes import add_file, add_names, loaded_from, publication_of, tell
+from unitools.command.findings import check_rules_are_here, lines_of
+from unitools.command.universes import add_file, add_names, loaded_from, publication_of
 from unitools.dialects import DRIVERS, DialectError, Options
+from unitools.places import place_of
 from unitools.validating import Finding
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if not options.local:
+        check_rules_are_here()
     loaded = loaded_from(options)
     universe = loaded.universe
     findings = [*_dialects(universe)]
@@ -39,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
         say(f"{shown}: {tool.spec.description.partition(chr(10))[0]}"[:200])
         if hidden := ", ".join(f"{name} from {key}" for name, key in tool.injected_params.items()):
             say(f"  injected, and shown to no model: {hidden}")
-    tell(findings)
+    for line in lines_of(findings, {tool.name: place_of(tool.fn) for tool in universe.tools}):
+        say(line)
     wrong = [each for each in findings if each.severity == "error"]
     count = len(universe.tools)
     say(f"{count} tool{'s' * (count != 1)}, {len(wrong)} error{'s' * (len(wrong) != 1)}.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unitools.capsules import CapsuleError, pack
-from unitools.command.answers import GOOD, CannotRun, read_json, say
+from unitools.command.answers import GOOD, CannotRun, install, read_json, say
 from unitools.locks import lines_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def signed(capsule: Capsule, key: Path) -> bytes:
 
 def check_can_sign() -> None:
     if find_spec("securesystemslib") is None or find_spec("cryptography") is None:
-        raise CannotRun('Signatures need more packages: pip install "unitools[capsules]".')
+        raise CannotRun(f"Signatures need more packages: {install('capsules')}")
 
 
 def bytes_of(path: Path) -> bytes:

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import base64
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unitools.capsules import CapsuleError, pack
-from unitools.command.answers import GOOD, NO, CannotRun, say
+from unitools.command.answers import GOOD, NO, URL_VARIABLE, CannotRun, install, say
+from unitools.command.findings import lines_of
 from unitools.command.pack import signed, text_of
 from unitools.command.universes import add_file, add_names, complain, loaded_from, publication_of
-from unitools.locks import lines_of
+from unitools.locks import lines_of as lock_lines_of
+from unitools.validating import Finding
 
 if TYPE_CHECKING:
     import argparse
 
     from unitools.publications import Publication
 
-KEY_VARIABLE, URL_VARIABLE = "TOOLHUB_API_KEY", "TOOLHUB_URL"
+KEY_VARIABLE = "TOOLHUB_API_KEY"
+_ABOUT_THE_PACKAGE = frozenset(
+    {400, 403, 409, 413, 422}
+)  # any other refusal is about the request, or about the hub's day
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -47,15 +53,15 @@ def run(options: argparse.Namespace) -> int:
 
 def check_client() -> None:
     if find_spec("httpx2") is None:
-        raise CannotRun('A hub is reached with one more package: pip install "unitools[hub]".')
+        raise CannotRun(f"A hub is reached with more packages: {install('hub')}")
 
 
 def upload(made: Publication, options: argparse.Namespace) -> int:
     """Nothing is sent while something is wrong."""
-    complain(made.findings)
+    complain(made)
     if made.errors:
         return NO
-    lock = lines_of(text_of(options.lock)) if options.lock else ()
+    lock = lock_lines_of(text_of(options.lock)) if options.lock else ()
     readme = text_of(options.readme) if options.readme else ""
     try:
         capsule = pack(made.manifests, made.files, lock=lock, readme=readme)
@@ -64,7 +70,9 @@ def upload(made: Publication, options: argparse.Namespace) -> int:
     headers = {"Content-Type": "application/zip"}
     if options.key:
         headers["Capsule-Signature"] = base64.b64encode(signed(capsule, options.key)).decode()
-    answer = _sent(capsule.data, headers, options)
+    answer = _sent(capsule.data, headers, made, options)
+    if answer is None:
+        return NO
     say(f"{answer['id']}  {answer['digest']}")
     for each in answer["versions"]:
         say(f"  {each['tool']} {each['version']}: {each['review_state']}")
@@ -72,7 +80,10 @@ def upload(made: Publication, options: argparse.Namespace) -> int:
     return GOOD
 
 
-def _sent(data: bytes, headers: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
+def _sent(
+    data: bytes, headers: dict[str, str], made: Publication, options: argparse.Namespace
+) -> dict[str, Any] | None:
+    """What the hub says; None where it says no to the package, which is an answer."""
     from unitools.hub.clients import HubClient  # noqa: PLC0415  httpx2 is an extra
     from unitools.hub.errors import HubError, Refused  # noqa: PLC0415
     from unitools.hub.steps import Send  # noqa: PLC0415
@@ -83,16 +94,25 @@ def _sent(data: bytes, headers: dict[str, str], options: argparse.Namespace) -> 
         with HubClient(options.hub, api_key(options.api_key_file)) as hub:
             answer: dict[str, Any] = hub.send(Send("POST", "/api/v1/capsules", data, headers, safe=True))["data"]
     except Refused as problem:
-        told = [f"  {each.get('pointer', '')}: {each.get('message', '')}" for each in _findings(problem.details)]
-        raise CannotRun("\n".join([str(problem), *told])) from problem
+        said = "\n".join([str(problem), *_told(problem.details, made)])
+        if problem.status not in _ABOUT_THE_PACKAGE:
+            raise CannotRun(said) from problem
+        sys.stderr.write(f"{said}\n")
+        return None
     except (HubError, ValueError) as error:
         raise CannotRun(str(error)) from error
     return answer
 
 
-def _findings(details: dict[str, Any]) -> list[dict[str, Any]]:
-    found = details.get("findings") or details.get("errors") or []
-    return [each for each in found if isinstance(each, dict)]
+def _told(details: dict[str, Any], made: Publication) -> list[str]:
+    tool = made.names.get(str(details.get("tool", "")), "")
+    listed = details.get("findings") or details.get("errors") or []
+    found = [
+        Finding(tool, str(each.get("pointer", "")), str(each.get("message", "")), str(each.get("severity", "error")))
+        for each in listed
+        if isinstance(each, dict)
+    ]
+    return [f"  {line}" for line in lines_of(found, made.places)]
 
 
 def api_key(file: Path | None) -> str:

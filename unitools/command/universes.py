@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unitools.command.answers import CannotRun, say
+from unitools.command.answers import CannotRun
+from unitools.command.findings import found_by_a_hub, lines_of
 from unitools.loading import CannotLoad, Loaded, load
 from unitools.publishing import publish
 from unitools.refusals import RegistrationError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
 
     from unitools.publications import Publication
-    from unitools.validating import Finding
 
 
 def add_file(command: argparse.ArgumentParser) -> None:
@@ -46,21 +46,20 @@ def loaded_from(options: argparse.Namespace) -> Loaded:
 
 
 def publication_of(loaded: Loaded, options: argparse.Namespace) -> Publication:
+    """With what a hub would find in it."""
     try:
-        return publish(loaded, group=options.group, version=options.version)
+        made = publish(loaded, group=options.group, version=options.version)
     except ValueError as error:
         raise CannotRun(
             f'{error} Give it to the Universe, Universe("acme.quotes", version="1.0.0"), or say --as.'
         ) from error
+    return judged(made)
 
 
-def tell(findings: Iterable[Finding]) -> None:
-    for each in findings:
-        place = " ".join(part for part in (each.tool, each.pointer) if part)
-        say(f"{each.severity}: {place}: {each.message}" if place else f"{each.severity}: {each.message}")
+def judged(made: Publication) -> Publication:
+    return replace(made, findings=(*made.findings, *found_by_a_hub(made)))
 
 
-def complain(findings: Iterable[Finding]) -> None:
-    for each in findings:
-        place = " ".join(part for part in (each.tool, each.pointer) if part)
-        sys.stderr.write(f"{each.severity}: {place}: {each.message}\n")
+def complain(made: Publication) -> None:
+    for line in lines_of(made.findings, made.places):
+        sys.stderr.write(f"{line}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,44 @@ def test_check_ends_with_2_where_a_hub_would_refuse(tmp_path: Path, capsys: Said
     )
 
     assert main(["check", str(file)]) == 2
-    assert "error: f: Nobody gives 'uid' in a hub." in capsys.readouterr().out
+    assert "error: needs_uid.py:4: f: Nobody gives 'uid' in a hub." in capsys.readouterr().out
     assert main(["check", str(file), "--local"]) == 0
+
+
+REACHES = """
+from unitools import Universe
+
+u = Universe("acme.quotes", version="1.0.0")
+
+
+@u.tool(side_effect="Network")
+def get_quote(symbol: str) -> str:
+    'The latest price of a share.'
+    return symbol
+"""
+
+
+@pytest.mark.req("TOOLS-8")
+def test_check_says_what_a_hub_would_with_tool_file_and_line(tmp_path: Path, capsys: Said) -> None:
+    file = tmp_path / "quotes.py"
+    file.write_text(REACHES)
+
+    assert main(["check", str(file)]) == 2
+
+    said = capsys.readouterr().out
+    assert "error: quotes.py:7: get_quote /capabilities/net: side_effect is Network, but no net" in said
+    assert "warning: quotes.py:7: get_quote /ttl_seconds: The name of the tool looks like a quote" in said
+    assert said.endswith("1 tool, 1 error.\n")
+
+
+def test_the_decorator_says_how_long_an_answer_stays_fresh(tmp_path: Path, capsys: Said) -> None:
+    file = tmp_path / "quotes.py"
+    file.write_text(REACHES.replace('side_effect="Network"', "ttl_seconds=60"))
+
+    assert main(["check", str(file)]) == 0
+    assert "ttl_seconds" not in capsys.readouterr().out
+    assert main(["check", str(file), "--manifests"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["ttl_seconds"] == 60
 
 
 @pytest.mark.parametrize(
@@ -150,13 +187,30 @@ def test_push_says_what_the_hub_refuses_and_takes_its_key_from_a_file(tmp_path: 
         "message": "It cannot be registered.",
         "retryable": "no",
         "remedy": "Mend it.",
+        "details": {
+            "tool": "acme.shapes.adds",
+            "findings": [{"pointer": "/tags", "message": "Too many.", "severity": "error"}],
+        },
     }
     with local_server() as hub:
         hub.status, hub.document = 422, TAKEN | {"ok": False, "error": error}
-        assert main(["push", str(SHAPES), "--hub", hub.url, "--api-key-file", str(tmp_path / "key")]) == 1
+        assert main(["push", str(SHAPES), "--hub", hub.url, "--api-key-file", str(tmp_path / "key")]) == 2
 
     assert hub.heard[0].headers["authorization"] == f"Bearer {KEY}"
-    assert "MANIFEST.INVALID: It cannot be registered. Mend it." in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "MANIFEST.INVALID: It cannot be registered. Mend it." in said
+    assert re.search(r"error: shapes\.py:\d+: adds /tags: Too many\.", said)
+
+
+@pytest.mark.parametrize(("status", "ends"), [(401, 1), (422, 2), (409, 2), (429, 1), (503, 1)])
+def test_push_ends_with_2_where_the_answer_about_the_package_is_no(
+    status: int, ends: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLHUB_API_KEY", KEY)
+    error = {"code": "CONFLICT", "reason": "X.Y", "message": "No.", "retryable": "no", "remedy": "Another."}
+    with local_server() as hub:
+        hub.status, hub.document = status, TAKEN | {"ok": False, "error": error}
+        assert main(["push", str(SHAPES), "--hub", hub.url]) == ends
 
 
 def test_push_needs_a_hub_and_a_key(capsys: Said) -> None:

@@ -92,20 +92,21 @@ def test_a_tool_is_checked_and_run_where_there_is_no_hub(python: Path, tmp_path:
     (tmp_path / "sums.py").write_text(TOOL)
     unitools = python.with_name("unitools")
 
-    checked = run(unitools, "check", "sums.py", folder=tmp_path)
+    checked = run(unitools, "check", "sums.py", "--local", folder=tmp_path)
     ran = run(unitools, "run", "sums.py", "add", '{"a": 2}', folder=tmp_path)
 
     assert (checked.returncode, checked.stderr) == (0, ""), checked
-    assert "acme.sums.add" in checked.stdout
+    assert "add: Add two numbers." in checked.stdout
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
     for module in ("django", "jsonschema", "httpx2", "toolhub"):
         assert "ModuleNotFoundError" in run(python, "-c", f"import {module}", folder=tmp_path).stderr
 
 
-def test_what_needs_an_extra_names_it(python: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["check"], ["push", "--hub", "http://127.0.0.1:1"]], ids=["check", "push"])
+def test_what_needs_an_extra_names_it_and_answers_nothing(python: Path, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "sums.py").write_text(TOOL)
 
-    pushed = run(python.with_name("unitools"), "push", "sums.py", "--hub", "http://127.0.0.1:1", folder=tmp_path)
+    done = run(python.with_name("unitools"), *command, "sums.py", folder=tmp_path)
 
-    assert pushed.returncode == 1
-    assert "unitools[hub]" in pushed.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert '"toolhub-unitools[hub]"' in done.stderr
