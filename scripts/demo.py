@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-import os
 import re
 import sys
 import time
@@ -26,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from toolhub.kernel.dotenv import take_settings_of_file  # noqa: E402
+from toolhub.variables import TOOLHUB_DATA_DIR, TOOLHUB_PUBLIC_URL, VARIABLES  # noqa: E402
 
 OPERATOR = "olivia"
 WAIT_S = 70
@@ -298,13 +297,9 @@ def prove(step: Steps, agent: Agent, made: Answer) -> None:
 
 def connect() -> tuple[str, dict[str, Any]]:
     """The hub's address and the credentials that `make run` wrote."""
-    try:
-        take_settings_of_file(ROOT)
-    except ValueError as error:
-        raise CannotRun(str(error)) from error
-    bind = os.environ.get("TOOLHUB_BIND", "127.0.0.1:8000")
-    base = os.environ.get("TOOLHUB_PUBLIC_URL", f"http://{bind}").rstrip("/")
-    path = Path(os.environ.get("TOOLHUB_DATA_DIR", ROOT / "var")) / "demo-credentials.json"
+    if VARIABLES.mistakes:
+        raise CannotRun(" ".join(VARIABLES.mistakes))
+    base, path = TOOLHUB_PUBLIC_URL.rstrip("/"), TOOLHUB_DATA_DIR / "demo-credentials.json"
     try:
         credentials: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -6,15 +6,19 @@ start first: a key made anew would make stored values unreadable and look like a
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
+from django.core.checks import Warning as CheckWarning
 
 from evidence.keyfile import read_key_file
 from evidence.keystore import keystore
 from evidence.problems import KeyUnavailable
+from toolhub.variables import VARIABLES
 
+log = logging.getLogger("toolhub.startup")
 INIT = "Type `manage.py init` once for a new hub, or restore the file from its backup."
 
 
@@ -40,6 +44,19 @@ def check_keys(app_configs: Any, **_: Any) -> list[CheckMessage]:
     """Stops every command but `init`, which mends it."""
     del app_configs
     return [Error(sentence, hint=remedy, id="toolhub.E001") for sentence, remedy in missing_keys()]
+
+
+@register()
+def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """A name that is mistyped would otherwise be a setting that somebody believes in."""
+    del app_configs
+    return [CheckWarning(sentence, id="toolhub.W001") for sentence in VARIABLES.unknown()]
+
+
+def say_unknown_settings() -> None:
+    """For processes that no command starts, and that so make no checks."""
+    for sentence in VARIABLES.unknown():
+        log.warning(sentence)
 
 
 def refuse_without_keys() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from io import StringIO
@@ -12,11 +14,16 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
+from access.roles import Role
 from toolhub.broker import Transport
-from toolhub.kernel.written import networks_of, runtimes_of
+from toolhub.kernel import dotenv, faults
+from toolhub.management.commands import doctor
+from toolhub.management.reference import settings as reference
+from toolhub.startup import check_settings
+from toolhub.variables import VARIABLES
+from toolhub.variables import table as declared
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,28 +89,86 @@ def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
     assert "Set both TOOLHUB_DATABASE_URL and TOOLHUB_REDIS_URL" in done.stderr
 
 
-@pytest.mark.req("TOOLS-17")
-def test_the_operator_names_the_runtimes() -> None:
-    assert runtimes_of("{}") == {}
-    assert runtimes_of('{"default": "runc", "untrusted": "runsc"}') == {"default": "runc", "untrusted": "runsc"}
+# The table.
+
+PRODUCT = ("access", "evidence", "invocations", "registry", "sandbox", "toolhub")
+# Names that are read without the table: where settings come from, and points of tests that must not be settings.
+READ_ELSEWHERE = {module.__file__ for module in (dotenv, faults, declared)}
+# Read from the environment of a box or of a child process, which is no hub's.
+OF_CHILDREN = {"TOOLHUB_REPORT_FD", "TOOLHUB_PROGRESS_FD"}
 
 
-@pytest.mark.parametrize("text", ["", "runc", "[]", "{", '{"default": ""}', '{"default": 1}', '{"trusted": "runc"}'])
-def test_names_of_runtimes_that_cannot_be_meant_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="for example"):
-        runtimes_of(text)
+def read_names(source: str) -> set[str]:
+    """TOOLHUB_… names that are looked up in an environment: ``environ[…]``, ``environ.get(…)``, ``getenv(…)``."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str(name))):
+                found.add(name)
+            case ast.Call(
+                func=ast.Attribute(attr="get" | "pop" | "getenv"), args=[ast.Constant(value=str(name)), *_]
+            ) if "environ" in ast.unparse(node.func) or "getenv" in ast.unparse(node.func):
+                found.add(name)
+    return {name for name in found if name.startswith("TOOLHUB_")}
 
 
-def test_the_operator_names_networks_that_tools_may_reach() -> None:
-    assert networks_of("", "TOOLHUB_X") == []
-    assert networks_of("10.20.0.0/16, 192.168.7.9/32,fd00::/8", "TOOLHUB_X") == [
-        "10.20.0.0/16",
-        "192.168.7.9/32",
-        "fd00::/8",
+def test_no_code_of_the_hub_reads_a_setting_past_the_table() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for package in PRODUCT
+        for path in (ROOT / package).rglob("*.py")
+        if str(path) not in READ_ELSEWHERE
+        for name in read_names(path.read_text()) - OF_CHILDREN
+    }
+
+    assert found == set()
+    assert read_names("import os\nos.environ.get('TOOLHUB_X') or os.environ['TOOLHUB_Y']") == {"TOOLHUB_X", "TOOLHUB_Y"}
+
+
+def test_every_declared_setting_is_a_setting_of_django_by_the_same_name() -> None:
+    ours = [row for row in VARIABLES.rows.values() if not row.elsewhere]
+
+    assert [row.name for row in ours if not hasattr(settings, row.name)] == []
+    assert len(ours) > 70
+
+
+def test_every_setting_says_what_it_is_for_who_reads_it_and_what_is_allowed() -> None:
+    for row in VARIABLES.rows.values():
+        assert row.about.endswith((".", "32", "sock")), row
+        assert row.allowed
+        assert row.roles
+        assert row.name.endswith(("_S", "_MB", "_DAYS", "_HOURS", "_PERCENT")) <= bool(row.unit), row
+
+
+def test_passwords_keys_and_tokens_are_marked_as_secrets() -> None:
+    words = re.compile(r"PASSWORD$|SECRET(_KEY)?$|MASTER_KEYS$|TOKEN$|(DATABASE|REDIS|EMAIL)_URL$")
+    ours = (row for row in VARIABLES.rows.values() if not row.elsewhere)
+
+    assert [row.name for row in ours if words.search(row.name) and not row.secret] == []
+
+
+def test_the_page_and_the_sample_name_every_setting_once_and_hold_nothing_of_this_environment() -> None:
+    page, sample = reference.settings_page(), reference.dotenv_sample()
+
+    for row in VARIABLES.rows.values():
+        assert page.count(f"\n| `{row.name}` |") == 1
+        assert sample.count(f"\n#{row.name}=") == (not row.elsewhere or row.roles == ("docker compose",))
+    assert str(settings.TOOLHUB_DATA_DIR) not in page + sample
+    assert str(ROOT) not in page + sample
+
+
+def test_the_roles_that_may_be_asked_for_a_second_factor_are_the_roles_of_people() -> None:
+    assert VARIABLES.rows["TOOLHUB_REQUIRE_MFA"].allowed.startswith(f"one or more of {', '.join(Role)},")
+
+
+def test_a_name_that_is_no_setting_is_said_with_the_one_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_settings(None) == []
+
+    monkeypatch.setenv("TOOLHUB_WORKER_CONCURENCY", "8")
+    monkeypatch.setenv("TOOLHUB_COLOUR", "red")
+
+    assert [found.msg for found in check_settings(None)] == [
+        "There is no setting TOOLHUB_COLOUR, so it has no effect. docs/reference/settings.md names those that there are.",
+        "There is no setting TOOLHUB_WORKER_CONCURENCY, so it has no effect. Did you mean TOOLHUB_WORKER_CONCURRENCY?",
     ]
-
-
-@pytest.mark.parametrize("text", ["10.20.0.1/16", "intern.example.org", "10.20.0.0/16;10.30.0.0/16", "*"])
-def test_networks_that_cannot_be_meant_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="TOOLHUB_X is for example"):
-        networks_of(text, "TOOLHUB_X")
+    assert "Did you mean TOOLHUB_WORKER_CONCURRENCY?" in doctor.environment()

@@ -14,7 +14,10 @@ from toolhub.kernel.dotenv import settings_of_file, take_settings_of_file
 
 ROOT = Path(__file__).resolve().parents[2]
 MISTYPED = "TOOLHUB_SANDBOX_NETWORKS"
-SAYS = "TOOLHUB_SANDBOX_NETWORKS is for example 10.20.0.0/16: '10.20.0.0/33' does not appear to be an IPv4 or IPv6 network."
+SAYS = (
+    "TOOLHUB_SANDBOX_NETWORKS must be networks separated by commas, as 10.20.0.0/16, not '10.20.0.0/33' "
+    "('10.20.0.0/33' does not appear to be an IPv4 or IPv6 network)."
+)
 STARTED = {
     "a command": ["manage.py", "doctor"],
     "the hub of `make run`": ["scripts/start_hub.py"],

@@ -1,7 +1,8 @@
 """Do the reference pages say what the code does?
 
-Writes the generated pages of ``docs/reference`` from the code they describe; with ``--check`` writes nothing, names the
-pages that differ and exits with 2. The pages depend on the sources only, never on the environment they are built in.
+Writes the generated pages of ``docs/reference``, and ``dotenv-sample``, from the code they describe; with ``--check`` writes
+nothing, names the pages that differ and exits with 2. The pages depend on the sources only, never on the environment they are
+built in.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from toolhub.configuration.document import SCHEMA as CONFIGURATION_SCHEMA
-from toolhub.management.reference import catalogues, changes, configuration, files, interface, manifest, searching
+from toolhub.management.reference import catalogues, changes, files, interface, manifest, searching
+from toolhub.management.reference import settings as settings_reference
 from unitools.manifest import SCHEMA_PATH
 
 if TYPE_CHECKING:
@@ -35,8 +37,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "problems.md": catalogues.problems,
     "roles.md": catalogues.roles,
     "search.md": searching.search,
-    "settings.md": configuration.settings_page,
+    "settings.md": settings_reference.settings_page,
     "states.md": catalogues.states,
+    "../../dotenv-sample": settings_reference.dotenv_sample,
 }
 
 
@@ -49,7 +52,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, check: bool = False, **options: Any) -> None:
         different = []
         for name, build in PAGES.items():
-            path, text = REFERENCE / name, build()
+            path, text = (REFERENCE / name).resolve(), build()
             if path.exists() and path.read_text() == text:
                 continue
             different.append(path.relative_to(ROOT))

@@ -31,6 +31,7 @@ from toolhub.kernel.problems import Problem
 from toolhub.kernel.triggers import missing_triggers
 from toolhub.management.sandbox_lines import NOTE, OK, WRONG, lines_about
 from toolhub.startup import missing_keys
+from toolhub.variables import VARIABLES
 from toolhub.walls import what_is_missing
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ class Remark(str):
     """What a check has to say when nothing is wrong, but somebody may want to do something."""
 
     __slots__ = ()
+
+
+def environment() -> str:
+    """A name that is mistyped would otherwise be a setting that somebody believes in."""
+    if unknown := VARIABLES.unknown():
+        return Remark(" ".join(unknown))
+    return f"{sum(name in VARIABLES.environ for name in VARIABLES.rows)} settings are set, and all are known"
 
 
 def database() -> str:
@@ -147,7 +155,19 @@ def log() -> str:
     return f"facts pending: {state.pending}; signed last at {state.signed_at:%H:%M:%S} UTC"
 
 
-CHECKS: tuple[Callable[[], str], ...] = (database, walls, evidence, broker, keys, tools, packages, log, sandbox, images)
+CHECKS: tuple[Callable[[], str], ...] = (
+    environment,
+    database,
+    walls,
+    evidence,
+    broker,
+    keys,
+    tools,
+    packages,
+    log,
+    sandbox,
+    images,
+)
 
 
 class Command(BaseCommand):

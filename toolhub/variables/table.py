@@ -1,0 +1,16 @@
+"""The table that all declarations stand in, read from the environment and from ``.env``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from toolhub.kernel.dotenv import take_settings_of_file
+from toolhub.kernel.variables import Variables
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+VARIABLES = Variables(os.environ)
+try:
+    take_settings_of_file(BASE_DIR)
+except ValueError as error:
+    VARIABLES.mistakes.append(str(error))
