@@ -17,7 +17,7 @@ from invocations.models import State
 from invocations.preflight import findings_of
 from invocations.repairing import repair_output
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
-from invocations.sandbox.results import ARTIFACTS
+from invocations.sandbox.results import ARTIFACTS, SCHEMA
 from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toolhub.kernel.problems import Problem
 
 MAX_REPAIRS_TOLD = 10
+UNLIKE_SCHEMA = "The tool's result does not match its output schema."
 
 
 def _resource(outcome: Outcome, what: str) -> Problem:
@@ -71,6 +72,8 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
             )
         case Status.RESULT_TOO_LARGE:
             return State.FAILED, _resource(outcome, "its result was larger than it may be")
+        case Status.BAD_RESULT if outcome.error_code == SCHEMA:
+            return State.FAILED, problems.OutputInvalid(UNLIKE_SCHEMA)
         case Status.BAD_RESULT:
             return State.FAILED, problems.OutputInvalid(
                 f"The tool returned something that is not JSON: {outcome.error_message[:200]}"
@@ -155,9 +158,7 @@ def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog, *, counts:
     if findings and repaired is None:
         # Pointers only: a message of the validator would quote the value.
         pointers = [finding["pointer"] for finding in findings]
-        problem = problems.OutputInvalid(
-            "The tool's result does not match its output schema.", details={"pointers": pointers}
-        )
+        problem = problems.OutputInvalid(UNLIKE_SCHEMA, details={"pointers": pointers})
         return Ending(state=State.FAILED, problem=problem, outcome=outcome, steps=steps.steps)
     artifacts = []
     if outcome.artifacts:

@@ -64,7 +64,7 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
 def _report_of(programs: Programs, head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints) -> bytes:
     if programs.replaces_tool:
         write_all(_REPORT_FD, protocol.IMPORTED)
-        return _report(*programs.run(head, arguments, settings), None, hints)
+        return _report(*programs.run(head, arguments, settings, hints), None, hints)
     hints.watch()
     return answer(
         head,
@@ -159,6 +159,8 @@ def _describe(raised: BaseException, hints: Hints) -> tuple[int, dict[str, Any]]
         if isinstance(raised, runtime.DomainError):
             details = json.loads(json.dumps(raised.details, allow_nan=False))
             return protocol.DOMAIN_ERROR, error | {"code": str(raised.code), "details": details}
+        if isinstance(raised, runtime.ResultInvalid):
+            return protocol.NOT_AS_DECLARED, error
         if isinstance(raised, MemoryError):
             return protocol.NO_MEMORY, error
         capability = hints.blocked(raised)

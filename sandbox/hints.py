@@ -33,6 +33,7 @@ _MAX_ATTEMPTS, _MAX_ATTEMPT_CHARS = 32, 200
 _MAX_CHAIN = 16
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EAFNOSUPPORT}
+_NO_ADDRESS = {"ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "EAI_NODATA", "EAI_NONAME"}  # as Node.js has them
 _AF_UNIX = 1
 
 _CHANGES = {
@@ -77,17 +78,41 @@ class Hints:
         sys.addaudithook(self._hook)
 
     def blocked(self, error: BaseException | None) -> str:
-        """The capability whose lack made this exception, looking through its causes; empty if it was something else."""
+        """The capability whose lack made this exception, looking through its causes and, where it is a group, its members.
+
+        Empty if it was something else.
+        """
+        waiting = [error] if error is not None else []
         for _ in range(_MAX_CHAIN):
-            if error is None:
+            if not waiting:
                 break
+            error = waiting.pop()
             if self._proxy and self._is_the_gates(error):
                 return GATE
             if isinstance(error, OSError):
                 capability = self._capability(error)
                 if capability:
                     return capability
-            error = error.__cause__ or error.__context__
+            before = error.__cause__ or error.__context__
+            waiting += [before] if before is not None else []
+            waiting += reversed(error.exceptions) if isinstance(error, BaseExceptionGroup) else []
+        return ""
+
+    def blocked_in_program(self, failures: list[tuple[str, str, str]]) -> str:
+        """The same of a program that is not Python: what kind of thing it asked for, its name, and the kernel's word for the error."""
+        for capability, name, word in failures[:_MAX_CHAIN]:
+            number = getattr(errno, word, 0)
+            match capability:
+                case "fs":
+                    outside = not self._is_under(name, self._readable)
+                    refused = number in _REFUSED or (outside and number == errno.ENOENT)
+                case "net":
+                    refused = number in _REFUSED | _NO_ROUTE or word in _NO_ADDRESS
+                case _:
+                    refused = capability == "proc"
+            if refused:
+                self._note(f"{capability}:{name}")
+                return capability
         return ""
 
     def _is_the_gates(self, error: BaseException) -> bool:
@@ -122,12 +147,16 @@ class Hints:
         attempt = look(self, arguments)
         if attempt is None:
             return
-        attempt = attempt.encode(errors="backslashreplace").decode()[:_MAX_ATTEMPT_CHARS]  # a path may be no text
-        if attempt not in self.attempts and len(self.attempts) < _MAX_ATTEMPTS:
-            self.attempts.append(attempt)
+        attempt = self._note(attempt)
         if self._refuse:
             capability, _, name = attempt.partition(":")
             raise PermissionError(errno.EACCES, f"The profile does not hold the capability {capability!r}", name)
+
+    def _note(self, attempt: str) -> str:
+        attempt = attempt.encode(errors="backslashreplace").decode()[:_MAX_ATTEMPT_CHARS]  # a path may be no text
+        if attempt not in self.attempts and len(self.attempts) < _MAX_ATTEMPTS:
+            self.attempts.append(attempt)
+        return attempt
 
     def _is_under(self, path: str, places: tuple[str, ...]) -> bool:
         path = os.path.normpath(os.path.join(os.getcwd(), path))

@@ -7,7 +7,10 @@ A tool that is a program gets the arguments as JSON on its stdin, the call's con
 ``TOOLHUB_CALL``, configuration and secrets as JSON on the descriptor that ``TOOLHUB_SETTINGS_FD`` names, and writes its
 result as JSON to descriptor 3. It is started in the folder of its package, which it cannot write to. Its stdout and stderr are
 logs, as always; descriptor 4 takes progress, a JSON object a line. It has succeeded when it ends with 0; else what is on
-descriptor 3 may be a refusal that the caller understands: ``{"code": …, "message": …, "details": {…}}``.
+descriptor 3 may be a refusal that the caller understands: ``{"code": …, "message": …, "details": {…}}``; or the exception that
+ended it: ``{"exception": {"type": …, "message": …, "failures": [["fs", "/etc/passwd", "EACCES"], …]}}``, where a failure is what
+kind of thing was asked for (``fs``, ``net``, ``proc``), its name, and the kernel's word for the error. Node.js says that by itself
+(:file:`program.cjs`).
 """
 
 from __future__ import annotations
@@ -25,11 +28,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from sandbox.hints import Hints
+
 SETTINGS_FD = 5
 _ELF = b"\x7fELF\x02"
 _INTERPRETER = 3  # PT_INTERP
 _HEAD_BYTES = 4096
-_MAX_MESSAGE_CHARS = 2000
+_MAX_MESSAGE_CHARS, _MAX_NAME_CHARS = 2000, 200
+_OF_NODE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "program.cjs")
 _FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 _MAX_SCRIPTS = 4  # a script's interpreter may be a script
 
@@ -48,14 +54,16 @@ class Programs:
             runnable.update(dict.fromkeys(_needed_to_run(path)))
         self.runnable = tuple(runnable)
 
-    def run(self, head: dict[str, Any], arguments: bytes, settings: bytes) -> tuple[int, bytes, dict[str, Any]]:
+    def run(
+        self, head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints
+    ) -> tuple[int, bytes, dict[str, Any]]:
         """Run the tool that is a program; returns what a report says of it: the kind, the value, the error."""
         result, result_end = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
                 os.chdir(self._folder)
-                _become(self.argv, head["context"], arguments, settings, result_end)
+                _become(self.argv, head, arguments, settings, result_end)
             except OSError as error:
                 with suppress(OSError):
                     os.write(2, f"{self.argv[0]}: {error}\n".encode())
@@ -68,12 +76,38 @@ class Programs:
             os.kill(pid, signal.SIGKILL)
             return protocol.TOO_LARGE, b"", {"type": "", "message": f"The result has more than {most} bytes."}
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code < 0:
+            _die_of(-code)
         if code:
             if refusal := _refusal(value):
                 return protocol.DOMAIN_ERROR, b"", refusal
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return protocol.EXITED, b"", {"type": "Exit", "message": f"The program ended with {how}."}
+            if exception := _exception(value, hints):
+                return exception
+        if code or not value:
+            return protocol.EXITED, b"", {"type": "Exit", "message": f"The program ended with exit code {code}."}
         return protocol.RETURNED, value, {}
+
+
+def _die_of(number: int) -> None:
+    """As the program did, so that the kernel's word about it counts, as for any other tool."""
+    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), number)
+
+
+def _exception(said: bytes, hints: Hints) -> tuple[int, bytes, dict[str, Any]] | None:
+    """What a program that has failed says of the exception that ended it."""
+    try:
+        exception = json.loads(said)["exception"]
+        kind, message = exception["type"], exception["message"]
+        failures = [(what, name, word) for what, name, word in exception["failures"]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if not all(isinstance(each, str) for each in (kind, message, *(word for words in failures for word in words))):
+        return None
+    error = {"type": kind[:_MAX_NAME_CHARS], "message": message[:_MAX_MESSAGE_CHARS]}
+    if blocked := hints.blocked(Exception(message)) or hints.blocked_in_program(failures):
+        return protocol.BLOCKED, b"", error | {"blocked": blocked}
+    return protocol.RAISED, b"", error
 
 
 def _refusal(said: bytes) -> dict[str, Any] | None:
@@ -126,7 +160,7 @@ def _loader_of(fd: int, head: bytes) -> str:
     return ""
 
 
-def _become(argv: list[str], context: dict[str, Any], arguments: bytes, settings: bytes, result: int) -> None:
+def _become(argv: list[str], head: dict[str, Any], arguments: bytes, settings: bytes, result: int) -> None:
     placed = {0: _holding(arguments), SETTINGS_FD: _holding(settings), 3: result}
     high = {place: os.dup2(fd, 100 + place) for place, fd in placed.items()}
     for place, fd in high.items():
@@ -135,8 +169,10 @@ def _become(argv: list[str], context: dict[str, Any], arguments: bytes, settings
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python has its own mind about them
     environment = dict(os.environ) | {
-        "TOOLHUB_CALL": json.dumps(context),
+        "TOOLHUB_CALL": json.dumps(head["context"]),
         "TOOLHUB_SETTINGS_FD": str(SETTINGS_FD),
+        # Memory ends where the profile says, as for any tool, and not where Node.js guesses.
+        "NODE_OPTIONS": f"--require={_OF_NODE} --max-old-space-size={head['limits']['memory_bytes'] >> 20}",
     }
     os.execve(argv[0], argv, environment)
 

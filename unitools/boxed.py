@@ -15,6 +15,8 @@ from pydantic import TypeAdapter
 from unitools import runtime
 from unitools.annotations import type_of
 from unitools.calls import Status
+from unitools.outcomes import Deny, NeedsApproval, OutputInvalid, ToolError
+from unitools.slots import WouldEndProgram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,29 +44,43 @@ _BY_STATUS = {
 
 
 class ToolFailed(Exception):
-    """The tool failed, and the caller is told no more than that. The log of the call says why."""
+    """A layer said so in a result of its own, for none of the reasons that a hub knows."""
 
 
 async def answer(universe: Universe, name: str, arguments: Mapping[str, Any]) -> Any:
-    """The tool's value as JSON. Raises a :class:`~unitools.runtime.DomainError` for a "no", ToolFailed for anything else."""
+    """The tool's value as JSON. Raises what a plain function would have raised, so that a hub says of both the same."""
     tool = next(each for each in universe.tools if each.name == name)
-    result = await universe.call(name, arguments, context_of(tool))
+    result = await universe.call(name, arguments, context_of(tool), stops_tools=False)
     if result.is_error:
         raise error_of(result)
     return result.value
 
 
-def error_of(result: ToolResult) -> Exception:
-    """A "no" in the hub's closed set of codes; an author's own code stands in its details."""
+def error_of(result: ToolResult) -> BaseException:
+    """What the tool raised. The SDK's own decisions are said in the hub's closed set of codes, an author's code in details."""
+    match result.cause:
+        case OutputInvalid():
+            return runtime.ResultInvalid(result.message)
+        case WouldEndProgram(__cause__=SystemExit() as ended):
+            return ended
+        case ToolError() | Deny() | NeedsApproval() | None:
+            return _refusal(result)
+        case error:
+            return error
+
+
+def _refusal(result: ToolResult) -> Exception:
     kind = _BY_CODE.get(result.code) or _BY_STATUS.get(result.status)
-    if kind is None or result.code == "TOOL.FAILED" or result.code == "TOOL.OUTPUT_INVALID":
+    if kind is None:
         return ToolFailed(f"{result.code}: {result.message}")
     details = dict(result.details[0]) if len(result.details) == 1 else {}
     if len(result.details) > 1 or result.status is Status.INVALID_ARGUMENTS:
         details = {"errors": [dict(each) for each in result.details]}
     if result.code and result.code != kind.code:
         details["code"] = result.code
-    return kind(result.message, **{name: each for name, each in details.items() if name.isidentifier()})
+    refusal = kind(result.message)
+    refusal.details = details
+    return refusal
 
 
 def context_of(tool: ToolMetadata) -> dict[str, Any]:

@@ -101,6 +101,8 @@ class ToolResult:
     duration_ms: float = 0
     executed: bool = False
     skipped_middlewares: tuple[str, ...] = ()
+    # What was raised, for the program itself: its text may hold what was injected, so no model and no log reads it.
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def ok(cls, value: Any = None) -> ToolResult:

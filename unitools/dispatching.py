@@ -22,7 +22,7 @@ from unitools import runtime
 from unitools.calls import Status, ToolResult
 from unitools.injecting import injected_values
 from unitools.middlewares import MiddlewareCall
-from unitools.outcomes import DECISIONS, FAILED, Interrupted, OutputInvalid, ToolTimeout, refused_arguments, result_of
+from unitools.outcomes import DECISIONS, Interrupted, OutputInvalid, ToolTimeout, refused_arguments, result_of
 from unitools.pipeline import Run, pass_through
 from unitools.places import where
 from unitools.slots import within
@@ -67,6 +67,7 @@ class Job:
     made: Made
     slots: Slots
     timeout: float | None = None
+    stops_tools: bool = True  # by their own timeouts; else whoever runs the program stops them
 
 
 async def run_all(jobs: Sequence[Job | ToolResult], *, parallel: int) -> list[ToolResult]:
@@ -117,16 +118,18 @@ async def _result(job: Job, run: Run) -> ToolResult:
         return value if isinstance(value, ToolResult) and value.is_error else _shown(value, tool)
     except DECISIONS as error:
         return result_of(error)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return INTERRUPTED  # nobody cancelled this task: the tool raised it, or waited for a task that was cancelled
+        return replace(
+            INTERRUPTED, cause=error
+        )  # nobody cancelled this task: the tool raised it, or waited for a task that was cancelled
     except Exception as error:  # noqa: BLE001 - a tool may raise anything
         if error is run.refused:
             return refused_arguments(error, tool.schema_names)
         logger.error("Tool %s failed: %s.", tool.name, where(error))  # noqa: TRY400 - the text may hold what was injected
-        return FAILED
+        return result_of(error)
 
 
 async def _run_tool(job: Job, call: MiddlewareCall, run: Run) -> Any:
@@ -141,7 +144,7 @@ async def _run_tool(job: Job, call: MiddlewareCall, run: Run) -> Any:
         try:
             values |= await injected_values(job.tool.injected, call.context, job.made, closing)
             with nullcontext() if _in_a_box() else runtime.running(runtime.Call(call_id=call.id, tool_id=job.tool.id)):
-                return await job.slots.run(job.tool, values, run)
+                return await job.slots.run(job.tool, values, run, stops=job.stops_tools)
         except Exception as error:
             failure = error
             raise

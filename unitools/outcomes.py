@@ -18,6 +18,7 @@ text nobody is told: it may hold what was injected.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unitools.calls import Status, ToolResult
@@ -107,12 +108,11 @@ DECISIONS = (Outcome, DomainError)
 
 def result_of(error: Exception) -> ToolResult:
     """What a model reads of an exception that came out of a tool."""
-    if isinstance(error, Outcome):
-        details = (error.details,) if error.details else ()
-        return ToolResult.error(error.message, status=error.status, code=error.code, details=details)
-    if isinstance(error, DomainError):
-        return ToolResult.error(error.message, code=error.code, details=(error.details,) if error.details else ())
-    return FAILED
+    if not isinstance(error, DECISIONS):
+        return replace(FAILED, cause=error)
+    status = error.status if isinstance(error, Outcome) else Status.TOOL_ERROR
+    details = (error.details,) if error.details else ()
+    return replace(ToolResult.error(error.message, status=status, code=error.code, details=details), cause=error)
 
 
 def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:

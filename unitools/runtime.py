@@ -34,6 +34,7 @@ Errors::
      ├── PriceChanged        PRICE_CHANGED
      ├── OutOfStock          OUT_OF_STOCK
      └── AddressInvalid      ADDRESS_INVALID
+    ResultInvalid            the result is not what the tool declares: an error of the tool, and no "no" of it
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ __all__ = [
     "OutOfStock",
     "PriceChanged",
     "Report",
+    "ResultInvalid",
     "Source",
     "UpstreamError",
     "artifact",
@@ -86,6 +88,10 @@ class DomainError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
+
+
+class ResultInvalid(Exception):
+    """What the tool returned is not what it declares; raised where that is seen before the hub sees it."""
 
 
 class InvalidArgument(DomainError):

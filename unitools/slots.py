@@ -32,13 +32,17 @@ def within(seconds: float | None) -> AbstractContextManager[object]:
     return nullcontext() if seconds is None else anyio.move_on_after(seconds)
 
 
+class WouldEndProgram(RuntimeError):
+    """The tool raised SystemExit, which is the cause."""
+
+
 @contextmanager
 def _going_on() -> Iterator[None]:
     """A tool that would end the program, as parsers of command lines do, has failed like any other."""
     try:
         yield
     except SystemExit as error:
-        raise RuntimeError("The tool would end the program.") from error
+        raise WouldEndProgram("The tool would end the program.") from error
 
 
 class Slots:
@@ -58,18 +62,18 @@ class Slots:
             found[name] = anyio.CapacityLimiter(1 if name else self.threads)
         return found[name]
 
-    async def run(self, tool: ToolMetadata, values: dict[str, Any], run: Run) -> Any:
+    async def run(self, tool: ToolMetadata, values: dict[str, Any], run: Run, *, stops: bool = True) -> Any:
         """What the tool's function returns, awaited. Sets ``executed`` when it begins, and ``at_work`` while a thread is busy.
 
         Raises ToolTimeout when the tool's time is over, in which waiting for its turn does not count, and Interrupted when the call
-        was answered meanwhile.
+        was answered meanwhile. ``stops``: at the tool's own timeout.
         """
         threaded = tool.in_thread and not tool.is_async
         names = [name for name, needed in ((tool.serial_group, tool.serial_group), (_THREADS, threaded)) if needed]
         async with self._taken(names, run) as free:
             if run.over:
                 raise Interrupted
-            with within(tool.timeout), _going_on():
+            with within(tool.timeout if stops else None), _going_on():
                 if threaded:
                     value = await _in_thread(tool, values, run, free)
                 else:

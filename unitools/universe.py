@@ -255,12 +255,16 @@ class Universe:
         context: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
+        stops_tools: bool = True,
     ) -> ToolResult:
-        """One call through its layers, as if a model had made it. Raises NotBound; no error of a tool."""
+        """One call through its layers, as if a model had made it. Raises NotBound; no error of a tool.
+
+        ``stops_tools``: by the timeouts that they name; else whoever runs the program stops them, as a hub does.
+        """
         given = Context({**self.provided, **(context or {})})
         call = ToolCall("call_0", name, dict(arguments or {}))
         job = self._job(call, list(self._registered()), given, Made(), timeout)
-        return job if isinstance(job, ToolResult) else await run_job(job)
+        return job if isinstance(job, ToolResult) else await run_job(replace(job, stops_tools=stops_tools))
 
     def _reading(self, driver: Driver, rendered: Rendered | None) -> Reading:
         destructive = frozenset(name for name, tool in self._tools.items() if tool.spec.annotations.destructive)

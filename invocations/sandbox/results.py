@@ -20,6 +20,7 @@ from toolhub.kernel.nesting import depth_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SCHEMA = "schema"  # the error_code of a BAD_RESULT that is JSON, but not what the tool declares
 ARTIFACTS = "artifacts"  # the error_code of a RESULT_TOO_LARGE for want of room for them
 MAX_ARTIFACT_NAME = 120
 _MAX_INT_CHARS = 20
@@ -283,11 +284,13 @@ def _understand(kind: int, value: bytes, about: dict[str, Any], contents: bytes,
         return fields | _error(Status.DOMAIN_ERROR, message, name) | details
     if kind == protocol.BLOCKED:
         return fields | _error(Status.CAPABILITY_BLOCKED, message, name) | {"blocked": _short(error["blocked"])}
-    return fields | _error(_STATUSES.get(kind, Status.RAISED), message, name)
+    code = SCHEMA if kind == protocol.NOT_AS_DECLARED else ""
+    return fields | _error(_STATUSES.get(kind, Status.RAISED), message, name) | {"error_code": code}
 
 
 _STATUSES = {
     protocol.BAD_RESULT: Status.BAD_RESULT,
+    protocol.NOT_AS_DECLARED: Status.BAD_RESULT,
     protocol.NO_MEMORY: Status.OUT_OF_MEMORY,
     protocol.EXITED: Status.EXITED,
     protocol.TOO_LARGE: Status.RESULT_TOO_LARGE,

@@ -25,7 +25,14 @@ ROOT = Path(__file__).resolve().parents[2]
 # What the Dockerfile copies, and the recipe itself. Of unitools what a tool may import in the box: not the author's commands,
 # the client of a hub, or what packs and compares.
 _DIALECTS = tuple(f"unitools/dialects/{place}*.py" for place in ("", "reading/", "rendering/"))
-SOURCES = ("sandbox/*.py", "unitools/*.py", "unitools/manifest.schema.json", "unitools/expressions/*.py", *_DIALECTS)
+SOURCES = (
+    "sandbox/*.py",
+    "sandbox/program.cjs",
+    "unitools/*.py",
+    "unitools/manifest.schema.json",
+    "unitools/expressions/*.py",
+    *_DIALECTS,
+)
 RECIPE = tuple(f"sandbox/image/{name}" for name in ("Dockerfile", "assemble.py", "packages.txt", "selfcheck.py"))
 # What the other kinds have beside Python lies in a layer of its own, which changes with these files only.
 LAYER_RECIPE = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from invocations.sandbox.docker import DockerSandbox
+
+
+DISTRIBUTIONS = (
+    "pydantic",
+    "pydantic_core",
+    "annotated-types",
+    "typing-extensions",
+    "typing-inspection",
+    "anyio",
+    "idna",
+)
 
 
 @pytest.fixture
@@ -58,3 +71,17 @@ def short_path() -> Iterator[Path]:
     """The names of sockets are short."""
     with tempfile.TemporaryDirectory(prefix="toolhub-") as place:
         yield Path(place)
+
+
+@pytest.fixture(scope="session")
+def sdk_dependencies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a tool of a Universe needs, as the hub's builder lays it out: the very files that are installed here."""
+    folder = tmp_path_factory.mktemp("deps")
+    folder.chmod(0o755)  # tools are nobody
+    for name in DISTRIBUTIONS:
+        installed = distribution(name)
+        for file in installed.files or []:
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(str(installed.locate_file(file)), folder / file)
+    return folder

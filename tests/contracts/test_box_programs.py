@@ -101,11 +101,10 @@ def test_progress_reaches_the_hub_while_the_program_runs(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("source", "how"),
     [
-        ("throw new Error('broken');", "exit code 1"),
+        ("process.exit(1);", "exit code 1"),
+        ("process.exit(0);", "exit code 0"),
         ("answer({code: 7, message: 'x'}); process.exitCode = 3;", "exit code 3"),
         ("require('fs').writeFileSync(3, '[[['); process.exitCode = 3;", "exit code 3"),
-        ("process.kill(process.pid, 'SIGKILL');", "signal 9"),
-        ("process.abort();", "signal 6"),
     ],
 )
 def test_a_program_that_fails_has_no_result(run: Callable[..., Said], source: str, how: str) -> None:
@@ -113,6 +112,32 @@ def test_a_program_that_fails_has_no_result(run: Callable[..., Said], source: st
 
     assert (said.ended, said.kind, said.value) == (watch.EXITED, protocol.EXITED, None), said
     assert how in said.about["error"]["message"]
+
+
+@pytest.mark.parametrize(("source", "number"), [("process.kill(process.pid, 'SIGKILL');", 9), ("process.abort();", 6)])
+def test_of_a_program_that_is_killed_the_kernel_says_how(run: Callable[..., Said], source: str, number: int) -> None:
+    said = run(source)
+
+    assert (said.ended, said.kind, said.head["exit"]) == (watch.EXITED, 0, {"signal": number}), said
+
+
+def test_a_program_that_an_exception_ended_has_raised_it(run: Callable[..., Said]) -> None:
+    said = run("throw new RangeError('broken');")
+
+    assert (said.ended, said.kind) == (watch.EXITED, protocol.RAISED), said
+    assert said.about["error"] == {"type": "RangeError", "message": "broken"}
+
+
+def test_what_a_program_says_of_its_exception_is_bounded_and_not_believed_in_another_shape(
+    run: Callable[..., Said],
+) -> None:
+    long = run(
+        "answer({exception: {type: 'x'.repeat(9000), message: 'y'.repeat(9000), failures: []}}); process.exit(1)"
+    )
+    odd = run("answer({exception: {type: 7, message: 'y', failures: [['fs', null]]}}); process.exit(1)")
+
+    assert {name: len(text) for name, text in long.about["error"].items()} == {"type": 200, "message": 2000}
+    assert odd.kind == protocol.EXITED
 
 
 def test_a_program_that_does_not_end_is_ended(run: Callable[..., Said]) -> None:
