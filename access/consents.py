@@ -18,6 +18,7 @@ from access.people import controls
 from access.problems import ConsentRequired, ConsentTooWide, SelfApproval
 from access.signals import consent_decided
 from evidence import services as evidence
+from evidence.holders import ERASED
 from evidence.kinds import Kind
 from evidence.models import Fact
 from toolhub.kernel.ids import encode
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 REQUEST_LIFETIME = timedelta(days=7)
 LEAST_VALIDITY_S = 60
 MAX_AT_ONCE = 200
-ERASED = "(erased)"
 MAX_WAITING = 200  # requests of one agent: somebody has to read them
 WIDTH = {ConsentMode.ONCE: 0, ConsentMode.PERIOD: 1, ConsentMode.STANDING: 2}
 MODE_WORDS = {
@@ -318,8 +318,9 @@ def end_consents_of(*, tenant_id: UUID, user_fingerprint: str, limit: int) -> in
     for consent in found:
         if consent.state in (ConsentState.REQUESTED, ConsentState.APPROVED):
             _expire(consent, reason="The person was erased.")
-        consent.user_fingerprint, consent.arguments_fingerprint, consent.purpose = "", f"erased {consent.pk}", ERASED
-        consent.save(update_fields=["user_fingerprint", "arguments_fingerprint", "purpose"])
+        consent.user_fingerprint, consent.arguments_fingerprint = "", f"erased {consent.pk}"
+        consent.purpose, consent.decision_reason = ERASED, ERASED if consent.decision_reason else ""
+        consent.save(update_fields=["user_fingerprint", "arguments_fingerprint", "purpose", "decision_reason"])
     if found:
         evidence.forget_words(Fact.objects.filter(subject__in=[consent.wire_id for consent in found]))
     return len(found)

@@ -34,6 +34,9 @@ NAMES = {
     "artifacts": gettext_lazy("Artifacts"),
     "files": gettext_lazy("Files that calls have written"),
     "consents": gettext_lazy("Consents"),
+    "opened exports": gettext_lazy("Exports of opened values"),
+    "replays": gettext_lazy("Reasons of replays"),
+    "texts": gettext_lazy("Texts that name the person"),
 }
 
 
@@ -44,11 +47,28 @@ class ErasureForm(ReasonForm):
         help_text=gettext_lazy("The user_id that callers send, exactly as they send it."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    field_order = ("user_id", "reason")
+    names = forms.CharField(
+        required=False,
+        max_length=erasure.MAX_NAMES * erasure.MAX_USER_ID,
+        label=gettext_lazy("Other names"),
+        help_text=gettext_lazy(
+            "What else people write of them, one a line. Reasons and notes that hold one of these, or the id, go."
+        ),
+        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    field_order = ("user_id", "names", "reason")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["reason"].help_text = gettext_lazy("Kept with the erasure. Do not name the person here.")
+
+    def clean_names(self) -> list[str]:
+        names = [name.strip() for name in self.cleaned_data["names"].splitlines() if name.strip()]
+        if len(names) > erasure.MAX_NAMES:
+            raise forms.ValidationError(
+                gettext("Give at most %(most)s names.") % {"most": erasure.MAX_NAMES}, code="max_length"
+            )
+        return names
 
 
 class ConfirmForm(ErasureForm):
@@ -98,7 +118,7 @@ def erasure_new(request: ConsoleRequest) -> HttpResponse:
     if form.is_valid():
         said = form.cleaned_data
         try:
-            found, word = erasure.preview_erasure(user_id=said["user_id"], by=request.principal)
+            found, word = erasure.preview_erasure(user_id=said["user_id"], names=said["names"], by=request.principal)
         except Problem as problem:
             add_problem(form, problem)
         else:

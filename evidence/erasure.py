@@ -23,6 +23,7 @@ from evidence.keys import destroy_key
 from evidence.kinds import Kind
 from evidence.models import Erasure, ErasureState, Snapshot
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
+from evidence.words import PersonNames, check_names, check_names_nobody, count_mentions, forget_mentions
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.ids import encode
 from toolhub.kernel.loops import repeat
@@ -31,6 +32,7 @@ from toolhub.kernel.problems import Conflict, Problem, SchemaInvalid
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Sequence
     from uuid import UUID
 
 log = logging.getLogger("toolhub.erasure")
@@ -40,6 +42,8 @@ BATCH = 500
 SALT = "evidence.erasure"
 CONFIRM_S = 900
 MAX_USER_ID = 128
+MAX_NAMES = 10
+TEXTS = "texts"
 
 
 def subject_of_user(user_id: str, *, tenant_id: UUID) -> str:
@@ -49,28 +53,43 @@ def subject_of_user(user_id: str, *, tenant_id: UUID) -> str:
     return evidence.fingerprint(user_id.encode(), tenant_id=tenant_id)
 
 
-def preview_erasure(*, user_id: str, by: Principal) -> tuple[Counter[str], str]:
-    """What an erasure would concern, and the word that confirms it; nothing is changed."""
+def preview_erasure(*, user_id: str, by: Principal, names: Sequence[str] = ()) -> tuple[Counter[str], str]:
+    """What an erasure would concern, and the word that confirms it; nothing is changed. ``names``: what else people write of them."""
     subject = subject_of_user(user_id, tenant_id=by.tenant_id)
-    return counted(Who(by.tenant_id, subject)), signing.dumps([str(by.tenant_id), subject], salt=SALT)
+    check_names(names)
+    mentions = count_mentions(PersonNames([user_id, subject, *names]), tenant_id=by.tenant_id)
+    found = counted(Who(by.tenant_id, subject)) + Counter({TEXTS: mentions})
+    return found, signing.dumps(_looked_at(subject, names, by), salt=SALT)
 
 
-def check_confirmed(confirm: str, *, subject: str, by: Principal) -> None:
+def _looked_at(subject: str, names: Sequence[str], by: Principal) -> list[str]:
+    """What the word of a preview stands for; of names only a keyed hash."""
+    return [str(by.tenant_id), subject, evidence.fingerprint("\0".join(names).encode(), tenant_id=by.tenant_id)]
+
+
+def check_confirmed(confirm: str, *, subject: str, names: Sequence[str], by: Principal) -> None:
     try:
         said = signing.loads(confirm, salt=SALT, max_age=CONFIRM_S)
     except signing.BadSignature:
         said = None
-    if said != [str(by.tenant_id), subject]:
+    if said != _looked_at(subject, names, by):
         raise ErasureNotConfirmed()
 
 
 @transaction.atomic
-def erase_subject(*, user_id: str, reason: str, confirm: str, by: Principal) -> Erasure:
-    """Have a person forgotten. ``confirm``: from :func:`preview_erasure`, so that nobody erases what they have not looked at."""
+def erase_subject(*, user_id: str, reason: str, confirm: str, by: Principal, names: Sequence[str] = ()) -> Erasure:
+    """Have a person forgotten. ``confirm``: from :func:`preview_erasure`, so that nobody erases what they have not looked at.
+
+    Texts that name the person go here: the names are in no row that a keeper could read later.
+    """
     subject = subject_of_user(user_id, tenant_id=by.tenant_id)
+    named = PersonNames([user_id, subject, *names])
     if len(reason.strip()) < evidence.MIN_REASON:
         raise RevealReasonTooShort()
-    check_confirmed(confirm, subject=subject, by=by)
+    check_names_nobody(reason, named)
+    check_confirmed(confirm, subject=subject, names=names, by=by)
+    concerns = counted(Who(by.tenant_id, subject))
+    texts = +Counter({TEXTS: forget_mentions(named, tenant_id=by.tenant_id)})
     try:
         with transaction.atomic():
             erasure = Erasure.objects.create(
@@ -79,6 +98,7 @@ def erase_subject(*, user_id: str, reason: str, confirm: str, by: Principal) -> 
                 reason=reason.strip()[:500],
                 asked_by=by.id,
                 asked_at=timezone.now(),
+                counts=texts,
             )
     except IntegrityError as error:
         raise Conflict("This person is being erased already.", remedy="Look at the list of erasures.") from error
@@ -86,7 +106,7 @@ def erase_subject(*, user_id: str, reason: str, confirm: str, by: Principal) -> 
         kind=Kind.ERASURE_ASKED,
         subject=erasure.wire_id,
         actor=by,
-        data={"concerns": dict(counted(Who(by.tenant_id, subject)))},
+        data={"concerns": dict(concerns + texts)},
     )
     return erasure
 

@@ -31,6 +31,13 @@ EXAMPLE = OpenApiExample(
 
 class NewErasureSerializer(StrictSerializer):
     user_id = serializers.CharField(max_length=erasure.MAX_USER_ID, help_text="As callers send it.")
+    names = serializers.ListField(
+        child=serializers.CharField(max_length=erasure.MAX_USER_ID),
+        required=False,
+        default=list,
+        max_length=erasure.MAX_NAMES,
+        help_text="What else people write of them, such as their name. Reasons and notes that hold one of these, or the id, go.",
+    )
     reason = serializers.CharField(max_length=500, help_text="Kept with the erasure; do not name the person in it.")
     confirm = serializers.CharField(
         required=False,
@@ -45,7 +52,9 @@ class ErasureSerializer(serializers.Serializer[Any]):
     id = serializers.CharField(allow_null=True, help_text="None: this is a preview, and nothing was changed.")
     state = serializers.ChoiceField([*ErasureState.values, "preview"])
     concerns = serializers.DictField(child=serializers.IntegerField(), help_text="What there is, or what went.")
-    confirm = serializers.CharField(allow_null=True, help_text="Send it with the same user_id within 15 minutes.")
+    confirm = serializers.CharField(
+        allow_null=True, help_text="Send it with the same user_id and names within 15 minutes."
+    )
     asked_at = serializers.DateTimeField(allow_null=True)
     erased_at = serializers.DateTimeField(allow_null=True, help_text="From then nothing can be read.")
     finished_at = serializers.DateTimeField(allow_null=True)
@@ -95,7 +104,7 @@ class ErasureListView(APIView):
             answer = Response(ResponseEnvelope(data=erasure_json(row)).to_json(), status=202)
             answer.headers["Location"] = f"/api/v1/evidence/erasures/{row.wire_id}"
             return answer
-        found, confirm = erasure.preview_erasure(user_id=said["user_id"], by=by)
+        found, confirm = erasure.preview_erasure(user_id=said["user_id"], names=said["names"], by=by)
         data: dict[str, Any] = {"id": None, "state": "preview", "concerns": dict(found), "confirm": confirm}
         data |= {"asked_at": None, "erased_at": None, "finished_at": None}
         return Response(ResponseEnvelope(data=data).to_json())

@@ -47,6 +47,7 @@ class Kept:
     remove: Callable[[UUID, datetime, int], int]
 
 
+ERASED = "(erased)"  # stands where somebody had written something
 HOLDERS: list[Holder] = []
 CLASSES: dict[str, Kept] = {}
 AFTERWARDS: list[Callable[[], int]] = []  # what of those who were erased could not go at once; how much of it went now

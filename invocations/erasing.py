@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Exists, OuterRef, Q
 
+from evidence.holders import ERASED
 from evidence.models import Fact, Snapshot
 from evidence.services import forget_words
 from invocations.artifacts.models import Artifact, ArtifactContent
@@ -20,6 +21,7 @@ from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.chains.services import cancel_chain
 from invocations.holding import cancel_call
 from invocations.models import FINAL, Invocation, State, StoredFile
+from invocations.replaying.models import Replay, Rerun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -112,6 +114,32 @@ class Calls:
         gone["chains"] = rows_of_chains.update(values_key=who.key, request_id="")
         rows_of_chains.filter(idempotency_key="").update(user_fingerprint="", plan_fingerprint="")
         return +gone
+
+
+class Replays:
+    """The holder of why calls of the person were run again. That they were, and what came of it, stays."""
+
+    def count(self, who: Who) -> Counter[str]:
+        return +Counter(replays=_replays(Replay.objects.all(), calls_of(who)).count())
+
+    def end_open(self, who: Who, *, by: Principal) -> bool:
+        """They go on: what they keep of a person who was erased is nothing."""
+        del who, by
+        return False
+
+    def remove(self, who: Who, *, limit: int) -> Counter[str]:
+        """Of calls that :class:`Calls` is through with, so that none is left out when the two take turns."""
+        calls = Invocation.objects.filter(tenant_id=who.tenant_id, values_key=who.key)
+        found = list(_replays(Replay.objects.exclude(reason=ERASED), calls).order_by("id")[:limit])
+        forget_words(Fact.objects.filter(subject__in=[replay.wire_id for replay in found]))
+        rows = Replay.objects.filter(pk__in=[replay.pk for replay in found])
+        return +Counter(replays=rows.update(reason=ERASED))
+
+
+def _replays(rows: QuerySet[Replay], calls: QuerySet[Invocation]) -> QuerySet[Replay]:
+    """Those of one of the calls, and those of a period in which one of them was run again."""
+    again = Exists(Rerun.objects.filter(replay=OuterRef("pk"), invocation__in=calls))
+    return rows.filter(Q(invocation__in=calls) | Q(again))
 
 
 def _forget_values(of: Iterable[UUID]) -> int:

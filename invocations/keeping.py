@@ -8,9 +8,9 @@ from django.utils.translation import gettext_noop as _
 
 from evidence.holders import AFTERWARDS, CLASSES, HOLDERS, Kept
 from evidence.models import SnapshotKind
-from invocations.erasing import Calls, forget_hashes, remove_old_artifacts, remove_old_files, remove_old_values
+from invocations.erasing import Calls, Replays, forget_hashes, remove_old_artifacts, remove_old_files, remove_old_values
 
-HOLDERS.append(Calls())
+HOLDERS += [Calls(), Replays()]
 AFTERWARDS.append(forget_hashes)
 CLASSES |= {
     "inputs": Kept(_("Arguments of calls, plans of chains"), partial(remove_old_values, (SnapshotKind.INPUT,))),

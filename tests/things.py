@@ -318,8 +318,8 @@ def _people(things: Things) -> dict[str, Any]:
         invocation=Invocation.objects.filter(tenant=things.tenant).latest("pk"),
         created_at=datetime.now(UTC),
     )
-    _, confirm = preview_erasure(user_id=word, by=by)
-    erasure = erase_subject(user_id=word, reason=f"{word} wants it so", confirm=confirm, by=by)
+    _, confirm = preview_erasure(user_id="user-who-left", by=by)
+    erasure = erase_subject(user_id="user-who-left", reason=f"{word} wants it so", confirm=confirm, by=by)
     sink, _ = make_sink(name=word, channel="webhook", url=f"https://{word}.example.org/events", by=by)
     invited, _ = invitations.invite_person(username=f"ann-{word}", name="Ann", email="", roles={"developer"}, by=by)
     things.also["identity"] = identity

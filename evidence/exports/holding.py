@@ -1,6 +1,7 @@
 """What do exports keep of persons, and how does it go?
 
 An export that holds opened values goes as a whole when anybody of its tenant is forgotten: whose values they are nobody looks into.
+What was written about why values were opened goes as well, also of exports that have ended.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from evidence.exports.running import forget_opened_exports, with_opened_values
-from evidence.holders import HOLDERS
+from evidence.holders import ERASED, HOLDERS
+from evidence.models import ExportJob, Fact
+from evidence.services import forget_words
 
 if TYPE_CHECKING:
     from evidence.holders import Who
@@ -28,7 +31,11 @@ class OpenedExports:
 
     def remove(self, who: Who, *, limit: int) -> Counter[str]:
         del limit  # a tenant has a hundred at most
-        return +Counter({NAME: forget_opened_exports(who.tenant_id)})
+        gone = forget_opened_exports(who.tenant_id)
+        asked = ExportJob.objects.filter(tenant_id=who.tenant_id, opens=True).exclude(reason=ERASED)
+        forget_words(Fact.objects.filter(subject__in=[job.wire_id for job in asked]))
+        asked.update(reason=ERASED)
+        return +Counter({NAME: gone})
 
 
 HOLDERS.append(OpenedExports())

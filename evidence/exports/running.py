@@ -31,7 +31,9 @@ from toolhub.kernel.telemetry import PROCESS
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Iterable
     from typing import Any
+    from uuid import UUID
 
     from django.db.models import QuerySet
 
@@ -183,7 +185,12 @@ def with_opened_values(tenant_id: Any) -> QuerySet[ExportJob]:
 
 def forget_opened_exports(tenant_id: Any) -> int:
     """Take them away; returns how many went."""
-    return sum(expire(job.pk) or _give_up(job.pk) for job in with_opened_values(tenant_id))
+    return forget_exports([job.pk for job in with_opened_values(tenant_id)])
+
+
+def forget_exports(pks: Iterable[UUID]) -> int:
+    """Take away what is made of them, or will be; returns of how many."""
+    return sum(expire(pk) or _give_up(pk) for pk in pks)
 
 
 @transaction.atomic

@@ -12,6 +12,7 @@ from access.roles import Role
 from evidence import erasure
 from evidence.models import Erasure
 from evidence.problems import KeyUnavailable
+from evidence.search.saved import save_search
 from tests.calls import assert_problem
 from tests.conftest import make_person
 
@@ -93,3 +94,22 @@ def test_an_erasure_that_cannot_go_on_holds_up_no_other(owner: Person, monkeypat
     first.refresh_from_db()
     second.refresh_from_db()
     assert (first.state, second.state) == ("asked", "done")
+
+
+def test_other_names_are_given_one_a_line_shown_and_confirmed_together(owner: Person) -> None:
+    client, asked = owner.client(), ASKED | {"names": "Ann Lindqvist\r\n\r\n 林德 "}
+    row = save_search(name="of 林德", query="outcome:failed", shared=True, by=owner.by)
+    shown = client.post("/evidence/erasures/new", asked).content.decode()
+    assert "Ann Lindqvist" in shown
+    sent = {name: html.unescape(text) for name, text in re.findall(r'name="(\w+)"[^>]* value="([^"]*)"', shown)}
+    assert sent["names"].split("\n") == ["Ann Lindqvist", "林德"]
+
+    fewer = client.post("/evidence/erasures/confirm", sent | {"names": "林德"})
+    assert fewer.status_code == 422
+    assert client.post("/evidence/erasures/confirm", sent).status_code == 302
+
+    row.refresh_from_db()
+    assert row.name == "(erased)"
+    page = client.get(f"/evidence/erasures/{Erasure.objects.get().wire_id}").content.decode()
+    assert "Texts that name the person" in page
+    assert "Lindqvist" not in page
