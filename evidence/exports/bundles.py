@@ -1,7 +1,7 @@
 """How is a bundle made from a log?
 
 Its format is :mod:`evidence.verify.bundle`'s. All facts are proven against one checkpoint, that of ``progress["tree"]``; the keeper
-signs the list of files last, with a key of the log.
+signs the list of files last, with every key that signs the log.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.checking.columns import as_leaf
 from evidence.exports.opening import values_of
+from evidence.log.keys import signing_keys
 from evidence.log.reading import anchor_of, checkpoint_at, keys_of, origin_of, tree_of
 from evidence.log.signer import signer
 from evidence.models import GLOBAL_LOG, Log
@@ -23,7 +24,9 @@ from evidence.verify.notes import ED25519, VerifierKey
 
 if TYPE_CHECKING:
     from evidence.exports.selecting import Selected
+    from evidence.log.signer import PublicKey
     from evidence.models import ExportJob
+    from evidence.verify.notes import Signer
 
 
 class BundleFormat:
@@ -70,7 +73,7 @@ class BundleFormat:
             content += _add(job, bundle.GLOBAL, anchor_of(checkpoint).encode(), after=len(content))
         document = bundle.manifest(
             _entries(job),
-            signer=_LogSigner(log.origin),  # type: ignore[arg-type]  # its key stays with the signer
+            signers=_signers(log.origin),
             origin=log.origin,
             start=job.start,
             stop=job.stop,
@@ -114,16 +117,21 @@ def _vkeys(origin: str) -> list[str]:
     return list(dict.fromkeys([*keys_of(origin), *keys_of(origin_of(GLOBAL_LOG))]))
 
 
-class _LogSigner:
-    """The current key of the logs under the name of one of them."""
+def _signers(origin: str) -> list[Signer]:
+    """Every key that signs the log now: during a rotation who trusts only the old one, or only the new one, verifies the bundle."""
+    return [_LogSigner(origin, key) for key in signing_keys()]  # type: ignore[misc]  # their keys stay with the signer
 
-    def __init__(self, origin: str) -> None:
-        self._current = signer().keys()[0]
-        self.key = VerifierKey(origin, ED25519, self._current.log)
+
+class _LogSigner:
+    """A key of the logs under the name of one of them."""
+
+    def __init__(self, origin: str, key: PublicKey) -> None:
+        self._name = key.name
+        self.key = VerifierKey(origin, ED25519, key.log)
 
     @property
     def private(self) -> _LogSigner:
         return self
 
     def sign(self, message: bytes) -> bytes:
-        return signer().sign(message, key=self._current.name)
+        return signer().sign(message, key=self._name)

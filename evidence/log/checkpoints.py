@@ -1,6 +1,6 @@
 """How does a tree become something that the hub can be held to?
 
-A checkpoint is size and root, signed by every key that signs now, and by the clock of the current one. Its text says no time, so
+A checkpoint is size and root, signed by every key that signs now and by the clock of each. Its text says no time, so
 that two checkpoints of one tree are the same; the clock's signature does, and is made anew while the log stands still: a
 checkpoint whose clock is old means that nobody seals. Others may add their signatures below (:func:`add_signatures`).
 """
@@ -46,11 +46,13 @@ def _signatures(text: str, origin: str, keys: list[PublicKey], now: datetime) ->
     for key in keys:
         id = notes.VerifierKey(origin, notes.ED25519, key.log).id
         found.append(notes.Signature(origin, id, signer().sign(text.encode(), key=key.name)))
-    at, current, clock = int(now.timestamp()), keys[0], notes.clock_of(origin)
-    id = notes.VerifierKey(clock, notes.COSIGNATURE, current.clock).id
+    at, clock = int(now.timestamp()), notes.clock_of(origin)
     message = notes.cosigned_message(text, at)
-    signature = at.to_bytes(_TIME_BYTES, "big") + signer().sign(message, key=current.name, clock=True)
-    return [*found, notes.Signature(clock, id, signature)]
+    for key in keys:
+        id = notes.VerifierKey(clock, notes.COSIGNATURE, key.clock).id
+        signature = at.to_bytes(_TIME_BYTES, "big") + signer().sign(message, key=key.name, clock=True)
+        found.append(notes.Signature(clock, id, signature))
+    return found
 
 
 def sign_again(keys: list[PublicKey], *, limit: int = 500) -> int:

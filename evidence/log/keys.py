@@ -15,6 +15,7 @@ from django.utils import timezone
 from evidence import services as evidence
 from evidence.keyfile import add_key, forget_keys, make_key_file, read_key_file
 from evidence.kinds import Kind
+from evidence.log.names import origin_of
 from evidence.log.signer import LOST, signer, signing_key_file
 from evidence.models import GLOBAL_LOG, Log, LogKey
 from evidence.problems import KeyUnavailable
@@ -50,13 +51,32 @@ def check_signing_keys() -> tuple[list[PublicKey], dict[str, LogKey]]:
     return given, known
 
 
+def signing_keys() -> list[PublicKey]:
+    """Those of the published keys that sign now, the current one first."""
+    given, known = check_signing_keys()
+    return [key for key in given if key.name in known and known[key.name].retired_at is None]
+
+
+def vkeys_to_hand_out() -> list[tuple[str, str]]:
+    """Of each log that somebody may verify the current key, which signs its text, and its clock. The hub's own logs come first."""
+    current, known = signing_keys()[0], dict(Log.objects.order_by("pk").values_list("pk", "origin"))
+    own = [known.pop(log, origin_of(log)) for log in (GLOBAL_LOG, NO_TENANT)]
+    return [
+        (
+            str(VerifierKey(origin, ED25519, current.log)),
+            str(VerifierKey(clock_of(origin), COSIGNATURE, current.clock)),
+        )
+        for origin in [*own, *known.values()]
+    ]
+
+
 def register_keys() -> list[PublicKey]:
     """The keys that sign now, the current one first. A new one is published, and becomes a fact, before it signs anything."""
     given, known = check_signing_keys()
     for key in given:
         if key.name not in known:
             _add(key)
-    return [key for key in given if key.name not in known or known[key.name].retired_at is None]
+    return signing_keys()
 
 
 @transaction.atomic

@@ -119,7 +119,7 @@ def inclusion_file(*, index: int, path: Sequence[bytes], checkpoint: str) -> byt
 def manifest(
     entries: Iterable[Entry],
     *,
-    signer: Signer,
+    signers: Iterable[Signer],
     origin: str,
     start: int,
     stop: int,
@@ -127,7 +127,7 @@ def manifest(
     open_calls: Iterable[str] = (),
     about: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The signed list of files, the last file of a bundle.
+    """The list of files, the last file of a bundle; ``signers`` are all keys that sign the log at this time.
 
     ``complete``: the bundle has every leaf from ``start`` to ``stop`` - 1, else a selection of them. ``open_calls`` are those that
     began in it and had not ended by ``stop``. ``about`` is free: who made it, when, with which query.
@@ -140,7 +140,9 @@ def manifest(
         "open": sorted(open_calls),
         "about": dict(about or {}),
     }
-    return sign_statement(Statement({entry.name: entry.sha256 for entry in entries}, PREDICATE_TYPE, predicate), signer)
+    return sign_statement(
+        Statement({entry.name: entry.sha256 for entry in entries}, PREDICATE_TYPE, predicate), *signers
+    )
 
 
 def zip_entry(name: str, data: bytes, *, offset: int) -> tuple[bytes, Entry]:

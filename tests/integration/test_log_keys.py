@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,9 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from evidence.exports.making import make_export
+from evidence.exports.running import advance_next
+from evidence.exports.storing import pieces
 from evidence.keyfile import make_key_file
 from evidence.kinds import Kind
 from evidence.log import reading
@@ -19,11 +24,13 @@ from evidence.problems import KeyUnavailable
 from evidence.verify import notes
 from tests.logs import check_log, seal_everything, signing_with, write_facts
 from toolhub.kernel.ids import new_id
+from toolhub.kernel.principal import Principal
 from toolhub.kernel.tenancy import NO_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from uuid import UUID
 
 pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-18")]
 TENANT = new_id()
@@ -42,6 +49,10 @@ def rotate(*words: str) -> str:
     output = StringIO()
     call_command("rotate_log_key", *words, stdout=output)
     return output.getvalue()
+
+
+def vkey_of(log: UUID, name: str) -> str:
+    return str(notes.VerifierKey(reading.origin_of(log), notes.ED25519, bytes(LogKey.objects.get(pk=name).public)))
 
 
 def who_signed() -> list[str]:
@@ -66,7 +77,13 @@ def test_during_a_rotation_both_keys_sign_and_afterwards_old_checkpoints_still_v
     said = rotate()
     sealed()
     assert who_signed() == ["k1", "k2"]
-    assert all(vkey in said for vkey in reading.keys_of(reading.origin_of(GLOBAL_LOG)))
+    for log in (GLOBAL_LOG, NO_TENANT, TENANT):  # each that an auditor may hold, in a line of its own
+        new = [
+            vkey for vkey in reading.keys_of(reading.origin_of(log)) if vkey_of(log, "k2") in vkey or "/clock" in vkey
+        ]
+        (line,) = [line for line in said.splitlines() if vkey_of(log, "k2") in line]
+        assert line.split() == [new[0], new[-1]]
+        assert vkey_of(log, "k1") not in said
 
     assert rotate("--retire").startswith("Retired: k1.")
     sealed()
@@ -138,3 +155,39 @@ def test_a_process_without_a_file_of_keys_signs_nothing(settings: Any) -> None:
 
     with pytest.raises(KeyUnavailable, match="only the keeper"):
         make_signing_key()
+
+
+def test_during_a_rotation_who_holds_either_key_verifies_an_export_and_its_time(tmp_path: Path) -> None:
+    """Their own vkeys are all that they trust: log and clock of one key. Afterwards only the new one counts."""
+    sealed()
+    old = vkeys_of("k1")
+    assert verdict(tmp_path, old) == (0, True)
+    rotate()
+    sealed()
+    new = vkeys_of("k2")
+
+    assert [verdict(tmp_path, each) for each in (old, new)] == [(0, True), (0, True)]
+    rotate("--retire")
+    sealed()
+    assert verdict(tmp_path, new) == (0, True)
+    assert verdict(tmp_path, old)[0] == 2
+
+
+def vkeys_of(name: str) -> list[str]:
+    row, origin = LogKey.objects.get(pk=name), reading.origin_of(TENANT)
+    clock = notes.VerifierKey(notes.clock_of(origin), notes.COSIGNATURE, bytes(row.clock))
+    return [vkey_of(TENANT, name), str(clock)]
+
+
+def verdict(folder: Path, vkeys: list[str]) -> tuple[int, bool]:
+    """Of `toolhub-verify` over an export that is made now; whether the time is said by a clock that the auditor knows."""
+    job = make_export(format="bundle", by=Principal.system("test", tenant_id=TENANT))
+    while advance_next():
+        pass
+    job.refresh_from_db()
+    path = folder / "bundle.zip"
+    path.write_bytes(b"".join(pieces(job)))
+    keys = [word for vkey in vkeys for word in ("--key", vkey)]
+    command = [sys.executable, "-m", "evidence.verify", str(path), *keys]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin"})
+    return done.returncode, "signed at" in done.stdout and "came with the evidence" not in done.stdout

@@ -133,7 +133,7 @@ def open_calls(log: Log, start: int, stop: int) -> list[str]:
 def write(path: Path, log: Log, files: dict[str, bytes], **manifest: Any) -> Path:
     """The bundle as a zip file, with a manifest of these files."""
     said: dict[str, Any] = {
-        "signer": log.signer,
+        "signers": [log.signer],
         "origin": log.signer.name,
         "start": 0,
         "stop": len(log.leaves),

@@ -258,7 +258,7 @@ def test_the_checkpoint_is_the_one_in_the_log_of_checkpoints(tmp_path: Path) -> 
     [
         ({"origin": "hub.example/evidence/ten_2"}, "The manifest is of hub.example/evidence/ten_2, the checkpoint of"),
         ({"stop": 22}, "The manifest speaks of leaves 0 to 21, the checkpoint of 21 leaves."),
-        ({"signer": Signer(ORIGIN, private_key(9))}, "No trusted key signed the list of files"),
+        ({"signers": [Signer(ORIGIN, private_key(9))]}, "No trusted key signed the list of files"),
     ],
 )
 def test_the_manifest_fits_the_checkpoint(tmp_path: Path, manifest: dict[str, Any], sentence: str) -> None:

@@ -6,10 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evidence.log.keys import keys_of, replace_lost_keys, retire_old_keys, rotate_key
-from evidence.log.reading import origin_of
+from evidence.log.keys import replace_lost_keys, retire_old_keys, rotate_key, vkeys_to_hand_out
 from evidence.log.signer import signing_key_file
-from evidence.models import GLOBAL_LOG
 from toolhub.kernel.problems import Problem
 
 
@@ -31,8 +29,8 @@ class Command(BaseCommand):
             else:
                 name = replace_lost_keys() if lost else rotate_key()
                 self.stdout.write(f"{name} is in {signing_key_file()} and signs from now on. Back the file up.")
-                self.stdout.write("Who verifies needs these keys:")
+            self.stdout.write("Who verifies a log needs its key, and that of its clock:")
+            for key, clock in vkeys_to_hand_out():
+                self.stdout.write(f"  {key}  {clock}")
         except Problem as problem:
             raise CommandError(f"{problem.detail} {problem.remedy}") from problem
-        for vkey in keys_of(origin_of(GLOBAL_LOG)):
-            self.stdout.write(f"  {vkey}")
