@@ -148,6 +148,7 @@ class Kind(TextChoices):
     VERIFICATION_ASKED = "verification.asked"
     VERIFICATION_PASSED = "verification.passed"
     VERIFICATION_FAILED = "verification.failed"
+    VERIFICATION_CLOSED = "verification.closed"
 
 
 # Of each call one of both: of a real one the first, of a dry run the second.

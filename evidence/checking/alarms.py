@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 
@@ -83,14 +82,8 @@ def last_looked_at(tenant_id: UUID) -> datetime | None:
 
 
 def damaged(tenant_id: UUID) -> Verification | None:
-    """The newest verification that found something, unless the whole log was verified without a finding since."""
-    rows = Verification.objects.filter(tenant_id=tenant_id)
-    bad = rows.filter(found__gt=0).order_by("-pk").first()
-    if bad is None:
-        return None
-    whole = Q(stop=None) | Q(stop__gte=bad.stop or bad.position)
-    good = rows.filter(whole, state=VerificationState.PASSED, start=0, pk__gt=bad.pk)
-    return None if good.exists() else bad
+    """The newest verification whose findings stand: no later look at the whole log has closed them."""
+    return Verification.objects.filter(tenant_id=tenant_id, found__gt=0, closed_by=None).order_by("-pk").first()
 
 
 def sentence_of(row: Verification) -> str:

@@ -15,6 +15,7 @@ from evidence.checking.state import state_of
 from evidence.models import Verification, VerificationState
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.ids import encode
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
 
@@ -51,6 +52,10 @@ class VerificationSerializer(serializers.Serializer[Any]):
     first_bad = serializers.IntegerField(allow_null=True, help_text="The lowest leaf index that something is wrong at.")
     found = serializers.IntegerField()
     findings = FindingSerializer(many=True)
+    found_at = serializers.DateTimeField(allow_null=True, help_text="When something new was found, the last time.")
+    closed_by = serializers.CharField(
+        allow_null=True, help_text="The later verification of the whole log that found nothing of it."
+    )
     begun_at = serializers.DateTimeField()
     checked_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
@@ -96,6 +101,8 @@ def verification_json(row: Verification) -> dict[str, Any]:
         "first_bad": row.first_bad,
         "found": row.found,
         "findings": row.findings,
+        "found_at": _time(row.found_at),
+        "closed_by": encode("ver", row.closed_by_id) if row.closed_by_id else None,
         "begun_at": _time(row.begun_at),
         "checked_at": _time(row.checked_at),
         "finished_at": _time(row.finished_at),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Log, Verification, VerificationState
 from evidence.problems import NotSealed
+from toolhub.kernel.db import database_now
 from toolhub.kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -21,20 +21,21 @@ MOST_OPEN = 3
 
 @transaction.atomic
 def ask_verification(*, start: int = 0, stop: int | None = None, by: Principal) -> Verification:
-    """Have the leaves ``start`` … ``stop`` - 1 of the tenant's log verified; without ``stop`` all that are sealed by now."""
+    """Have the leaves ``start`` … ``stop`` - 1 of the tenant's log verified; without ``stop`` all that are sealed, and the end."""
     log = Log.objects.filter(pk=by.tenant_id).first()
     if log is None:
         raise NotSealed("No fact of this tenant is in its log yet.", remedy="Try again in a few seconds.")
-    stop = log.size if stop is None else stop
-    if not 0 <= start < stop <= log.size:
+    upto = log.size if stop is None else stop
+    if not 0 <= start < upto <= log.size:
         raise SchemaInvalid.at("/stop", f"The range begins at 0 or later and ends at {log.size} or before.")
     asked = Verification.objects.filter(tenant_id=by.tenant_id, state=VerificationState.RUNNING).exclude(asked_by="")
     if asked.count() >= MOST_OPEN:
         raise Conflict(f"{MOST_OPEN} verifications are running already.", remedy="Wait until one of them is done.")
     row = Verification.objects.create(
-        tenant_id=by.tenant_id, asked_by=by.id, start=start, stop=stop, position=start, begun_at=timezone.now()
+        tenant_id=by.tenant_id, asked_by=by.id, start=start, stop=stop, position=start, begun_at=database_now()
     )
+    row.refresh_from_db(fields=["begun_at"])
     evidence.record(
-        kind=Kind.VERIFICATION_ASKED, subject=row.wire_id, actor=by, data={"log": log.origin, "from": start, "to": stop}
+        kind=Kind.VERIFICATION_ASKED, subject=row.wire_id, actor=by, data={"log": log.origin, "from": start, "to": upto}
     )
     return row

@@ -8,20 +8,19 @@ from django.db.models.functions import Length
 
 from evidence.checking.findings import Finding, Wrong
 from evidence.checking.signatures import wrong_keys
-from evidence.models import GLOBAL_LOG, Checkpoint, Log, Seal, Tile
+from evidence.models import GLOBAL_LOG, Checkpoint, Seal, Tile
 from evidence.verify.merkle import HASH_BYTES, TILE_LEVELS, TILE_WIDTH
 
 if TYPE_CHECKING:
     from evidence.checking.walking import Walk
+    from evidence.models import Log
 
 
 def wrong_at_the_end(walk: Walk) -> list[Finding]:
-    """For a walk that has come to the end of ``walk.log``, as that row was read."""
+    """For a walk that has come to the end of ``walk.log``, in the snapshot that this row was read in."""
     found = [*_log_row(walk), *_newest_checkpoint(walk), *_beyond(walk.log), *_tile_lengths(walk.log)]
     if walk.tenant_id == GLOBAL_LOG:
         found += wrong_keys()
-    if found and Log.objects.filter(pk=walk.log.pk).exclude(size=walk.log.size).exists():
-        return []  # it has grown meanwhile: this is not its end any more
     return found
 
 

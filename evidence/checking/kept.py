@@ -19,6 +19,7 @@ from evidence.log.keys import keys_of
 from evidence.models import GLOBAL_LOG, Checkpoint, Log
 from evidence.verify.notes import open_checkpoint, split_note
 from evidence.verify.problems import Refused
+from toolhub.kernel.db import one_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,22 +49,38 @@ def continues(log: Log, note: str) -> list[Finding]:
     return [] if same else [Finding(Wrong.ROLLED_BACK, kept.size - 1, f"another root at size {kept.size}")]
 
 
+def against_kept(path: Path | None = None) -> list[Finding]:
+    """Whether the global log continues what is kept in the file; nothing is kept, nothing is found."""
+    kept = _kept(path or settings.TOOLHUB_KEPT_CHECKPOINT_FILE)
+    with one_snapshot():
+        return _wrong_with(Log.objects.filter(pk=GLOBAL_LOG).first(), kept)
+
+
 def hold_against_kept(path: Path | None = None) -> list[Finding]:
     """Compare the global log with the file, and when it continues it, keep its newest checkpoint there."""
     path = path or settings.TOOLHUB_KEPT_CHECKPOINT_FILE
-    log = Log.objects.filter(pk=GLOBAL_LOG).first()
-    kept = path.read_text() if path.exists() else ""
-    if kept:
-        found = continues(log, kept) if log else [Finding(Wrong.ROLLED_BACK, None, "The global log is gone.")]
-        if found:
+    kept = _kept(path)
+    with one_snapshot():
+        log = Log.objects.filter(pk=GLOBAL_LOG).first()
+        found = _wrong_with(log, kept)
+        newest = Checkpoint.objects.filter(tenant_id=GLOBAL_LOG).order_by("-size").first()
+        if found or log is None or newest is None or newest.note == kept:
             return found
-    newest = Checkpoint.objects.filter(tenant_id=GLOBAL_LOG).order_by("-size").first()
-    if log is None or newest is None or newest.note == kept:
-        return []
-    found = continues(log, newest.note)  # what is kept must be good itself
+        found = continues(log, newest.note)  # what is kept must be good itself
     if not found:
         _write(path, newest.note)
     return found
+
+
+def _kept(path: Path) -> str:
+    """Read before the log is: what another keeper writes there meanwhile would be newer than the log as it was read."""
+    return path.read_text() if path.exists() else ""
+
+
+def _wrong_with(log: Log | None, kept: str) -> list[Finding]:
+    if not kept:
+        return []
+    return continues(log, kept) if log else [Finding(Wrong.ROLLED_BACK, None, "The global log is gone.")]
 
 
 def _write(path: Path, text: str) -> None:

@@ -46,8 +46,6 @@ class Verifier:
         done = advance_next()
         if done is None:
             return None
-        if done.found:
-            log.error("%s: %s things are wrong, the first at leaf %s", done, done.found, done.first_bad)
         share = settings.TOOLHUB_VERIFY_SHARE_PERCENT if not done.asked_by else 50
         return Rest((time.monotonic() - began) * (100 - share) / share)
 

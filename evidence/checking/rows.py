@@ -32,14 +32,12 @@ def broken_pairs(tenant_id: UUID, pairs: dict[UUID, list[tuple[str, int]]]) -> l
     """Of the calls of which a piece has a Begin or an End: exactly one of both, of the same kind; or a Begin and still open."""
     kinds = _kinds(tenant_id, pairs)
     waiting = {id for id, found in kinds.items() if len(found) == 1 and found[0] in END_OF}
-    ended = waiting - _open(tenant_id, waiting)
-    if ended:  # one may have ended between the two questions
-        kinds |= _kinds(tenant_id, ended)
+    still_open = _open(tenant_id, waiting)
     found = []
     for id, indexes in pairs.items():
         has = sorted(kinds.get(id, []), key=lambda kind: kind in ENDS)
         good = len(has) == 2 and has[1] == END_OF.get(has[0])  # type: ignore[call-overload]
-        if not good and (id not in waiting or id in ended):
+        if not good and id not in still_open:
             last = max(index for _, index in indexes)
             found.append(Finding(Wrong.PAIR_BROKEN, last, f"{encode('inv', id)}: {', '.join(has)}"))
     return found

@@ -21,6 +21,8 @@ from evidence.verify.merkle import HASH_BYTES, TILE_LEVELS, TILE_WIDTH, Frontier
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from evidence.verify.notes import VerifierKey
+
 PIECE = 16 * TILE_WIDTH
 NO_HASH = bytes(HASH_BYTES)
 
@@ -35,7 +37,6 @@ class Walk:
         self.tiled = Frontier.from_bytes(position, state[length:]) if len(state) > length else None
         self.pairs: dict[UUID, list[tuple[str, int]]] = {}  # which Begins and Ends the last piece has, of each call
         self.checkpoints = 0
-        self._keys = trusted_keys(log)
 
     @classmethod
     def begun_at(cls, log: Log, start: int) -> Walk:
@@ -67,9 +68,10 @@ class Walk:
         hashes = self._hashes(start, stop, tiles, found)
         rows = Checkpoint.objects.filter(tenant_id=self.tenant_id, size__gt=start, size__lte=stop).order_by("size")
         nodes: dict[tuple[int, int], set[bytes]] = defaultdict(set)
+        keys = trusted_keys(self.log)  # with each piece: a key may be added, and another retired, meanwhile
         for row in rows.defer("created_at"):
             self._grow(hashes, row.size - start, nodes)
-            found += self._check(row)
+            found += self._check(row, keys)
         self._grow(hashes, stop - start, nodes)
         found += _wrong_tiles(tiles, nodes, start, stop)
         return found
@@ -113,10 +115,10 @@ class Walk:
         if self.tiled is not None:
             self.tiled.append_many(tiled, emit)
 
-    def _check(self, row: Checkpoint) -> list[Finding]:
+    def _check(self, row: Checkpoint, keys: list[VerifierKey]) -> list[Finding]:
         self.checkpoints += 1
         last = row.size - 1
-        found = wrong_with_note(row, self.log, self._keys)
+        found = wrong_with_note(row, self.log, keys)
         roots = {self.made.root()} | ({self.tiled.root()} if self.tiled else set())
         root = bytes(row.root)
         if root not in roots:

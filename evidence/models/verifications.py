@@ -34,6 +34,9 @@ class Verification(models.Model):
     findings = models.JSONField(default=list)
     found = models.BigIntegerField(default=0)  # how many, those that are not listed included
     first_bad = models.BigIntegerField(null=True)  # the lowest leaf index that something is wrong at
+    found_at = models.DateTimeField(null=True)  # the last time that something new was found, by the database's clock
+    # The look at the whole log, begun after ``found_at``, that found nothing of it.
+    closed_by = models.ForeignKey("self", models.SET_NULL, null=True, related_name="closes")
     checker = models.CharField(max_length=80, blank=True)
     lease_until = models.DateTimeField(null=True)
     begun_at = models.DateTimeField()
@@ -50,11 +53,17 @@ class Verification(models.Model):
         ]
         indexes = [
             models.Index(fields=["tenant_id", "-id"], name="verification_newest"),
+            models.Index(fields=["tenant_id"], name="verification_bad", condition=Q(found__gt=0, closed_by=None)),
             models.Index(fields=["lease_until"], name="verification_to_do", condition=Q(state="running")),
         ]
 
     def __str__(self) -> str:
         return f"{self.state} at {self.position} of {self.tenant_id}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it looks at all that a log has, so that what others found before and it does not is there no more."""
+        return self.start == 0 and self.stop is None
 
     @property
     def wire_id(self) -> str:

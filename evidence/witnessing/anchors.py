@@ -89,11 +89,11 @@ def configured() -> list[Configured]:
 
 
 def _keep(last: Callable[[], str], keep: Callable[[str], None]) -> int:
+    note = last()  # first: what another keeper puts there meanwhile would be newer than the log as it was read
     checkpoint = latest_checkpoint(GLOBAL_LOG)
     if checkpoint is None:
         return 0
-    release_connection()
-    if note := last():
+    if note:
         _check_continues(notes.Checkpoint.parse(notes.split_note(note)[0]), checkpoint)
     release_connection()
     keep(checkpoint.note)

@@ -59,7 +59,8 @@ def ask_witness(witness: Named, *, seen: int) -> int:
         if status == 200:
             add_signatures(tenant_id=GLOBAL_LOG, size=checkpoint.size, lines=[_checked(witness, checkpoint, said)])
             return checkpoint.size
-        if status == 409:
+        if status == 409:  # another keeper may have shown it more than there was a moment ago
+            checkpoint = latest_checkpoint(GLOBAL_LOG) or checkpoint
             old = _known(said, old, checkpoint.size)
     if status == 422:
         raise OtherHistory("It has seen leaves that are not in this log any more: history was rewritten.")

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from django.db.models.functions import Now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def one_snapshot() -> Iterator[None]:
+    """All that is read within is as it was at one moment. For reading only. Within a transaction it is as that transaction sees it.
+
+    What holds one thing that was read against another needs it: what somebody writes between the two is no contradiction.
+    """
+    if connection.in_atomic_block:
+        yield
+    else:
+        with connection.one_snapshot():  # type: ignore[attr-defined]  # both of our engines have it
+            yield
 
 
 def release_connection() -> None:

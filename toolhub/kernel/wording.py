@@ -239,6 +239,7 @@ FACT: dict[str, tuple[str, str, Text]] = {
     "verification.asked": ("info", "search", gettext_lazy("Verification asked for")),
     "verification.passed": ("ok", "stamp", gettext_lazy("Log verified")),
     "verification.failed": ("bad", "triangle-alert", gettext_lazy("Log does not verify")),
+    "verification.closed": ("ok", "stamp", gettext_lazy("Finding not there any more")),
 }
 SNAPSHOT: dict[str, Text] = {
     "input": gettext_lazy("Arguments"),

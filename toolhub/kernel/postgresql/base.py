@@ -10,6 +10,7 @@ database together with it (:mod:`toolhub.kernel.postgresql.exchange`). So an err
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, transaction
@@ -20,6 +21,8 @@ from toolhub.kernel.postgresql.exchange import COMMIT, Exchange
 from toolhub.kernel.tenancy import HUB, current_scope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from psycopg.pq.abc import PGresult
 
     from toolhub.kernel.postgresql.exchange import Parameters, Ready
@@ -32,6 +35,7 @@ _UNKNOWN = "?"
 # Of what is prepared, in functions too. Left to itself, PostgreSQL plans some of it for each call, which takes four times as long as
 # running it. So what chooses a partial index stands in the statement as a word: a plan for any parameter cannot use it.
 _PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
 
 
@@ -65,6 +69,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if found and found[0]:
                 _walled.add(database)
         self.walls = database in _walled
+
+    @contextmanager
+    def one_snapshot(self) -> Iterator[None]:
+        """A transaction that reads, all of it as it was at its first statement."""
+        with transaction.atomic(using=self.alias):
+            with self.wrap_database_errors:
+                self.connection.execute(_SNAPSHOT)  # before anything is asked, also for whom it works
+            yield
 
     def create_cursor(self, name: str | None = None) -> Any:
         with transaction.mark_for_rollback_on_error(self.alias):

@@ -8,9 +8,14 @@ also decides when somebody holds his turn too long.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.db.backends.sqlite3 import base
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TURN_WITHIN_S = 10.0  # then whoever waits goes on to the file's lock
 
@@ -23,12 +28,26 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, settings_dict: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(settings_dict, *args, **kwargs)
         self._has_turn = False
+        self._only_reads = False
 
     @property
     def _turn(self) -> threading.Lock:
         return _turns.setdefault(str(self.settings_dict["NAME"]), threading.Lock())
 
+    @contextmanager
+    def one_snapshot(self) -> Iterator[None]:
+        """A transaction that reads, all of it as it was at its first statement. It waits for no writer, and none for it."""
+        self._only_reads = True
+        try:
+            with transaction.atomic(using=self.alias):
+                yield
+        finally:
+            self._only_reads = False
+
     def _start_transaction_under_autocommit(self) -> None:
+        if self._only_reads:
+            self.cursor().execute("BEGIN DEFERRED")
+            return
         self._has_turn = self._turn.acquire(timeout=TURN_WITHIN_S)
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
