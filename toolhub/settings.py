@@ -6,6 +6,8 @@ Everything that differs between hubs comes from environment variables named ``TO
 
 from __future__ import annotations
 
+import os
+from socket import gethostname
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -92,6 +94,7 @@ if TOOLHUB_DATABASE_URL:
     DATABASES["default"]["OPTIONS"] |= {
         "pool": {"min_size": 1, "max_size": TOOLHUB_DATABASE_POOL, "timeout": 5},
         "connect_timeout": 5,
+        "application_name": f"toolhub {gethostname()[:40]} {os.getpid()}",  # `doctor` counts processes by it
         # A network that is silently gone is noticed before a lease runs out.
         "tcp_user_timeout": 5000,
         "keepalives_idle": 5,

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.append_only import triggers_for
 from evidence.keystore import keystore
@@ -38,6 +39,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# A process is what its connections are named after (TOOLHUB_DATABASE_URL's server may serve others as well).
+ROOM = """
+    SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+            - (SELECT count(*) FROM pg_stat_activity
+               WHERE backend_type = 'client backend' AND application_name NOT LIKE 'toolhub %%'),
+        (SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'toolhub %%')
+"""
+
+
 class Remark(str):
     """What a check has to say when nothing is wrong, but somebody may want to do something."""
 
@@ -51,7 +61,17 @@ def environment() -> str:
     return f"{sum(name in VARIABLES.environ for name in VARIABLES.rows)} settings are set, and all are known"
 
 
+def is_set_up() -> bool:
+    """Whether `init` or `migrate` was ever run on this database; also true of one that does not answer."""
+    try:
+        return MigrationRecorder(connection).has_table()
+    except DatabaseError:
+        return True
+
+
 def database() -> str:
+    if not is_set_up():
+        raise LookupError("This hub is not set up yet: type `.venv/bin/python manage.py init`.")
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if missing:
@@ -79,6 +99,24 @@ def evidence() -> str:
     said = "append-only" + (", each call with its Begin and its End" if postgresql else "")
     lifted_by = may_alter_tables(connection) if postgresql else ""
     return Remark(f"{said}; {lifted_by} (docs/how-to/run-the-production-shape.md)") if lifted_by else said
+
+
+def pool() -> str:
+    """Whether the server has room for what the hub's processes may open. Each connection bears its process's name."""
+    if connection.vendor != "postgresql":
+        return "one file, no server"
+    most = settings.TOOLHUB_DATABASE_POOL
+    with connection.cursor() as cursor:
+        cursor.execute(ROOM)
+        room, found = cursor.fetchone()
+    processes = max(found, 1)
+    said = f"each process opens at most {most} (TOOLHUB_DATABASE_POOL), and the server takes {room} of the hub's"
+    if most * processes > room:
+        return Remark(
+            f"{said}; {processes} processes are connected now, which want {most * processes} when all are busy. "
+            "Raise max_connections or lower the pool (docs/how-to/run-the-production-shape.md)"
+        )
+    return f"{said}: enough for {room // most} processes, and {processes} are connected now"
 
 
 def broker() -> str:
@@ -158,6 +196,7 @@ def log() -> str:
 CHECKS: tuple[Callable[[], str], ...] = (
     environment,
     database,
+    pool,
     walls,
     evidence,
     broker,
@@ -168,6 +207,15 @@ CHECKS: tuple[Callable[[], str], ...] = (
     sandbox,
     images,
 )
+OF_TABLES = frozenset({pool, walls, evidence, keys, packages, log})
+OF_WORKERS = frozenset({packages, sandbox, images})
+# What is nothing to a process of a role. Without a role all is looked at: one host may do everything.
+NOT_OF: dict[str, frozenset[Callable[[], str]]] = {
+    "web": OF_WORKERS,
+    "worker": frozenset(),
+    "upkeep": OF_WORKERS | {tools},
+    "keeper": OF_WORKERS | {tools},
+}
 
 
 class Command(BaseCommand):
@@ -179,9 +227,14 @@ class Command(BaseCommand):
             "--sandbox", action="store_true", help="look at every wall of a box anew, one line for each"
         )
 
-    def handle(self, *args: Any, sandbox: bool = False, **options: Any) -> None:
+        parser.add_argument("--role", choices=sorted(NOT_OF), help="what this host runs; all is looked at if left out")
+
+    def handle(self, *args: Any, sandbox: bool = False, role: str = "", **options: Any) -> None:
         good, answering = True, set()
+        left_out = NOT_OF.get(role, frozenset()) | (frozenset() if is_set_up() else OF_TABLES)
         for check in CHECKS:
+            if check in left_out:
+                continue
             try:
                 said = check()
                 mark = NOTE if isinstance(said, Remark) else OK

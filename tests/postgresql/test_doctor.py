@@ -1,0 +1,52 @@
+"""What does `doctor` say of a hub that is not set up, of a role's host, and of room for connections?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.processes import ROOT, clean_environment, python
+from tests.e2e.services import own_database
+from toolhub.management.commands import doctor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.req("TOOLS-18")
+
+
+def test_before_init_it_says_that_nothing_is_set_up_and_nothing_of_sql(tmp_path: Path) -> None:
+    with own_database() as url:
+        redis = os.environ["TOOLHUB_TEST_REDIS_URL"]
+        env = clean_environment(TOOLHUB_DATABASE_URL=url, TOOLHUB_REDIS_URL=redis, TOOLHUB_DATA_DIR=str(tmp_path))
+        command = python("manage.py", "doctor", "--role", "web")
+        done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+
+    lines = [line for line in done.stdout.splitlines() if line.startswith("WRONG")]
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert [line.split()[1] for line in lines] == ["database"]
+    assert "not set up yet" in lines[0]
+    assert "relation" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("role", "not_asked"),
+    [("web", {"sandbox", "images"}), ("keeper", {"sandbox", "images", "tools"}), ("worker", set())],
+)
+def test_a_role_is_asked_only_what_its_host_must_have(role: str, not_asked: set[str]) -> None:
+    assert {check.__name__ for check in doctor.NOT_OF[role]} >= not_asked
+    assert {"database", "keys", "broker"} <= {check.__name__ for check in doctor.CHECKS} - not_asked
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("most", "is_enough"), [(1, True), (10_000, False)])
+def test_more_connections_than_the_server_takes_are_noted(most: int, is_enough: bool, settings: Any) -> None:
+    settings.TOOLHUB_DATABASE_POOL = most
+
+    said = doctor.pool()
+
+    assert isinstance(said, doctor.Remark) is not is_enough
+    assert f"at most {most} (TOOLHUB_DATABASE_POOL)" in said
