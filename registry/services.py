@@ -103,12 +103,12 @@ def prepare_version(*, document: Any, by: Principal, capsule: str = "") -> Prepa
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         first = errors[0]
-        tool = str(document.get("id", ""))[:200] if isinstance(document, dict) else ""
+        named = str(document.get("id", ""))[:200] if isinstance(document, dict) else ""
         raise ManifestInvalid(
             f"{first.message} ({first.pointer or '/'})"
             if len(errors) == 1
             else f"The manifest has {len(errors)} errors; the first: {first.message} ({first.pointer or '/'})",
-            details={"tool": tool, "findings": [finding.to_json() for finding in findings]},
+            details={"tool": named, "findings": [finding.to_json() for finding in findings]},
             remedy=first.fix,
         )
     manifest = Manifest(document)
