@@ -92,6 +92,11 @@ class Places:
         with self._lock:
             return bool(self._of_tenant)
 
+    def taken(self) -> int:
+        """How many calls this process works on."""
+        with self._lock:
+            return self._of_tenant.total()
+
     def take(self, invocation: Invocation) -> None:
         with self._lock:
             self._of_tenant[invocation.tenant_id] += 1

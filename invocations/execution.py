@@ -26,9 +26,11 @@ from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
 from invocations.claiming import next_call, some_call_waits, works_already
 from invocations.direct.choosing import is_vouched_for
+from invocations.direct.pool import DirectPool
 from invocations.endings import Ending, finish, principal_of_agent
 from invocations.leaks import withhold_leaks
 from invocations.live import LiveReport
+from invocations.metrics import count_side_effect, record_queue_wait
 from invocations.minding import minded
 from invocations.models import Invocation, State, box_name
 from invocations.obliging import oblige
@@ -192,6 +194,7 @@ def execute(invocation: Invocation) -> Ending:
     queued_from = max((step["end_ms"] for step in invocation.steps), default=0.0)
     queued_ms = round(max(0.0, steps.now_ms() - queued_from), 3)
     steps.add("queue.wait", "control", queued_from, steps.now_ms())
+    record_queue_wait(queued_ms / 1000, invocation.work_class)
     try:
         with steps.step("worker.recheck"):
             check_still_allowed(invocation)
@@ -213,6 +216,8 @@ def execute(invocation: Invocation) -> Ending:
     # Also while its result is judged: to look through what it left may take longer than a lease.
     with minded(invocation) as watch:
         outcome = _run(invocation, call, profile, steps, queued_ms=queued_ms)
+        if outcome.box and invocation.version.side_effect != "None":
+            count_side_effect(boxed=outcome.image != DirectPool.image)
         if watch.given_up and outcome.status is Status.CANCELLED and not outcome.nothing_ran:
             lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
             return Ending(state=State.OUTCOME_UNKNOWN, problem=lost, outcome=outcome, steps=steps.steps)

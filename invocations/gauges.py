@@ -22,7 +22,8 @@ from evidence.models import (
     Verification,
     VerificationState,
 )
-from invocations.models import Invocation, State
+from invocations import service_levels
+from invocations.models import Invocation, State, WorkClass
 from toolhub.kernel import names, telemetry
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.once import Once
@@ -68,9 +69,31 @@ def _verification_failures(now: datetime) -> list[Observation]:
 
 
 def _queued(now: datetime) -> list[Observation]:
+    """Of each class, also where none waits: what is not there cannot be told from what is not measured."""
     del now
-    rows = Invocation.objects.filter(state=State.QUEUED).values("work_class").annotate(calls=Count("pk")).order_by()
-    return [Observation(row["calls"], {"work_class": row["work_class"]}) for row in rows]
+    rows = (
+        Invocation.objects.filter(state=State.QUEUED).values_list("work_class").annotate(calls=Count("pk")).order_by()
+    )
+    found = dict.fromkeys(WorkClass.values, 0) | dict(rows)
+    return [Observation(calls, {"work_class": name}) for name, calls in found.items()]
+
+
+def _open(now: datetime) -> list[Observation]:
+    """Begins without their End yet."""
+    del now
+    rows = Invocation.objects.filter(finished_at=None).values_list("state").annotate(calls=Count("pk")).order_by()
+    found = dict.fromkeys((str(State.HELD), str(State.QUEUED), str(State.RUNNING)), 0) | dict(rows)
+    return [Observation(calls, {"state": name}) for name, calls in found.items()]
+
+
+def _levels(now: datetime) -> list[Observation]:
+    del now
+    return [Observation(level.share, {"level": level.name}) for level in service_levels.kept.report().levels]
+
+
+def _objectives(now: datetime) -> list[Observation]:
+    del now
+    return [Observation(least, {"level": name}) for name, (_, least) in service_levels.OBJECTIVES.items()]
 
 
 def _queue_age(now: datetime) -> list[Observation]:
@@ -117,6 +140,9 @@ GAUGES: dict[str, tuple[Reading, str, str]] = {
     names.METRIC_QUEUED: (_queued, "", "Calls that wait for a worker, by class of work"),
     names.METRIC_QUEUE_AGE: (_queue_age, "s", "How long the oldest of them has waited"),
     names.METRIC_LEASES: (_leases, "", "Calls that run, by whether their worker still says so"),
+    names.METRIC_OPEN: (_open, "", "Calls that have begun and not ended, by state"),
+    names.METRIC_LEVEL: (_levels, "", "Share of 24 h that was as demanded, by service level"),
+    names.METRIC_OBJECTIVE: (_objectives, "", "The least share, by service level"),
     names.METRIC_SINK_LAG: (_sink_lag, "", "Leaves that the sink which is furthest behind has not got"),
     names.METRIC_ANCHOR_AGE: (_anchor_age, "s", "Since a witness, file or repository got a checkpoint"),
     names.METRIC_ANCHOR_REFUSED: (_refused, "", "1 while a witness has seen another history"),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from invocations.endings import Ending
     from invocations.models import Invocation
 
+# A preflight takes less than a millisecond, and may take five.
+PREFLIGHT_SECONDS = (0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 1)
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 
 
@@ -29,6 +31,21 @@ class _Instruments:
             unit="s",
             description="From the arrival of a call to its end",
             explicit_bucket_boundaries_advisory=SECONDS,
+        )
+        self.preflight = meter.create_histogram(
+            names.METRIC_PREFLIGHT,
+            unit="s",
+            description="All steps of a preflight",
+            explicit_bucket_boundaries_advisory=PREFLIGHT_SECONDS,
+        )
+        self.queue_wait = meter.create_histogram(
+            names.METRIC_QUEUE_WAIT,
+            unit="s",
+            description="From the decision on a call to the start of its run",
+            explicit_bucket_boundaries_advisory=SECONDS,
+        )
+        self.side_effects = meter.create_counter(
+            names.METRIC_SIDE_EFFECTS, description="Runs of tools with a side effect, by whether they were in a box"
         )
         self.spent = meter.create_counter(names.METRIC_SPENT, description="What calls took of budgets, by dimension")
         self.validated = meter.create_counter(
@@ -64,6 +81,19 @@ def _count_spent(ending: Ending, of: dict[str, Any]) -> None:
     if (outcome := ending.outcome) is not None:
         spent.add(outcome.result_bytes, of | {"dimension": "bytes"})
         spent.add(round(outcome.cpu_ms or 0), of | {"dimension": "cpu_ms"})
+
+
+def record_preflight(duration_s: float, *, allowed: bool) -> None:
+    instruments().preflight.record(duration_s, {"allowed": allowed})
+
+
+def record_queue_wait(wait_s: float, work_class: str) -> None:
+    """Between the decision, a person's or the preflight's, and the worker that took the call."""
+    instruments().queue_wait.record(wait_s, {"work_class": work_class})
+
+
+def count_side_effect(*, boxed: bool) -> None:
+    instruments().side_effects.add(1, {"boxed": boxed})
 
 
 def count_validation(schema: str, *, valid: bool) -> None:

@@ -19,7 +19,7 @@ from access.policies.clauses import MODES
 from access.policies.verdict import Verdict, decide, policy_hash, policy_label
 from access.problems import ConsentRequired, QuotaExceeded
 from invocations.decision_input import attributes_of, recorded
-from invocations.metrics import count_validation
+from invocations.metrics import count_validation, record_preflight
 from invocations.problems import CapabilityBlocked
 from invocations.profiles import Reach, reach_of
 from invocations.reaching import remedy_of_missing
@@ -372,6 +372,7 @@ def run_preflight(
         standing = replace(standing, lines=lines_of_step(standing.lines, chain_id=call.chain_step.chain_id))
     result = Preflight(standing)
     steps = _Steps(result, call, fingerprints)
+    started_ms = log.now_ms()
     for name in STEPS:
         if result.problem is not None and (not everything or NEEDS.get(name, set()) & result.problems.keys()):
             log.add(PREFIX + name, "control", log.now_ms(), log.now_ms(), status=SKIPPED)
@@ -384,4 +385,6 @@ def run_preflight(
             if result.problem is None:
                 result.problem, result.refused_at = problem, name
         log.add(PREFIX + name, "control", begun, log.now_ms(), status=status, note=note)
+    if not everything:  # those that explain look further than a call needs
+        record_preflight((log.now_ms() - started_ms) / 1000, allowed=result.problem is None)
     return result

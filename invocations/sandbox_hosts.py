@@ -10,10 +10,12 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from invocations import health
+from invocations.claiming import places
 from invocations.models import SandboxHost
 from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.figures import Snapshot
@@ -120,8 +122,15 @@ def _retired(_: CallbackOptions) -> Iterable[Observation]:
     return _each(snapshot.retired, "reason") if snapshot else []
 
 
+def _places(_: CallbackOptions) -> Iterable[Observation]:
+    """What this process may run at once and what it runs, also when that is nothing."""
+    taken, all_of = places.taken(), settings.TOOLHUB_WORKER_CONCURRENCY + settings.TOOLHUB_WORKER_SPARE
+    return _each({"running": taken, "free": max(0, all_of - taken)}, "state")
+
+
 def make_instruments() -> None:
     meter = telemetry.meter()
+    meter.create_observable_gauge(names.METRIC_PLACES, [_places], description="Places for calls of this worker")
     meter.create_observable_gauge(names.METRIC_BOXES, [_boxes], description="Boxes by state")
     meter.create_observable_gauge(names.METRIC_WAITING, [_waiting], description="Calls that wait for a box")
     meter.create_observable_counter(names.METRIC_CALLS, [_calls], description="Runs by isolation and end")

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from invocations import approval_views, explain_views, file_views, resolving_views, sandbox_views, views
+from invocations import (
+    approval_views,
+    explain_views,
+    file_views,
+    resolving_views,
+    sandbox_views,
+    service_level_views,
+    views,
+)
 from invocations.artifacts import views as artifact_views
 from invocations.chains import views as chain_views
 from invocations.replaying import views as replay_views
@@ -17,6 +25,7 @@ urlpatterns = [
     path("consents/<cns:consent_id>/decision", approval_views.consent_decide, name="consent_decide"),
     path("consents/<cns:consent_id>/try", approval_views.consent_try, name="consent_try"),
     path("sandboxes", sandbox_views.sandboxes, name="sandboxes"),
+    path("service-levels", service_level_views.service_levels, name="service_levels"),
     path("artifacts/<art:artifact_id>", artifact_views.artifact, name="artifact"),
     path("artifacts/<art:artifact_id>/remove", artifact_views.artifact_remove, name="artifact_remove"),
     path("files", file_views.file_list, name="files"),

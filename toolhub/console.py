@@ -46,6 +46,7 @@ NAV = [
             ("invocations", gettext_lazy("Invocations"), "list-tree", "invocations", "invocations.view"),
             ("approvals", gettext_lazy("Approvals"), "user-check", "approvals", "consents.view"),
             ("sandboxes", gettext_lazy("Sandboxes"), "monitor", "sandboxes", "invocations.view"),
+            ("service_levels", gettext_lazy("Service levels"), "activity", "service_levels", "invocations.view"),
             ("halts", gettext_lazy("Kill switches"), "hand", "halts", "halts.throw"),
         ],
     ),
