@@ -184,6 +184,7 @@ def write_begin(
         policy_hash=preflight.policy_hash if preflight else "",
         profile=preflight.profile.to_json() if preflight and preflight.profile else None,
         profile_hash=preflight.profile_hash if preflight else "",
+        limiters=preflight.limiters if preflight else {},
         obligations=preflight.obligations if preflight else [],
         budget=preflight.budget if preflight else [],
         steps=log.steps,

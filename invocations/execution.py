@@ -56,7 +56,7 @@ from toolhub.kernel.rows import Reading
 from toolhub.kernel.telemetry import context_of, current_trace, tracer
 
 if TYPE_CHECKING:
-    from invocations.sandbox.base import Outcome
+    from invocations.sandbox.base import Limits, Outcome
     from registry.compiled import CompiledVersion
 
 log = logging.getLogger("toolhub.worker")
@@ -221,7 +221,7 @@ def execute(invocation: Invocation) -> Ending:
         if watch.given_up and outcome.status is Status.CANCELLED and not outcome.nothing_ran:
             lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
             return Ending(state=State.OUTCOME_UNKNOWN, problem=lost, outcome=outcome, steps=steps.steps)
-        return _judged(invocation, outcome, call, compiled, steps)
+        return _judged(invocation, outcome, call, profile.limits, compiled, steps)
 
 
 def _not_begun(invocation: Invocation, error: Exception, steps: StepLog) -> Ending:
@@ -269,7 +269,12 @@ def _run(invocation: Invocation, call: SandboxCall, profile: Profile, steps: Ste
 
 
 def _judged(
-    invocation: Invocation, outcome: Outcome, call: SandboxCall, compiled: CompiledVersion, steps: StepLog
+    invocation: Invocation,
+    outcome: Outcome,
+    call: SandboxCall,
+    limits: Limits,
+    compiled: CompiledVersion,
+    steps: StepLog,
 ) -> Ending:
     assert invocation.version is not None
     outcome, leak = withhold_leaks(outcome, call.secrets)
@@ -280,7 +285,7 @@ def _judged(
     elif leak is not None:
         ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
     else:
-        ending = ending_of(invocation.version, outcome, steps)
+        ending = ending_of(invocation.version, outcome, steps, limits=limits, limiters=invocation.limiters)
         ending.inputs = call.files
     if not invocation.obligations:
         return ending

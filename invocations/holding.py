@@ -290,6 +290,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         policy_hash=preflight.policy_hash,
         profile=preflight.profile.to_json(),
         profile_hash=preflight.profile_hash,
+        limiters=preflight.limiters,
         obligations=preflight.obligations,
         budget=preflight.budget,
         steps=[*invocation.steps, *log.steps],

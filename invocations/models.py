@@ -144,6 +144,7 @@ class Invocation(models.Model):
     obligations = models.JSONField(default=list)  # what must be done to the output before anybody gets it
     profile = models.JSONField(null=True)
     profile_hash = models.CharField(max_length=71, blank=True)
+    limiters = models.JSONField(default=dict)  # by limit of the profile, who lowered it: see invocations/time_limits.py
     steps = models.JSONField(default=list)  # see invocations/steps.py
     trace = models.JSONField(default=dict)
     attempt = models.PositiveIntegerField(default=0)  # fencing token: counts claims

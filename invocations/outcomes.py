@@ -18,11 +18,15 @@ from invocations.preflight import findings_of
 from invocations.repairing import repair_output
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
 from invocations.sandbox.results import ARTIFACTS, SCHEMA
+from invocations.time_limits import timed_out
 from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from invocations.repairing import Repaired
+    from invocations.sandbox.base import Limits
     from invocations.steps import StepLog
     from registry.models import ToolVersion
     from toolhub.kernel.problems import Problem
@@ -45,8 +49,8 @@ def _domain(outcome: Outcome) -> Problem:
     return cls(outcome.error_message, details=outcome.error_details)
 
 
-def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Problem]:
-    """For every status but OK."""
+def problem_of_outcome(outcome: Outcome) -> tuple[State, Problem]:
+    """For every status but OK and TIMED_OUT."""
     match outcome.status:
         case Status.DOMAIN_ERROR:
             return State.FAILED, _domain(outcome)
@@ -55,12 +59,6 @@ def problem_of_outcome(outcome: Outcome, *, wall_ms: int) -> tuple[State, Proble
                 "The tool raised an exception.",
                 details={"error_type": outcome.error_type[:100]},
                 remedy="The message is kept with the call's evidence, for whoever may reveal stored values: by default auditors.",
-            )
-        case Status.TIMED_OUT:
-            return State.TIMED_OUT, problems.ToolTimedOut(
-                f"The tool did not finish within {wall_ms} ms and was stopped.",
-                details={"timeout_ms": wall_ms},
-                remedy="Check whether its effect took place; then call again, with another Idempotency-Key.",
             )
         case Status.OUT_OF_MEMORY:
             return State.FAILED, _resource(outcome, "it used more memory than it may")
@@ -129,10 +127,25 @@ def _repairs_told(repaired: Repaired | None) -> list[str]:
     return [f"The tool's result did not match its output schema and was repaired: {said}."]
 
 
-def ending_of(version: ToolVersion, outcome: Outcome, steps: StepLog, *, counts: bool = True) -> Ending:
-    """The ending of a run that the sandbox has reported. ``counts``: it is one of a call, and not made to compare."""
+def ending_of(
+    version: ToolVersion,
+    outcome: Outcome,
+    steps: StepLog,
+    *,
+    limits: Limits,
+    limiters: Mapping[str, str],
+    counts: bool = True,
+) -> Ending:
+    """The ending of a run that the sandbox has reported, within ``limits``, which ``limiters`` have lowered.
+
+    ``counts``: it is one of a call, and not made to compare.
+    """
     if outcome.status is not Status.OK:
-        state, problem = problem_of_outcome(outcome, wall_ms=version.view.timeout_ms)
+        if outcome.status is Status.TIMED_OUT:
+            state = State.TIMED_OUT
+            problem: Problem = timed_out(outcome, limits, limiters=limiters, manifest=version.view)
+        else:
+            state, problem = problem_of_outcome(outcome)
         return Ending(
             state=state,
             problem=problem,

@@ -95,6 +95,10 @@ class Preflight:
         return self.reach.explanation if self.reach else []
 
     @property
+    def limiters(self) -> dict[str, str]:
+        return self.reach.limiters if self.reach else {}
+
+    @property
     def policy_label(self) -> str:
         return policy_label(self.standing.layers)
 

@@ -37,7 +37,9 @@ class ToolTimedOut(Problem):
 
     reason, code, status = "SANDBOX.TIMEOUT", PlatformCode.TIMEOUT, 504
     retryable = Retryable.AFTER_ACTION
-    cause = "The tool did not finish within the time that its manifest gives it. It may have had its effect."
+    cause = (
+        "The tool did not finish within its limit, which the answer names with who set it. It may have had its effect."
+    )
     cure = (
         "Check whether the effect took place; then call again with another Idempotency-Key, with less to do, or "
         "have the limit raised."

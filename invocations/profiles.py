@@ -15,6 +15,7 @@ from django.conf import settings
 
 from access.policies.clauses import LEVELS
 from invocations.sandbox.base import Limits, Profile
+from invocations.time_limits import limiters_of
 from toolhub.kernel.canonical import canonical
 from unitools.capabilities import TOP, Capabilities, bound_of_allow_lists, effective
 
@@ -102,6 +103,7 @@ class Reach:
     profile: Profile
     profile_hash: str
     explanation: list[dict[str, str]]
+    limiters: dict[str, str]  # by limit, who lowered it
 
 
 @lru_cache(maxsize=4096)
@@ -129,4 +131,4 @@ def reach_of(
         dry_run=dry_run,
     )
     profile = profile_of(met, isolation_of(verdict, isolation), verdict.untrusted, idle_ms)
-    return Reach(met, profile, _digest(profile), explanation)
+    return Reach(met, profile, _digest(profile), explanation, limiters_of(explanation, verdict.restrictions.limiters))

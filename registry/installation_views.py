@@ -19,6 +19,7 @@ from registry.installations_api import lacking
 from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState
 from registry.problems import NotInstalled
 from registry.setup_forms import SetupForm
+from registry.showing import shown_time_limit
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.pagination import page_of
@@ -98,6 +99,7 @@ def install(request: ConsoleRequest, publisher: str, name: str) -> HttpResponse:
         "publisher": publisher,
         "version": tool.current,
         "manifest": tool.current.view,
+        "time_limit": shown_time_limit(tool.current, tenant_id=request.principal.tenant_id),
         "form": form,
     }
     return render_page(request, "registry/install.html", context, status=422 if form.errors else 200)
@@ -124,6 +126,7 @@ def _page(
         "tool": row.tool,
         "version": row.version,
         "manifest": row.version.view if row.version else None,
+        "time_limit": shown_time_limit(row.version, tenant_id=by.tenant_id),
         "publisher": publisher_slugs([row.tool.tenant_id]).get(row.tool.tenant_id, ""),
         "is_own": row.tool.tenant_id == by.tenant_id,
         "lacking": lacking(row, present),

@@ -15,7 +15,7 @@ from registry.exceptions import on_version
 from registry.forms import EnableForm, ReviewForm, SubmitForm
 from registry.models import Decision, ToolVersion, VersionState
 from registry.problems import ManifestInvalid, WrongBump
-from registry.showing import shown_changes, shown_dependencies
+from registry.showing import shown_changes, shown_dependencies, shown_time_limit
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.diffing import diff_documents
 from toolhub.kernel.forms import add_problem
@@ -98,6 +98,7 @@ def _review_page(
         "section": "reviews",
         "version": version,
         "manifest": version.view,
+        "time_limit": shown_time_limit(version, tenant_id=request.principal.tenant_id),
         "base": base,
         "wrong_bump": _wrong_bump(version, base),
         "changes": shown_changes(changes, acknowledged=acknowledged),

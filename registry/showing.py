@@ -10,12 +10,16 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from access.policies.previews import layers_in_force
+from access.policies.verdict import decide
+from registry.compiled import compiled_version
 from registry.dependencies.states import IN_WORK, RETRIED
 from registry.models import Dependencies, DependencyState, InstallationState
 from unitools.locks import normal_name, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from uuid import UUID
 
     from registry.models import ToolVersion
 
@@ -31,6 +35,22 @@ def shown_changes(changes: Iterable[dict[str, Any]], *, acknowledged: Collection
         ticked = change["id"] in acknowledged
         found.append({**change, "before": before, "after": after, "acknowledged": ticked})
     return found
+
+
+def shown_time_limit(version: ToolVersion | None, *, tenant_id: UUID) -> dict[str, Any] | None:
+    """How long a call may run in this tenant, and who says so: ``rule`` of a policy in force, else the ``manifest``, else the hub.
+
+    A rule that asks for what only a call knows limits ``some`` calls. Grants may set less, each for itself.
+    """
+    if version is None:
+        return None
+    asked = version.view.timeout_ms
+    told = {"ms": asked, "asked": asked, "manifest": "timeout_ms" in version.view.document, "rule": "", "some": False}
+    verdict = decide(layers_in_force(tenant_id), compiled_version(version.pk).attributes)
+    least, rule = verdict.limits.get("timeout_ms", asked), verdict.restrictions.limiters.get("timeout_ms", "")
+    if least >= asked:
+        return told
+    return told | {"ms": least, "rule": rule, "some": any(each == rule for each, _ in verdict.unknown)}
 
 
 def _text(value: Any) -> str | None:

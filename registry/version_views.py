@@ -18,7 +18,7 @@ from registry.gate import lock_changes
 from registry.lifecycle import check_can_trust
 from registry.models import Installation, InstallationState, ToolState, ToolVersion
 from registry.resolution import is_usable
-from registry.showing import shown_changes, shown_dependencies
+from registry.showing import shown_changes, shown_dependencies, shown_time_limit
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.problems import Problem
@@ -61,6 +61,7 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
         "tool": version.tool,
         "version": version,
         "manifest": version.view,
+        "time_limit": shown_time_limit(version, tenant_id=by.tenant_id),
         "changes": shown_changes([*version.changes, *lock_changes(version.base, version)]),
         "dependencies": shown_dependencies(version),
         "is_current": version.tool.current_id == version.pk,

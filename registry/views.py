@@ -17,6 +17,7 @@ from registry.exceptions import on_tool
 from registry.forms import DeprecateForm, EnableForm, StateForm
 from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolState
 from registry.resolution import is_usable, usable_versions
+from registry.showing import shown_time_limit
 from toolhub.kernel.console import ConsoleRequest, needs, render_page
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.ids import decode
@@ -66,6 +67,7 @@ def _tool_page(
         "tab": tab,
         "version": version,
         "manifest": version.view if version else None,
+        "time_limit": shown_time_limit(version, tenant_id=request.principal.tenant_id),
         "allowed": sorted(TRANSITIONS[found.state]),
         "may_operate": "tools.operate" in allowed_on(request.principal, found),
         "may_halt": request.principal.may("halts.throw"),

@@ -32,6 +32,12 @@ def in_force(tenant_id: UUID | None) -> PolicyVersion | None:
     return PolicyVersion.objects.of_owner(tenant_id).filter(state=PolicyState.IN_FORCE).first()
 
 
+def layers_in_force(tenant_id: UUID) -> tuple[CompiledPolicy, ...]:
+    """What decides over calls in a tenant now: the hub's policy, or the one that is built in, then the tenant's."""
+    hub, own = in_force(None), in_force(tenant_id)
+    return (compiled_policy(hub.pk) if hub else BUILTIN, *([compiled_policy(own.pk)] if own else []))
+
+
 def basis_of(version: PolicyVersion) -> dict[str, str]:
     """Digests of what a preview depends on: the draft, what it would follow, and for a tenant what binds it from above."""
     owners = {"own": version.tenant_id} | ({} if version.tenant_id is None else {"hub": None})

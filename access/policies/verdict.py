@@ -38,6 +38,7 @@ class Restrictions:
 
     capabilities: Capabilities | None = None
     limits: dict[str, int] = field(default_factory=dict)
+    limiters: dict[str, str] = field(default_factory=dict)  # by limit, the rule with the least
     isolation: str = LEVELS[0]
     untrusted: bool = False
     obligations: list[dict[str, Any]] = field(default_factory=list)
@@ -166,6 +167,7 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
     """Most calls match the same rules as the one before, which never change: worked out once a process."""
     reach: Capabilities | None = None
     limits: dict[str, int] = {}
+    limiters: dict[str, str] = {}
     isolation, untrusted = LEVELS[0], False
     obligations: dict[bytes, dict[str, Any]] = {}
     demands: list[CompiledRule] = []
@@ -175,7 +177,8 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
                 if rule.capabilities is not None:
                     reach = rule.capabilities if reach is None else reach & rule.capabilities
                 for name, amount in rule.limits.items():
-                    limits[name] = min(amount, limits.get(name, amount))
+                    if amount < limits.get(name, amount + 1):
+                        limits[name], limiters[name] = amount, rule.ref
             case Effect.ISOLATION:
                 isolation = max(isolation, rule.level, key=LEVELS.index)
                 untrusted = untrusted or rule.untrusted
@@ -186,6 +189,7 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
     return Restrictions(
         capabilities=reach,
         limits=limits,
+        limiters=limiters,
         isolation=isolation,
         untrusted=untrusted,
         obligations=[obligations[key] for key in sorted(obligations)],

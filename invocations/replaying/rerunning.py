@@ -206,7 +206,8 @@ def _once(invocation: Invocation, version: ToolVersion, prepared: _Prepared) -> 
     if outcome.status in (Status.LOST, Status.CANCELLED):
         raise Cannot("no_box")
     steps = StepLog(datetime.now(UTC))
-    ending = ending_of(version, outcome, steps, counts=False)
+    limits, limiters = prepared.profile.limits, invocation.limiters
+    ending = ending_of(version, outcome, steps, limits=limits, limiters=limiters, counts=False)
     if invocation.obligations:
         validator = compiled_version(version.pk).output_validator
         ending = oblige(ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps)

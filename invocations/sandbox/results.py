@@ -20,6 +20,7 @@ from toolhub.kernel.nesting import depth_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+IDLE, PROCESSOR = "idle", "processor"  # the error_code of a TIMED_OUT that was not the wall clock's
 SCHEMA = "schema"  # the error_code of a BAD_RESULT that is JSON, but not what the tool declares
 ARTIFACTS = "artifacts"  # the error_code of a RESULT_TOO_LARGE for want of room for them
 MAX_ARTIFACT_NAME = 120
@@ -167,7 +168,8 @@ def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
         case watch.SPENT:
             return _out_of_processor_time(limits)
         case watch.IDLED:
-            return _error(Status.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
+            idled = _error(Status.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
+            return idled | {"error_code": IDLE}
         case watch.ZYGOTE_GONE:
             return _error(Status.LOST, "The process that the tool was started from ended while the tool ran.")
         case watch.UNKNOWN:
@@ -204,7 +206,8 @@ def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
 
 def _out_of_processor_time(limits: Limits) -> dict[str, Any]:
-    return _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
+    spent = _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
+    return spent | {"error_code": PROCESSOR}
 
 
 def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, Any]:

@@ -111,7 +111,7 @@ ENDS = {
         "time.sleep(60)",
         "setInterval(() => 0, 1000)",
         "SANDBOX.TIMEOUT",
-        {"timeout_ms": 60_000},
+        {"limit": "timeout_ms", "timeout_ms": 2_000, "set_by": "manifest"},
         limits=replace(ROOMY, wall_ms=2_000),
         state=State.TIMED_OUT,
     ),
@@ -232,7 +232,7 @@ def test_a_tool_ends_alike_whatever_it_is_written_with(
             threading.Thread(target=sandbox.kill, args=[call.name]).start()
 
     outcome: Outcome = sandbox.run(Profile(end.limits), call, cancel)
-    ending = ending_of(version, outcome, StepLog(datetime.now(UTC)))
+    ending = ending_of(version, outcome, StepLog(datetime.now(UTC)), limits=end.limits, limiters={})
 
     assert outcome.status is not Status.START_FAILED, outcome
     assert ending.state is end.state, outcome
