@@ -75,18 +75,8 @@ def production(database_url: str, redis_url: str, *, kept: bool = False, **setti
         said = manage(env, "manage.py", "seed_demo")
         manage(env, "-m", "bench.arrange")
         key = said.split("API key")[1].split()[0]
-        port = host.partition(":")[2]
         programs = {
-            "web": [
-                "-m",
-                "uvicorn",
-                "toolhub.asgi:application",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                port,
-                "--no-access-log",
-            ],
+            "web": ["manage.py", "serve", "--no-access-log"],
             "worker": ["-m", "celery", "-A", "toolhub", "worker", "--loglevel", "WARNING"],
         }
         if kept:

@@ -12,7 +12,7 @@ COPY . .
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin toolhub \
     && install -d -o toolhub -g toolhub -m 0700 /data /signing \
     && /venv/bin/python -m compileall -q .
-ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOOLHUB_DATA_DIR=/data
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOOLHUB_DATA_DIR=/data TOOLHUB_BIND=0.0.0.0:8000
 USER toolhub
 EXPOSE 8000
-CMD ["uvicorn", "toolhub.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--timeout-graceful-shutdown", "10"]
+CMD ["python", "manage.py", "serve"]

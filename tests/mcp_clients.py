@@ -23,6 +23,7 @@ from mcp_types import Implementation
 from invocations.file_bodies import WIDER
 from invocations.mcp.door import Door
 from toolhub.kernel.bodies import limited
+from toolhub.kernel.connections import Protocol
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.waiting import Handler
 
@@ -51,7 +52,10 @@ def web_server(threads: int = 4) -> Iterator[str]:
     handler = Handler(threads)
     application: Any = limited(Door(handler, handler.in_thread), WIDER)
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application, lifespan="off", log_config=None, timeout_graceful_shutdown=5))
+    config = uvicorn.Config(
+        application, http=Protocol, ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=5
+    )
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="web", daemon=True)
     thread.start()
     try:

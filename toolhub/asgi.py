@@ -1,4 +1,4 @@
-"""The entry point of web servers: ``uvicorn toolhub.asgi:application``."""
+"""The entry point of web servers; ``manage.py serve`` is the one that bounds what comes before a body."""
 
 from __future__ import annotations
 

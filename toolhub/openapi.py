@@ -12,7 +12,7 @@ from toolhub.catalogue import example
 from toolhub.kernel.handlers import PROBLEM_JSON
 from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
 
-ANYTIME = {400, 406, 500, 503}
+ANYTIME = {400, 406, 408, 414, 431, 500, 503}
 SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
 WITH_BODY = {413, 415, 422, 429}
 WITH_QUERY = {404, 422}  # what is asked for may belong to something that is not there

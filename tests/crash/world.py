@@ -71,9 +71,8 @@ class World:
     def second_web(self, faults: dict[str, str]) -> tuple[Process, Agent]:
         """A web process beside the usual one, which breaks at these points."""
         port = free_port()
-        command = python("-m", "uvicorn", "toolhub.asgi:application", "--host", "127.0.0.1", "--port", str(port))
-        env = self.hub.env | armed(faults)
-        web = Process([*command, "--lifespan", "off"], env, self.hub.folder / f"web-{port}.log")
+        env = self.hub.env | {"TOOLHUB_BIND": f"127.0.0.1:{port}"} | armed(faults)
+        web = Process(python("manage.py", "serve"), env, self.hub.folder / f"web-{port}.log")
         self.others.append(web)
         url = f"http://127.0.0.1:{port}"
         web.wait_for(lambda: answers(f"{url}/readyz"), "the second web process is ready")

@@ -60,9 +60,7 @@ class Production:
         until(lambda: self.count(RUNNING) == 1, "the call runs")
 
     def start_web(self) -> None:
-        host, port = self.env["TOOLHUB_BIND"].split(":")
-        command = python("-m", "uvicorn", "toolhub.asgi:application", "--host", host, "--port", port)
-        self.web = Process([*command, "--lifespan", "off"], self.env, self.folder / "web.log")
+        self.web = Process(python("manage.py", "serve"), self.env, self.folder / "web.log")
         self.web.wait_for(lambda: answers(f"{self.url}/readyz"), "the web process is ready")
 
     def use_worker(self, **settings: str) -> Process:

@@ -33,9 +33,9 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Production]
 @pytest.fixture
 def second_web(production: Production) -> Iterator[str]:
     """Another web process of the same hub."""
-    port = str(free_port())
-    command = python("-m", "uvicorn", "toolhub.asgi:application", "--host", "127.0.0.1", "--port", port)
-    process = Process([*command, "--lifespan", "off"], production.env, production.folder / "second.log")
+    port = free_port()
+    env = production.env | {"TOOLHUB_BIND": f"127.0.0.1:{port}"}
+    process = Process(python("manage.py", "serve"), env, production.folder / "second.log")
     try:
         process.wait_for(lambda: answers(f"http://127.0.0.1:{port}/readyz"), "the second web process is ready")
         yield f"http://127.0.0.1:{port}"

@@ -8,6 +8,7 @@ more (:class:`Wider`), of somebody who is known before more is taken, and of eac
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,6 +34,9 @@ Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("toolhub.bodies")
+BOUNDED = "toolhub.bounded"  # in a scope: who read its head would have refused one without end
 
 # A form with a manifest file and as pasted text, and room for what a browser puts around them.
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
@@ -76,6 +80,21 @@ class _AtOnce:
             self._now += Counter()  # forgets who has none
 
 
+class _Bounded:
+    """Whether the web server bounds what comes before a body, which nobody can who is asked when the head is read."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def look(self, scope: Mapping[str, Any]) -> None:
+        if not self._said and BOUNDED not in scope:
+            self._said = True
+            log.warning(
+                "This web server takes headers of any size and waits for them for ever. Start it with `manage.py serve`, "
+                "or give uvicorn `--http toolhub.kernel.connections:Protocol`."
+            )
+
+
 async def _sender_of(route: Wider, scope: dict[str, Any]) -> str:
     def ask() -> str:
         try:
@@ -95,18 +114,23 @@ def _announced(scope: dict[str, Any]) -> int:
     return int(value) if value.isdigit() else 0
 
 
-async def refuse(send: Send, problem: Problem, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """Answer before Django does, with the envelope; ``more`` headers beside its own."""
+def answer_of(problem: Problem) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body, the envelope, of an answer that the connection ends with."""
     body = json.dumps(ResponseEnvelope(error=problem).to_json()).encode()
     headers = [
         (b"content-type", PROBLEM_JSON.encode()),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
-        *more,
     ]
     if problem.retry_after is not None:
         headers.append((b"retry-after", str(problem.retry_after).encode()))
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    return headers, body
+
+
+async def refuse(send: Send, problem: Problem, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Answer before Django does, with the envelope; ``more`` headers beside its own."""
+    headers, body = answer_of(problem)
+    await send({"type": "http.response.start", "status": problem.status, "headers": [*headers, *more]})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -158,11 +182,13 @@ class _Passage:
 def limited(application: Application, wider: Sequence[Wider] = ()) -> Application:
     """The application behind a door of ``MAX_REQUEST_BYTES``, and of more on some routes."""
     at_once = _AtOnce()
+    heads_are_bounded = _Bounded()
 
     async def guarded(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
+        heads_are_bounded.look(scope)
         route = next((each for each in wider if each.is_of(scope)), None)
         passage = _Passage(scope, receive, send, route, at_once)
         with passage.held:

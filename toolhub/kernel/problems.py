@@ -186,6 +186,31 @@ class TooLarge(Problem):
     cure = "Send less in one request, or have the limit of the tool raised in its manifest."
 
 
+class HeadTooLarge(Problem):
+    """The headers of the request are too large."""
+
+    reason, code, status = "REQUEST.HEAD_TOO_LARGE", PlatformCode.INVALID_ARGUMENT, 431
+    cause = "The headers, or what stands behind a body in pieces, are larger or more than may be sent; the answer names the limits."
+    cure = "Send fewer and shorter headers. In a browser, remove the cookies of this site and sign in again."
+
+
+class AddressTooLong(Problem):
+    """The address of the request is too long."""
+
+    reason, code, status = "REQUEST.ADDRESS_TOO_LONG", PlatformCode.INVALID_ARGUMENT, 414
+    cause = "The path and the query together are longer than may be sent; the answer names the limit."
+    cure = "Ask for less in one address: fewer terms of a search, or a body instead of a query."
+
+
+class RequestTooSlow(Problem):
+    """The request did not arrive in time."""
+
+    reason, code, status = "REQUEST.TOO_SLOW", PlatformCode.TIMEOUT, 408
+    retryable = Retryable.YES
+    cause = "The head of the request was not whole within seconds, or its body came to a standstill. Nothing was begun."
+    cure = "Send it again over a connection that works, in one piece."
+
+
 class TooManyRequests(Problem):
     """That was tried too often in too short a time."""
 

@@ -1,4 +1,4 @@
-"""Serve the hub from this one process: web, worker and sweeper."""
+"""The web server: of the production shape, or with worker, sweeper and keeper in one process, which is the embedded default."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from django.db.migrations.executor import MigrationExecutor
 
 from invocations.sandbox.current import current_sandbox
 from toolhub.embedded import all_parts
+from toolhub.kernel.connections import Protocol
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from django.core.management.base import CommandParser
+
 
 class Server(uvicorn.Server):
-    """Says that it serves when it does. Ends the running calls before it waits for requests: their callers then get an answer,
-    and nobody waits for a tool."""
+    """Says that it serves when it does."""
 
     def __init__(self, config: uvicorn.Config, *, serves: Callable[[], object]) -> None:
         super().__init__(config)
@@ -34,41 +36,52 @@ class Server(uvicorn.Server):
         if self.started:
             self._serves()
 
+
+class EmbeddedServer(Server):
+    """Ends the running calls before it waits for requests: their callers then get an answer, and nobody waits for a tool."""
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await asyncio.to_thread(current_sandbox().close)
         await super().shutdown(sockets)
 
 
+def check_database() -> None:
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise CommandError(
+            "The database is not up to date. Type `.venv/bin/python manage.py migrate`, or start with `make run`."
+        )
+    connection.close()
+
+
 class Command(BaseCommand):
-    help = "Serve the embedded hub (web, worker, sweeper in one process) until Ctrl-C."
+    help = "Serve the hub at TOOLHUB_BIND until Ctrl-C; in the embedded default with worker, sweeper and keeper in this process."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--no-access-log", action="store_true", help="do not write a line for each request")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not settings.TOOLHUB_EMBEDDED:
-            raise CommandError(
-                "TOOLHUB_DATABASE_URL is set: this is the production shape. Start `uvicorn toolhub.asgi:application` and "
-                "`celery -A toolhub worker` instead."
-            )
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            raise CommandError(
-                "The database is not up to date. Type `.venv/bin/python manage.py migrate`, or start with `make run`."
-            )
-        connection.close()
+        embedded = settings.TOOLHUB_EMBEDDED
+        if embedded:  # elsewhere a web process that waits for its database answers so at /readyz
+            check_database()
         host, _, port = settings.TOOLHUB_BIND.rpartition(":")
-        server = Server(
+        server = (EmbeddedServer if embedded else Server)(
             uvicorn.Config(
                 "toolhub.asgi:application",
                 host=host.strip("[]"),
                 port=int(port),
-                log_level="warning",
+                http=Protocol,
+                ws="none",
+                log_level="warning" if embedded else "info",
+                access_log=not options["no_access_log"],
                 lifespan="off",
                 server_header=False,
-                timeout_graceful_shutdown=5,
+                timeout_graceful_shutdown=5 if embedded else 10,
             ),
             serves=lambda: self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)"),
         )
         # Uvicorn sends itself the signal again when it has ended; SIGTERM must leave time for the other parts, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with all_parts(), contextlib.suppress(KeyboardInterrupt):
+        with all_parts() if embedded else contextlib.nullcontext(), contextlib.suppress(KeyboardInterrupt):
             server.run()
         self.stdout.write("Stopped.")

@@ -1,0 +1,123 @@
+"""One connection of somebody who is not known: does the web server go on answering, and does it forget what was sent?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e.conftest import copy_of
+from tests.e2e.processes import python, run
+from tests.e2e.services import own_database
+from tests.e2e.wire import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.conftest import Embedded
+    from tests.e2e.processes import Process
+
+MIB = 1024 * 1024
+PIECE = 256 * 1024
+HEAD = b"POST /api/v1/consents HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+CHUNKED = HEAD + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What is sent: a beginning, and then the same piece until so much has gone out."""
+
+    begin: bytes
+    piece: bytes
+    bytes: int
+    status: int
+
+
+ATTACKS = {
+    "one header of 64 MiB": Attack(HEAD + b"X-Long: ", b"x" * PIECE, 64 * MIB, 431),
+    "the name of a header of 64 MiB": Attack(HEAD + b"X-", b"x" * PIECE, 64 * MIB, 431),
+    "a million headers": Attack(HEAD, b"".join(b"X-%05d: y\r\n" % n for n in range(20_000)), 13 * MIB, 431),
+    "a header in pieces of a few bytes": Attack(HEAD + b"X-Long: ", b"x" * 64, MIB, 431),
+    "an address of 64 MiB": Attack(b"GET /", b"x" * PIECE, 64 * MIB, 414),
+    "a trailer of 64 MiB": Attack(CHUNKED + b"X-Long: ", b"x" * PIECE, 64 * MIB, 431),
+    "a million trailers": Attack(CHUNKED, b"".join(b"X-%05d: y\r\n" % n for n in range(20_000)), 13 * MIB, 431),
+    "blank lines": Attack(b"", b"\r\n" * 1024, 64 * MIB, 431),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    process: Process
+    url: str
+
+    @property
+    def memory(self) -> int:
+        status = Path("/proc", str(self.process.pid), "status").read_text()
+        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) * 1024
+
+
+@pytest.fixture(scope="module", params=["embedded", "production"])
+def server(
+    request: pytest.FixtureRequest, prepared: Embedded, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Serving]:
+    """A web server as people start it."""
+    hub = copy_of(prepared, tmp_path_factory.mktemp("connections") / request.param, TOOLHUB_SANDBOX="fake")
+    with contextlib.ExitStack() as stack:
+        if request.param == "production":
+            database = stack.enter_context(own_database())
+            redis = os.environ["TOOLHUB_TEST_REDIS_URL"]
+            hub.env |= {"TOOLHUB_DATABASE_URL": database, "TOOLHUB_REDIS_URL": redis, "TOOLHUB_SECRET_KEY": "x" * 50}
+            run(python("manage.py", "init"), hub.env)
+        process = hub.start()
+        try:
+            yield Serving(process, hub.url)
+        finally:
+            process.stop()
+
+
+def answer_on(line: socket.socket) -> bytes:
+    """All that comes, until the server ends the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := line.recv(65536):
+            found += piece
+    return found
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_what_has_no_end_is_refused_while_it_is_read_and_the_others_are_answered(server: Serving, name: str) -> None:
+    attack, url = ATTACKS[name], server.url
+    address = urlsplit(url)
+    assert answers(f"{url}/healthz")
+    before, sent, healthy = server.memory, 0, 0
+
+    with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        line.sendall(attack.begin)
+        with contextlib.suppress(ConnectionError):
+            while sent < attack.bytes:
+                line.sendall(attack.piece)
+                sent += len(attack.piece)
+                if sent // PIECE > healthy:  # the clock: nothing more is sent before it has struck
+                    assert answers(f"{url}/healthz")
+                    healthy += 1
+                line.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    if line.recv(1, socket.MSG_PEEK):
+                        break
+                line.settimeout(60)
+        line.settimeout(60)
+        answer = answer_on(line)
+
+    assert answer.startswith(b"HTTP/1.1 %d " % attack.status), (sent, answer[:500])
+    assert sent < attack.bytes
+    assert b'"reason": "REQUEST.' in answer
+    assert b"connection: close" in answer
+    assert server.memory - before < 16 * MIB
+    assert answers(f"{url}/healthz")
