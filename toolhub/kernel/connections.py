@@ -44,7 +44,7 @@ class _Refused(Exception):
     """Ends the parser's work within one of its callbacks."""
 
 
-class Protocol(HttpToolsProtocol):  # type: ignore[misc]
+class Protocol(HttpToolsProtocol):
     """One connection. Speaks HTTP/1.1 and nothing else: a wish for another protocol is not heard."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -59,7 +59,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         self._clock: asyncio.TimerHandle | None = None
         self._clock_of = Phase.IDLE
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._start_clock(Phase.HEAD)
 
@@ -117,7 +117,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             # The parser takes what follows for the other protocol, so the body would be lost, or be the next request.
             remedy = "Leave the header Upgrade out: the hub speaks HTTP/1.1."
             self._stop_parsing(Malformed("A request that asks for another protocol has no body.", remedy=remedy))
-        self.scope[BOUNDED] = True
+        self.scope[BOUNDED] = True  # type: ignore[literal-required]
         super().on_headers_complete()
         self._advanced, self._phase, self._body_bytes = True, Phase.BODY, 0
         if upgrade:
