@@ -1,250 +1,175 @@
-"""Connections that take their time, or more than their share. Limits of seconds are set to fractions here."""
+"""What does evidence say of the connections of a call, and what does it keep to itself?"""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import socket
-import threading
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import uvicorn
+from django.urls import reverse
 
-from toolhub.kernel import connections
-from toolhub.kernel.bodies import BOUNDED
-from toolhub.kernel.connections import Protocol
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Fact, Snapshot
+from invocations import execution, preflight
+from invocations.reaching import MAX_BYTES, why_told
+from invocations.sandbox.base import Connection, Outcome, Status
+from invocations.sandbox.docker import DockerSandbox
+from invocations.sandbox.egress import Gate
+from invocations.sandbox.egress.whys import Why
+from tests.boxes import docker_sandbox
+from tests.calls import assert_problem, row_of
+from tests.egress.world import PUBLIC, Names, origin, plain
+from tests.in_force import permit, put_in_force
+from toolhub.kernel.canonical import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
+    from registry.models import Tool
+    from tests.calls import Bell, ScriptedSandbox
+    from tests.conftest import Caller, Person
 
-
-class Server:
-    """Answers each request with what it got, once ``gate`` is open."""
-
-    def __init__(self) -> None:
-        self.listening = socket.create_server(("127.0.0.1", 0))
-        self.gate = threading.Event()
-        self.gate.set()
-        self.begun: list[str] = []
-        self.headers: list[dict[bytes, bytes]] = []
-        self.bounded: list[bool] = []
-        self.gone = threading.Event()
-
-    async def application(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        self.begun.append(scope["path"])
-        self.bounded.append(scope.get(BOUNDED, False))
-        body, more = b"", True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                self.gone.set()
-                return
-            body, more = body + message.get("body", b""), message["more_body"]
-        self.headers.append(dict(scope["headers"]))
-        await asyncio.to_thread(self.gate.wait)
-        headers = [(b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.listening.getsockname(), timeout=30)
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-16", "SVC-6")]
+CANARY = "canary-7c1e90"
+NAMED = Connection(
+    "api.example.org", 443, allowed=True, rule="api.example.org", bytes_out=700, bytes_in=5_000_000, ms=81
+)
+MADE_UP = Connection(f"{CANARY}.example.com", 443, allowed=True, rule="*.example.com", bytes_out=9, bytes_in=9)
+ELSEWHERE = Connection(f"{CANARY}.evil.org", 443, allowed=False, why=Why.NOT_GRANTED)
+INSIDE = Connection("intern.example.org", 443, allowed=False, why=Why.PRIVATE_ADDRESS, rule="intern.example.org")
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(connections, "HEAD_S", 0.3)
-    monkeypatch.setattr(connections, "BODY_WINDOW_S", 0.3)
-    monkeypatch.setattr(connections, "LINGER_S", 0.1)
-    here = Server()
-    config = uvicorn.Config(
-        here.application, http=Protocol, ws="auto", interface="asgi3", lifespan="off", log_config=None
-    )
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [here.listening]}, daemon=True)
-    thread.start()
-    try:
-        yield here
-    finally:
-        here.gate.set()
-        running.should_exit = True
-        thread.join(30)
-        here.listening.close()
+def ends_with(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox
+) -> Callable[..., Any]:
+    """``ends_with(*connections)``: the row of a call whose tool made them."""
+    enable()
+    grant()
+
+    def call(*connections: Connection) -> Any:
+        sandbox.outcome = Outcome(Status.OK, value={}, connections=connections)
+        return row_of(caller.invoke("sample.tools.echo", {}))
+
+    return call
 
 
-def all_of(line: socket.socket) -> bytes:
-    found = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := line.recv(65536):
-            found += piece
-    return found
+def end_of(row: Any) -> dict[str, Any]:
+    leaf = Fact.objects.get(invocation_id=row.pk, kind=Kind.INVOCATION_ENDED).leaf
+    data: dict[str, Any] = json.loads(bytes(leaf))["data"]
+    return data
 
 
-def until(line: socket.socket, end: bytes, count: int = 1) -> bytes:
-    """What comes, until it has ended so; it must."""
-    found = b""
-    while found.count(b"HTTP/1.1 ") < count or not found.endswith(end):
-        piece = line.recv(65536)
-        assert piece, found
-        found += piece
-    return found
+def test_the_end_names_a_host_as_the_rules_name_it_and_counts_the_rest(ends_with: Callable[..., Any]) -> None:
+    end = end_of(ends_with(NAMED, MADE_UP, ELSEWHERE, INSIDE, ELSEWHERE))
+
+    assert end["connections"] == [
+        {"host": "api.example.org", "port": 443, "allowed": True, "why": "", "bytes_out": 700, "bytes_in": 5_000_000},
+        {"host": "*.example.com", "port": 443, "allowed": True, "why": "", "bytes_out": 9, "bytes_in": 9},
+        {"host": "intern.example.org", "port": 443, "allowed": False, "why": "private_address", "bytes_out": 0, "bytes_in": 0},
+    ]  # fmt: skip
+    assert end["connections_elsewhere"] == 2
+    assert CANARY not in json.dumps(end)
 
 
-def until_it_ends(line: socket.socket, drops: bytes) -> bytes:
-    """What is answered while a drop is sent from time to time."""
-    line.settimeout(0.02)
-    found = b""
-    for _ in range(2_000):
-        with contextlib.suppress(TimeoutError):
-            piece = line.recv(65536)
-            found += piece
-            if not piece:
-                return found
-        with contextlib.suppress(ConnectionError):
-            line.sendall(drops)
-    raise AssertionError("The server waits for ever.")
+def test_what_was_asked_for_is_sealed_with_the_logs(ends_with: Callable[..., Any]) -> None:
+    row = ends_with(MADE_UP, ELSEWHERE)
+
+    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=row.pk, kind="logs"))
+
+    assert [(each["host"], each["allowed"]) for each in sealed["connections"]] == [
+        (f"{CANARY}.example.com", True),
+        (f"{CANARY}.evil.org", False),
+    ]
 
 
-def test_a_head_that_drips_is_answered_408(server: Server) -> None:
-    with server.connect() as line:
-        line.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+def test_of_very_many_connections_the_first_are_named_and_all_are_bound(ends_with: Callable[..., Any]) -> None:
+    end = end_of(ends_with(*[NAMED] * 500))
 
-        answer = until_it_ends(line, b"x")
-
-    assert answer.startswith(b"HTTP/1.1 408 "), answer
-    assert b"REQUEST.TOO_SLOW" in answer
-    assert server.begun == []
+    assert len(json.dumps(end["connections"])) < 2 * MAX_BYTES
+    assert 10 < len(end["connections"]) < 500
+    assert end["all_connections"] == {"count": 500, "hash": digest([end["connections"][0]] * 500)}
 
 
-def test_a_body_that_drips_is_answered_408_and_who_waits_for_it_is_told(server: Server) -> None:
-    with server.connect() as line:
-        line.sendall(HEAD + b"Content-Length: 1000000\r\n\r\n")
+def test_a_call_that_reached_for_nothing_says_nothing(ends_with: Callable[..., Any]) -> None:
+    end = end_of(ends_with())
 
-        answer = until_it_ends(line, b"x")
-
-    assert answer.startswith(b"HTTP/1.1 408 "), answer
-    assert server.gone.wait(30)
+    assert not {"connections", "all_connections", "connections_elsewhere", "connections_known"} & set(end)
 
 
-def test_a_body_that_comes_as_fast_as_it_must_may_take_longer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BODY_WINDOW_BYTES", 1)
-    size = 100
-    with server.connect() as line:
-        line.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % size)
-        line.settimeout(0.02)  # 100 times this is several windows
-        for _ in range(size):
-            with contextlib.suppress(TimeoutError):
-                assert line.recv(1) == b"", "answered before it was whole"
-            line.sendall(b"x")
-        line.settimeout(30)
+def test_the_calls_page_shows_its_connections(ends_with: Callable[..., Any], developer: Person) -> None:
+    row = ends_with(NAMED, MADE_UP, INSIDE, ELSEWHERE, ELSEWHERE)
 
-        answer = all_of(line)
+    page = developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
 
-    assert answer.startswith(b"HTTP/1.1 200 "), answer
+    assert "api.example.org" in page
+    assert "*.example.com" in page
+    assert "leads to a private address" in page
+    assert "2 attempts to reach hosts that no rule names were refused" in page
+    assert CANARY not in page
 
 
-@pytest.mark.parametrize("said", [b"", b"\r\n"], ids=["nothing", "blank lines"])
-def test_a_connection_that_asks_nothing_is_closed_without_an_answer(server: Server, said: bytes) -> None:
-    with server.connect() as line:
-        assert until_it_ends(line, said) == b""
+def test_the_page_of_a_call_without_connections_has_no_table(ends_with: Callable[..., Any], developer: Person) -> None:
+    row = ends_with()
+
+    assert 'id="connections' not in developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
 
 
-def test_who_waits_for_an_answer_is_not_hurried(server: Server) -> None:
-    server.gate.clear()
-    with server.connect() as line:
-        line.sendall(GET + b"\r\n")  # some clients end a request with a line too many
-        line.settimeout(1)  # several times what a head may take
-        with pytest.raises(TimeoutError):
-            line.recv(1)
-        server.gate.set()
-        line.settimeout(30)
+def test_connections_that_nobody_knows_are_not_said_to_be_none(
+    ends_with: Callable[..., Any], sandbox: ScriptedSandbox, caller: Caller, developer: Person
+) -> None:
+    ends_with()
+    sandbox.outcome = Outcome(Status.OK, value={}, connections_known=False)
+    row = row_of(caller.invoke("sample.tools.echo", {}))
 
-        assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
-
-
-def test_a_connection_has_so_many_requests_waiting_and_no_more(server: Server) -> None:
-    server.gate.clear()
-    with server.connect() as line:
-        with contextlib.suppress(ConnectionError):
-            line.sendall(GET * 10_000)
-        answer = all_of(line)
-
-    assert answer == b""  # whose turn it is was not answered yet, so there is no place for a refusal
-    assert len(server.begun) <= 1
+    assert end_of(row)["connections_known"] is False
+    page = developer.client().get(reverse("invocation", args=[row.pk])).content.decode()
+    assert "whether there were connections is not known" in page
 
 
-def test_requests_that_are_sent_together_are_answered_in_their_order(server: Server) -> None:
-    many = connections.MAX_WAITING
-    with server.connect() as line:
-        line.sendall(b"".join(b"POST /%d HTTP/1.1\r\nContent-Length: 2\r\n\r\n%02d" % (n, n) for n in range(many)))
-        until(line, b"%02d" % (many - 1), many)
-
-    assert server.begun == [f"/{n}" for n in range(many)]
+def test_every_reason_has_its_words() -> None:
+    assert [why for why in Why if why_told(why) == str(why)] == []
+    assert why_told("") == ""
+    assert why_told("of_a_later_version") == "of_a_later_version"
 
 
-WEBSOCKET = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-UPGRADES = {
-    "websocket": b"Upgrade: websocket\r\nConnection: Upgrade\r\n" + WEBSOCKET,
-    "h2c": b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQBAAAAAAIAAAAA\r\n",
-}
+def test_what_no_gate_can_enforce_is_refused_before_the_call_with_what_to_do(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = DockerSandbox("no-image", "no-instance", engine_url="unix:///nowhere", gate=Gate())
+    monkeypatch.setattr(preflight, "current_sandbox", lambda: sandbox)
+    put_in_force(permit())
+    enable(side_effect="Network", capabilities={"net": [{"host": "api.example.org", "methods": ["GET"]}]})
+    grant()
+
+    body = assert_problem(caller.invoke("sample.tools.echo", {"text": "x"}), 403, "SANDBOX.CAPABILITY_BLOCKED")
+
+    assert body["error"]["details"]["missing"] == ["net:https://api.example.org:443 GET"]
+    assert "allow all methods of the host" in body["error"]["remedy"]
 
 
-@pytest.mark.parametrize("name", UPGRADES)
-def test_a_wish_for_another_protocol_is_not_heard(server: Server, name: str) -> None:
-    with server.connect() as line:
-        line.sendall(GET[:-2] + UPGRADES[name] + b"\r\n" + b"GET /hidden HTTP/1.1\r\n\r\n")
-        answer = all_of(line)
+def test_a_tool_gets_where_it_was_granted_to_go_and_nowhere_else(
+    caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names()
+    names.say("api.example.org", [PUBLIC])
+    sandbox = docker_sandbox(gate=Gate([f"{PUBLIC}/32"], resolve=names))
+    for module in (execution, preflight):
+        monkeypatch.setattr(module, "current_sandbox", lambda: sandbox)
+    with origin() as server:
+        put_in_force(permit())
+        enable("fetches", side_effect="Network", capabilities={"net": [plain("*.example.org", server.port)]})
+        grant()
+        reached = caller.invoke("sample.tools.fetches", {"text": f"http://api.example.org:{server.port}/"})
+        refused = caller.invoke("sample.tools.fetches", {"text": f"http://{CANARY}.evil.org/"})
+    sandbox.close()
 
-    assert answer.startswith(b"HTTP/1.1 200 ")
-    assert (server.begun, server.bounded) == (["/"], [True])
-
-
-@pytest.mark.parametrize("name", UPGRADES)
-def test_the_body_of_who_wishes_for_another_protocol_is_not_lost_in_silence(server: Server, name: str) -> None:
-    with server.connect() as line:
-        line.sendall(HEAD + b"Content-Length: 2\r\n" + UPGRADES[name] + b"\r\nab")
-        answer = all_of(line)
-
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert server.begun == []
-
-
-def test_a_trailer_is_no_header(server: Server) -> None:
-    """Whoever stands before the hub and takes headers away does not see it."""
-    with server.connect() as line:
-        line.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Forwarded-For: 10.0.0.1\r\n\r\n")
-        assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
-
-    assert b"x-forwarded-for" not in server.headers[0]
-
-
-@pytest.mark.parametrize(
-    ("said", "status"),
-    [
-        (GET[:-2] + b"".join(b"X-%d: y\r\n" % n for n in range(200)) + b"\r\n", 431),
-        (GET[:-2] + b"X-Long: " + b"x" * 40_000 + b"\r\n\r\n", 431),
-        (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n", 414),
-        (b"nonsense\r\n\r\n", 400),
-        (b"CONNECT example.org:443 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    ],
-    ids=["many headers", "a long header", "a long address", "no HTTP", "a tunnel"],
-)
-def test_what_comes_in_one_piece_is_bounded_as_well(server: Server, said: bytes, status: int) -> None:
-    with server.connect() as line:
-        line.sendall(said)
-        answer = all_of(line)
-
-    assert answer.startswith(b"HTTP/1.1 %d " % status), answer
-    assert server.begun == []
-
-
-def test_the_head_after_a_large_body_has_its_own_bounds(server: Server) -> None:
-    with server.connect() as line:
-        line.sendall(HEAD + b"Content-Length: 200000\r\n\r\n" + b"x" * 200_000 + GET[:-2])
-        until(line, b"x" * 200_000)
-        line.sendall(b"\r\n")
-
-        assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert reached.json()["data"] == {"text": "hello"}
+    (connection,) = end_of(row_of(reached))["connections"]
+    assert (connection["host"], connection["port"], connection["allowed"]) == ("*.example.org", server.port, True)
+    body = assert_problem(refused, 403, "SANDBOX.CAPABILITY_BLOCKED")
+    assert body["error"]["details"] == {"capability": "net", "attempts": [f"net:{CANARY}.evil.org:80"]}
+    end = end_of(row_of(refused))
+    assert (end["blocked"], end["connections_elsewhere"]) == (["net"], 1)
+    assert CANARY not in json.dumps(end)
