@@ -20,7 +20,6 @@ from evidence.models import (
     Pending,
     SinkState,
     Verification,
-    VerificationState,
 )
 from invocations import service_levels
 from invocations.models import Invocation, State, WorkClass
@@ -61,11 +60,11 @@ def _log_age(now: datetime) -> list[Observation]:
 
 
 def _verification_failures(now: datetime) -> list[Observation]:
-    """Logs whose newest finished verification failed."""
+    """Logs with findings that no later look at the whole log has closed; also those of a look that goes on."""
     del now
-    newest = Verification.objects.exclude(state=VerificationState.RUNNING).filter(tenant_id=OuterRef("pk"))
-    last = Subquery(newest.order_by("-id").values("state")[:1])
-    return [Observation(Log.objects.annotate(last=last).filter(last=VerificationState.FAILED).count())]
+    return [
+        Observation(Verification.objects.filter(found__gt=0, closed_by=None).values("tenant_id").distinct().count())
+    ]
 
 
 def _queued(now: datetime) -> list[Observation]:
@@ -136,7 +135,11 @@ GAUGES: dict[str, tuple[Reading, str, str]] = {
     names.METRIC_PENDING_AGE: (_pending_age, "s", "How long the oldest of them has waited"),
     names.METRIC_SEALED: (_sealed, "", "Leaves of all tenants' logs"),
     names.METRIC_LOG_AGE: (_log_age, "s", "Since the log that was signed longest ago was signed"),
-    names.METRIC_BAD_LOGS: (_verification_failures, "", "Logs whose last verification failed"),
+    names.METRIC_BAD_LOGS: (
+        _verification_failures,
+        "",
+        "Logs that do not verify, those that all tenants share included",
+    ),
     names.METRIC_QUEUED: (_queued, "", "Calls that wait for a worker, by class of work"),
     names.METRIC_QUEUE_AGE: (_queue_age, "s", "How long the oldest of them has waited"),
     names.METRIC_LEASES: (_leases, "", "Calls that run, by whether their worker still says so"),

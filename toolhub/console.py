@@ -19,7 +19,7 @@ from drf_spectacular.generators import SchemaGenerator
 from access.budgets.selectors import nearly_used_up
 from access.models import Agent, Consent, ConsentState, Grant, GrantRequest, Membership, RequestState
 from access.roles import Role
-from evidence.checking.alarms import alarms_of
+from evidence.checking.alarms import Alarm, alarms_of, shared_alarms
 from invocations.health import WINDOW, health_of, reasons_of
 from invocations.models import Invocation, State
 from invocations.unmapped import unmapped_since
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+    from toolhub.kernel.principal import Principal
 
 THEMES = ("auto", "light", "dark")
 YEAR_S = 365 * 24 * 60 * 60
@@ -159,13 +161,20 @@ def reasons(calls: QuerySet[Invocation], now: datetime) -> list[dict[str, Any]]:
     return [{"problem": by_reason(reason), "times": times} for reason, times in found]
 
 
+def _alarms_for(by: Principal) -> list[Alarm]:
+    """Of the evidence: for those who may see the tenant's, and, of what all tenants share, for those who manage the hub."""
+    if by.may("evidence.view"):
+        return alarms_of(by.tenant_id)
+    return shared_alarms() if by.may("hub.manage") else []
+
+
 @require_GET
 @needs("invocations.view")
 def overview(request: ConsoleRequest) -> HttpResponse:
     """Context: needs (list of {label, url, count, icon}), figures ({calls, succeeded, denied, failed, agents, tools}), checklist
     (list of {done, label, url}, shown until all are done), onboarding (bool), latest (list of Invocation), open_calls (int:
     Begin without End), health (Health of the last 24 hours), reasons (list of {problem, times}: how calls ended, the
-    most frequent first), unmapped (list of Found, of the whole hub), alarms (of the evidence, for who may see it).
+    most frequent first), unmapped (list of Found, of the whole hub), alarms (of the evidence, for who may see it), sees_evidence.
     """
     by = request.principal
     now = timezone.now()
@@ -204,7 +213,8 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "health": health_of(mine, now),
         "reasons": reasons(mine, now),
         "unmapped": unmapped_since(since),
-        "alarms": alarms_of(by.tenant_id) if by.may("evidence.view") else [],
+        "alarms": _alarms_for(by),
+        "sees_evidence": by.may("evidence.view"),
     }
     return render_page(request, "overview.html", context, partial="overview-body")
 

@@ -14,14 +14,17 @@ from django.utils.translation import gettext, gettext_lazy
 
 from evidence.checking.findings import Wrong
 from evidence.log.state import SEALED_WITHIN, SIGNED_WITHIN, log_state
-from evidence.models import Verification, VerificationState
+from evidence.models import GLOBAL_LOG, Verification, VerificationState
 from evidence.witnessing.anchors import anchors
+from toolhub.kernel.tenancy import NO_TENANT, hub_wide
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
     from django.utils.functional import _StrPromise
+
+    from toolhub.kernel.principal import Principal
 
 DAMAGED, NOT_SEALED, NOT_SIGNED, NOT_VERIFIED, ANCHOR = "damaged", "not_sealed", "not_signed", "not_verified", "anchor"
 TITLES: dict[str, str | _StrPromise] = {
@@ -31,47 +34,77 @@ TITLES: dict[str, str | _StrPromise] = {
     NOT_SIGNED: gettext_lazy("No checkpoint was signed lately"),
     NOT_VERIFIED: gettext_lazy("The log was not verified lately"),
 }
+SILENT = {NOT_SEALED, NOT_SIGNED, NOT_VERIFIED}
 VERIFIED_WITHIN = timedelta(hours=6)  # with many logs their turn comes round slowly
+
+
+# What every tenant's evidence stands on: it concerns all, though it is no tenant's.
+SHARED: dict[UUID, str | _StrPromise] = {
+    GLOBAL_LOG: gettext_lazy("the log of checkpoints, which all tenants share"),
+    NO_TENANT: gettext_lazy("the hub's own log"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """``subject`` is the same for as long as the alarm is about the same thing: one is told of it once."""
+    """``subject`` is the same for as long as the alarm is about the same thing: one is told of it once. ``log``: whose it is."""
 
     kind: str
     subject: str
     since: datetime
     said: str
+    log: UUID
+    verification: Verification | None = None
 
     @property
     def title(self) -> str:
-        return str(TITLES[self.kind])
+        title = str(TITLES[self.kind])
+        if self.log not in SHARED:
+            return title
+        return gettext("%(title)s: %(log)s") % {"title": title, "log": SHARED[self.log]}
 
 
 def alarms_of(tenant_id: UUID) -> list[Alarm]:
-    """Those of one log, the gravest first."""
-    found = []
-    row = damaged(tenant_id)
-    if row is not None:
-        found.append(Alarm(DAMAGED, row.wire_id, row.begun_at, sentence_of(row)))
-    for each in anchors():  # of the global log, which holds this one's checkpoints
+    """What whoever looks after a tenant's evidence must know, the gravest first: of its own log, and of those that all share."""
+    own = _alarms_of_log(tenant_id)
+    told = {each.kind for each in own} & SILENT  # one keeper that stands still is one thing to be told of
+    found = [*own, *(each for each in shared_alarms() if each.kind not in told)]
+    return sorted(found, key=lambda each: list(TITLES).index(each.kind))
+
+
+def shared_alarms() -> list[Alarm]:
+    """Of the logs of the hub, and of those who keep its checkpoints outside."""
+    found: list[Alarm] = []
+    with hub_wide():
+        for log in SHARED:
+            told = {each.kind for each in found} & SILENT
+            found += [each for each in _alarms_of_log(log) if each.kind not in told]
+    for each in anchors():
         if each.alarm:
             since = each.anchor.refused_at or each.anchor.anchored_at or timezone.now()
             subject = f"anchor {since:%Y-%m-%dT%H:%M:%S} {each.anchor.name}"[:128]
-            found.append(Alarm(ANCHOR, subject, since, f"{each.anchor.name}: {each.alarm}"))
-    state, now = log_state(tenant_id), timezone.now()
+            found.append(Alarm(ANCHOR, subject, since, f"{each.anchor.name}: {each.alarm}", GLOBAL_LOG))
+    return found
+
+
+def _alarms_of_log(log: UUID) -> list[Alarm]:
+    found = []
+    row = damaged(log)
+    if row is not None:
+        found.append(Alarm(DAMAGED, row.wire_id, row.found_at or row.begun_at, sentence_of(row), log, row))
+    state, now = log_state(log), timezone.now()
     if state.oldest and now - state.oldest > SEALED_WITHIN:
         said = gettext("Facts wait to be sealed. Is a keeper running?")
-        found.append(Alarm(NOT_SEALED, f"pending {state.oldest:%Y-%m-%dT%H:%M:%S}", state.oldest, said))
+        found.append(Alarm(NOT_SEALED, f"pending {state.oldest:%Y-%m-%dT%H:%M:%S}", state.oldest, said, log))
     elif state.signed_at and now - state.signed_at > SIGNED_WITHIN:
         said = gettext("A log is signed again every few minutes even if nothing happens. Is a keeper running?")
-        found.append(Alarm(NOT_SIGNED, f"signed {state.signed_at:%Y-%m-%dT%H:%M:%S}", state.signed_at, said))
-    looked_at = last_looked_at(tenant_id)
+        found.append(Alarm(NOT_SIGNED, f"signed {state.signed_at:%Y-%m-%dT%H:%M:%S}", state.signed_at, said, log))
+    looked_at = last_looked_at(log)
     if looked_at and now - looked_at > VERIFIED_WITHIN:
         said = gettext(
             "The continuous verifier has not come to it for hours. Is a keeper running, and does it keep up?"
         )
-        found.append(Alarm(NOT_VERIFIED, f"verified {looked_at:%Y-%m-%dT%H:%M:%S}", looked_at, said))
+        found.append(Alarm(NOT_VERIFIED, f"verified {looked_at:%Y-%m-%dT%H:%M:%S}", looked_at, said, log))
     return found
 
 
@@ -84,6 +117,13 @@ def last_looked_at(tenant_id: UUID) -> datetime | None:
 def damaged(tenant_id: UUID) -> Verification | None:
     """The newest verification whose findings stand: no later look at the whole log has closed them."""
     return Verification.objects.filter(tenant_id=tenant_id, found__gt=0, closed_by=None).order_by("-pk").first()
+
+
+def verification_for(by: Principal, id: UUID) -> Verification:
+    """One of the principal's tenant, or of a log that all tenants share."""
+    with hub_wide():
+        rows = Verification.objects.filter(tenant_id__in=[by.tenant_id, *SHARED])
+        return rows.select_related("closed_by").get(pk=id)
 
 
 def sentence_of(row: Verification) -> str:

@@ -9,9 +9,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from evidence.checking.alarms import alarms_of
+from evidence.checking.alarms import Alarm, alarms_of, verification_for
 from evidence.checking.asking import ask_verification
 from evidence.checking.state import state_of
+from evidence.log.names import name_of
 from evidence.models import Verification, VerificationState
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
@@ -63,6 +64,8 @@ class VerificationSerializer(serializers.Serializer[Any]):
 
 class EvidenceAlarmSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
+    log = serializers.CharField(help_text="`ten_…`; of what all tenants share `checkpoints` or `hub`.")
+    verification = serializers.CharField(allow_null=True, help_text="The one that found it.")
     said = serializers.CharField()
     since = serializers.DateTimeField()
 
@@ -109,6 +112,16 @@ def verification_json(row: Verification) -> dict[str, Any]:
     }
 
 
+def _alarm_json(alarm: Alarm) -> dict[str, Any]:
+    return {
+        "kind": alarm.kind,
+        "log": name_of(alarm.log),
+        "verification": alarm.verification.wire_id if alarm.verification else None,
+        "said": alarm.said,
+        "since": _time(alarm.since),
+    }
+
+
 def _answer(data: Any, *, status: int = 200) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status)
 
@@ -132,9 +145,7 @@ class IntegrityView(APIView):
                 "pending": state.sealing.pending,
                 "pending_since": _time(state.sealing.oldest),
                 "open_calls": state.open_count,
-                "alarms": [
-                    {"kind": each.kind, "said": each.said, "since": _time(each.since)} for each in alarms_of(tenant_id)
-                ],
+                "alarms": [_alarm_json(each) for each in alarms_of(tenant_id)],
                 "verification": verification_json(state.passing) if state.passing else None,
                 "verified": verification_json(state.passed) if state.passed else None,
             }
@@ -163,6 +174,5 @@ class VerificationView(APIView):
 
     @extend_schema(operation_id="read_verification", responses={200: ONE})
     def get(self, request: Request, verification_id: UUID) -> Response:
-        """One verification, with what it found."""
-        row = Verification.objects.get(pk=verification_id, tenant_id=caller(request).tenant_id)
-        return _answer(verification_json(row))
+        """One verification, with what it found: of the tenant's log, or of a log that all tenants share."""
+        return _answer(verification_json(verification_for(caller(request), verification_id)))

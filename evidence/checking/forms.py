@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django import forms
 from django.utils.translation import gettext_lazy
 
+from evidence.log.names import CHECKPOINTS, HUB
+
+if TYPE_CHECKING:
+    from toolhub.kernel.principal import Principal
+
 
 class RangeForm(forms.Form):
+    name = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Log"),
+        choices=[
+            ("", gettext_lazy("This tenant's")),
+            (CHECKPOINTS, gettext_lazy("The log of checkpoints, which all tenants share")),
+            (HUB, gettext_lazy("The hub's own")),
+        ],
+    )
     start = forms.IntegerField(min_value=0, initial=0, label=gettext_lazy("From leaf"))
     stop = forms.IntegerField(
         min_value=1,
@@ -15,5 +31,11 @@ class RangeForm(forms.Form):
         help_text=gettext_lazy("Empty: the end of the log."),
     )
 
-    def range(self) -> dict[str, int | None]:
-        return {"start": self.cleaned_data["start"], "stop": self.cleaned_data["stop"]}
+    def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not by.may("hub.manage"):
+            del self.fields["name"]
+
+    def asked(self) -> dict[str, Any]:
+        """As :func:`~evidence.checking.asking.ask_verification` takes it."""
+        return dict(self.cleaned_data)

@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from evidence.checking.alarms import alarms_of, damaged
+from evidence.checking.alarms import SHARED, alarms_of, verification_for
 from evidence.checking.asking import ask_verification
 from evidence.checking.findings import Wrong
 from evidence.checking.forms import RangeForm
@@ -24,6 +24,8 @@ from toolhub.kernel.problems import Problem
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from toolhub.kernel.principal import Principal
+
 CHECKPOINTS, VERIFICATIONS = 10, 10
 
 
@@ -36,7 +38,6 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
         "tab": "integrity",
         "state": state,
         "alarms": alarms_of(tenant_id),
-        "damaged": damaged(tenant_id),
         "anchors": anchors(),
         "checkpoints": list(Checkpoint.objects.filter(tenant_id=tenant_id).order_by("-size")[:CHECKPOINTS]),
         "verifications": verifications,
@@ -51,20 +52,20 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
 @require_GET
 @needs("evidence.view")
 def integrity(request: ConsoleRequest) -> HttpResponse:
-    """Context: state (State of the log), alarms, damaged (Verification or None), anchors (list of Seen), checkpoints, verifications,
-    running (whether to look again soon), form (RangeForm), command (how to verify a bundle).
+    """Context: state (State of the log), alarms (of it, and of those that all share), anchors (list of Seen), checkpoints,
+    verifications, running (whether to look again soon), form (RangeForm), command (how to verify a bundle).
     """
-    return _page(request, RangeForm())
+    return _page(request, RangeForm(by=request.principal))
 
 
 @require_POST
 @needs("evidence.view")
 def verification_new(request: ConsoleRequest) -> HttpResponse:
-    """POST start, stop."""
-    form = RangeForm(request.POST)
+    """POST start, stop; of who manages the hub also name, of a log that all tenants share."""
+    form = RangeForm(request.POST, by=request.principal)
     if form.is_valid():
         try:
-            row = ask_verification(by=request.principal, **form.range())  # type: ignore[arg-type]
+            row = ask_verification(by=request.principal, **form.asked())
         except Problem as problem:
             add_problem(form, problem)
         else:
@@ -73,16 +74,25 @@ def verification_new(request: ConsoleRequest) -> HttpResponse:
     return _page(request, form)
 
 
+def _manages_hub(by: Principal, permission: str, *, verification_id: UUID) -> bool:
+    """Who manages the hub looks after the logs that are no tenant's, whatever they may see of their own tenant's."""
+    del permission
+    return by.may("hub.manage") and verification_for(by, verification_id).tenant_id in SHARED
+
+
 @require_GET
-@needs("evidence.view")
+@needs("evidence.view", held=_manages_hub)
 def verification(request: ConsoleRequest, verification_id: UUID) -> HttpResponse:
-    """Context: row (Verification), findings (list of {index, label, detail, fact}), facts."""
+    """Context: row (Verification), log (in words, of one that all tenants share), findings (list of {index, label, detail, fact}),
+    facts.
+    """
     by = request.principal
-    row = Verification.objects.get(pk=verification_id, tenant_id=by.tenant_id)
+    row = verification_for(by, verification_id)
     context = {
         "section": "evidence",
         "tab": "integrity",
         "row": row,
+        "log": SHARED.get(row.tenant_id, ""),
         "findings": _with_facts(row),
         "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("id"),
     }
@@ -90,8 +100,9 @@ def verification(request: ConsoleRequest, verification_id: UUID) -> HttpResponse
 
 
 def _with_facts(row: Verification) -> list[dict[str, Any]]:
-    """Each finding with its words, and the fact that is at its leaf, if there is one."""
-    indexes = [each["index"] for each in row.findings if each["index"] is not None]
+    """Each finding with its words, and the tenant's fact that is at its leaf, if there is one."""
+    own = row.tenant_id not in SHARED  # the facts of the hub itself are no tenant's
+    indexes = [each["index"] for each in row.findings if own and each["index"] is not None]
     facts = Fact.objects.filter(tenant_id=row.tenant_id, seal__tenant_id=row.tenant_id, seal__leaf_index__in=indexes)
     found = {fact.seal.leaf_index: fact for fact in facts.select_related("seal").defer("leaf")}
     return [each | {"label": Wrong(each["code"]).label, "fact": found.get(each["index"])} for each in row.findings]
