@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
+from evidence.check_values import CheckedKeyStore, forget_check_values
 from evidence.keyfile import LOST, make_key_file, parse_keys, read_key_file
 from evidence.keyservice import HttpKeyService, ServiceKeyStore
 from evidence.problems import KeyUnavailable
@@ -124,7 +125,12 @@ class FileKeyStore(InMemoryKeyStore):
 
 @Once
 def keystore() -> KeyStore:
-    """The key store of this process. Only the embedded default makes a missing file, and only while nothing needs the old one."""
+    """The key store of this process, which takes no key but the database's own."""
+    return CheckedKeyStore(_given())
+
+
+def _given() -> KeyStore:
+    """Only the embedded default makes a missing file, and only while nothing needs the old one."""
     if settings.TOOLHUB_KEYSTORE == "env":
         return InMemoryKeyStore(*parse_keys(settings.TOOLHUB_MASTER_KEYS, what="TOOLHUB_MASTER_KEYS", lost=GIVE_KEYS))
     if settings.TOOLHUB_KEYSTORE == "service":
@@ -135,5 +141,6 @@ def keystore() -> KeyStore:
             raise KeyUnavailable(
                 f"The key file {path} is lost, and the database holds values that only its keys open.", remedy=LOST
             )
+        forget_check_values()
         make_key_file(path)
     return FileKeyStore(path)

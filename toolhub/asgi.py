@@ -25,9 +25,10 @@ from invocations import gauges  # noqa: E402  models load only after Django is s
 from invocations.file_bodies import WIDER  # noqa: E402  as above
 from invocations.mcp.door import Door  # noqa: E402  as above
 from toolhub.kernel.waiting import Handler  # noqa: E402
-from toolhub.startup import refuse_without_keys, say_unknown_settings  # noqa: E402
+from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: E402
 
 refuse_without_keys()
+refuse_foreign_keys()
 say_unknown_settings()
 if exposition.is_wanted():
     gauges.make_instruments()

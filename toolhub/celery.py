@@ -93,9 +93,10 @@ def offer_metrics() -> None:
 
 @worker_init.connect
 def _trace(**_: Any) -> None:
-    from toolhub.startup import refuse_without_keys, say_unknown_settings  # noqa: PLC0415  models load after Django is set up
+    from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: PLC0415  models load after Django is set up
 
     refuse_without_keys()
+    refuse_foreign_keys()
     if not settings.TOOLHUB_EMBEDDED:  # there the web server says it
         say_unknown_settings()
     telemetry.setup("worker")

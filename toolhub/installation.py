@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from access import members
 from access.models import Tenant
 from access.roles import HUB_OWNERS, Role
+from evidence.check_values import ANOTHER, FOREIGN, forget_check_values, unfit_keys
 from evidence.keyfile import LOST, make_key_file, read_key_file
 from evidence.keystore import keystore
 from evidence.log.signer import make_signing_key
@@ -78,24 +79,25 @@ def make_keys() -> list[str]:
             "No other was made: it would hide the loss.",
             remedy=LOST,
         )
+    forget_check_values()
     make_key_file(path)
     return [*said, f"A master key was made in {path}. Back it up: without it stored values are lost."]
 
 
 def check_that_keys_fit() -> None:
-    """Every key that wraps something is there; of a service it is not known."""
+    """Every key that wraps something is there, of a service as far as it says so; and each that is there is the database's."""
     in_file = settings.TOOLHUB_KEYSTORE == "file"
     keys = set(read_key_file(settings.TOOLHUB_KEY_FILE)[0]) if in_file else keystore().names()
-    if keys is None:
-        return
     where = settings.TOOLHUB_KEY_FILE if in_file else "TOOLHUB_MASTER_KEYS"
     for what, names in wrapped_with().items():
-        missing = sorted(names - keys)
+        missing = sorted(names - keys) if keys is not None else []
         if missing:
             raise KeyUnavailable(
                 f"The {what} of this database are wrapped with the key {missing[0]}, which is not in {where}.",
                 remedy="Restore the key file that belongs to this database.",
             )
+    if unfit := unfit_keys(keystore()):
+        raise KeyUnavailable(FOREIGN.format(unfit[0]), remedy=ANOTHER)
 
 
 def let_processes_log_in() -> None:

@@ -7,12 +7,15 @@ start first: a key made anew would make stored values unreadable and look like a
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as CheckWarning
+from django.db import DatabaseError, connection
 
+from evidence.check_values import ANOTHER, FOREIGN, unfit_keys
 from evidence.keyfile import read_key_file
 from evidence.keystore import keystore
 from evidence.problems import KeyUnavailable
@@ -57,6 +60,25 @@ def say_unknown_settings() -> None:
     """For processes that no command starts, and that so make no checks."""
     for sentence in VARIABLES.unknown():
         log.warning(sentence)
+
+
+def refuse_foreign_keys() -> None:
+    """Ends the process with the sentence when a master key is another hub's. What cannot be asked now is asked with each value."""
+    try:
+        with ThreadPoolExecutor(1) as thread:  # a server may load this in its event loop, where Django asks no database
+            unfit = thread.submit(_unfit_keys).result()
+    except (KeyUnavailable, DatabaseError) as error:
+        log.warning("The master keys are not held against the database yet: %s", error)
+        return
+    if unfit:
+        raise SystemExit(f"toolhub does not start. {FOREIGN.format(unfit[0])} {ANOTHER}")
+
+
+def _unfit_keys() -> list[str]:
+    try:
+        return unfit_keys(keystore())
+    finally:
+        connection.close()
 
 
 def refuse_without_keys() -> None:

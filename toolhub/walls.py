@@ -57,6 +57,8 @@ SEEN_BY_OTHERS = {
     "invocations_unmapped": "true",
     # Public halves of the keys that logs are signed with.
     "evidence_logkey": "true",
+    # By what master keys are recognised: of the hub, and nothing can be made from it.
+    "evidence_masterkey": "true",
     # Who outside keeps the hub's checkpoints, and what became of asking them.
     "evidence_anchor": "true",
 }
@@ -81,6 +83,7 @@ WRITTEN_BY_OWNER = {
     },
     "invocations_sandboxhost": "false",
     "invocations_unmapped": "false",
+    "evidence_masterkey": "false",
     # The keeper alone seals, and shows others what is sealed.
     "evidence_anchor": "false",
     **dict.fromkeys(

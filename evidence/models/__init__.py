@@ -5,7 +5,7 @@ from evidence.models.append_only import AppendOnlyError, AppendOnlyModel, Append
 from evidence.models.erasures import Erasure, ErasureState, Retention
 from evidence.models.exports import EXPORT_TRANSITIONS, ExportChunk, ExportFormat, ExportJob, ExportState
 from evidence.models.facts import Fact, Pending
-from evidence.models.keys import SubjectKey, TenantKey
+from evidence.models.keys import MasterKey, SubjectKey, TenantKey
 from evidence.models.log import GLOBAL_LOG, Checkpoint, Log, LogKey, Seal, Tile
 from evidence.models.search import IndexBlock, Indexed, Posting, SavedSearch
 from evidence.models.sinks import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
@@ -33,6 +33,7 @@ __all__ = [
     "Indexed",
     "Log",
     "LogKey",
+    "MasterKey",
     "Pending",
     "Posting",
     "Retention",

@@ -13,6 +13,17 @@ from django.db.models import Q
 from toolhub.kernel.ids import new_id
 
 
+class MasterKey(models.Model):
+    """By what a master key is recognised (:mod:`evidence.check_values`). The key itself is in the key store only."""
+
+    key_id = models.CharField(max_length=64, primary_key=True)
+    check_value = models.CharField(max_length=71)
+    added_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
 class TenantKey(models.Model):
     """The key of one tenant, wrapped by the master key ``key_id``."""
 

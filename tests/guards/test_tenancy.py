@@ -11,6 +11,7 @@ HUB_WIDE = {
     "invocations/sandbox_views.py:_names_of_tenants": "names beside boxes, for who manages the hub",
     "invocations/gauges.py:_observed": "figures of the whole hub, for its operators",
     "invocations/unmapped.py:note_unmapped": "what goes wrong in the hub is of no tenant",
+    "evidence/check_values.py:fits": "master keys are of the whole hub, and so is what they have wrapped",
     "evidence/log/api.py:_anchor_of": "that a tenant's own checkpoint is in the global log",
     "evidence/log/api.py:global_checkpoint": "everybody may have it: a size and a hash, signed",
     "evidence/log/api.py:global_keys": "public keys",

@@ -62,6 +62,9 @@ ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by
 }
 WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/services.py:record": "it is the fact",
+    "evidence/words.py:forget_mentions": "part of asking for an erasure, whose fact counts them",
+    "evidence/check_values.py:fits": "by what a key is recognised that is in use already",
+    "evidence/check_values.py:forget_check_values": "the same, of keys that are gone and have wrapped nothing",
     "evidence/search/indexing.py:index_block": "an index of facts, made again from the log at any time",
     "evidence/search/indexing.py:_note_span": "the same",
     "evidence/search/indexing.py:index_tenant": "the same",

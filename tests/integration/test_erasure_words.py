@@ -55,6 +55,7 @@ OF_CALLS = {
 }
 NO_WORDS = {
     "evidence.Anchor": {"name": SETUP, "last_error": HUBS},
+    "evidence.MasterKey": {"key_id": IDS, "check_value": IDS},
     "evidence.TenantKey": {"key_id": IDS},
     "evidence.SubjectKey": {"subject": IDS},
     "evidence.Erasure": {"subject": IDS, "asked_by": IDS, "counts": HUBS},

@@ -15,6 +15,7 @@ from invocations.gauges import make_instruments
 from toolhub.keeper import LOOPS, keeper_threads
 from toolhub.kernel import exposition, telemetry
 from toolhub.kernel.problems import Problem
+from toolhub.startup import refuse_foreign_keys
 
 LOOKED_EVERY_S = 5
 
@@ -29,6 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="seal what is pending, and end")
 
     def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
+        refuse_foreign_keys()
         try:
             if make_signing_key():
                 self.stdout.write(f"A signing key was made in {signing_key_file()}. Back it up.")

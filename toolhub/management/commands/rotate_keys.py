@@ -13,6 +13,7 @@ from evidence.keyfile import activate_key, add_key, forget_keys, read_key_file
 from evidence.keystore import keystore
 from evidence.rotation import rewrap_everything
 from evidence.sealed import wrapped_with
+from toolhub.installation import check_that_keys_fit
 from toolhub.kernel.problems import Problem
 
 
@@ -35,6 +36,7 @@ class Command(BaseCommand):
         if elsewhere and (prepare or forget):
             raise CommandError(f"Keys are added and destroyed where they are: {settings.TOOLHUB_KEYSTORE}.")
         try:
+            check_that_keys_fit()  # before a key is added to a file of another hub
             if elsewhere:
                 self.rewrap(keystore().derive(b"rotation")[0])
             elif prepare:

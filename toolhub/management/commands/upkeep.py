@@ -12,6 +12,7 @@ from access import deliveries
 from invocations import sweeper
 from invocations.callbacks import sending
 from toolhub.embedded import callback_thread, sender_thread
+from toolhub.startup import refuse_foreign_keys
 
 
 class Command(BaseCommand):
@@ -21,6 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="one pass, then print what was done")
 
     def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
+        refuse_foreign_keys()
         if once:
             done = sweeper.sweep() | {"delivered": deliveries.send_due(), "callbacks": sending.send_due()}
             for name, count in done.items():
