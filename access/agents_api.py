@@ -5,18 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import agents
 from access.models import Agent, ApiKey
 from access.roles import SCOPES
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -129,15 +128,16 @@ def _answer(data: Any, *, status: int = 200) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
 
 
-class AgentListView(APIView):
+class AgentListView(Endpoint):
     """The tenant's agents; making one."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_agents", parameters=[OpenApiParameter("after", str)], responses={200: AGENTS})
+    @extend_schema(operation_id="list_agents", responses={200: AGENTS})
     def get(self, request: Request) -> Response:
         rows = Agent.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="agt", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="agt")
         return _answer({"agents": [agent_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="create_agent", request=NewAgentSerializer, responses={201: AGENT})
@@ -146,7 +146,7 @@ class AgentListView(APIView):
         return _answer(agent_json(agent), status=201)
 
 
-class AgentView(APIView):
+class AgentView(Endpoint):
     required_scope = SCOPE
 
     @extend_schema(operation_id="read_agent", responses={200: AGENT})
@@ -154,7 +154,7 @@ class AgentView(APIView):
         return _answer(agent_json(Agent.objects.get(pk=agent_id, tenant_id=caller(request).tenant_id)))
 
 
-class AgentDisableView(APIView):
+class AgentDisableView(Endpoint):
     """Refuse all that the agent sends, from its next request on."""
 
     required_scope = SCOPE
@@ -165,7 +165,7 @@ class AgentDisableView(APIView):
         return _answer(agent_json(agents.disable_agent(agent_id=agent_id, by=caller(request), **data)))
 
 
-class AgentEnableView(APIView):
+class AgentEnableView(Endpoint):
     required_scope = SCOPE
 
     @extend_schema(operation_id="enable_agent", request=ReasonSerializer, responses={200: AGENT})
@@ -174,16 +174,17 @@ class AgentEnableView(APIView):
         return _answer(agent_json(agents.enable_agent(agent_id=agent_id, by=caller(request), **data)))
 
 
-class KeyListView(APIView):
+class KeyListView(Endpoint):
     """An agent's keys; making one."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_keys", parameters=[OpenApiParameter("after", str)], responses={200: KEYS})
+    @extend_schema(operation_id="list_keys", responses={200: KEYS})
     def get(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=caller(request).tenant_id)
         rows = ApiKey.objects.filter(agent=agent).select_related("replaces")
-        page = page_of(rows, prefix="key", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="key")
         return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="create_key", request=KeyRequestSerializer, responses={201: NEW_KEY})
@@ -193,7 +194,7 @@ class KeyListView(APIView):
         return _answer(key_json(row, text), status=201)
 
 
-class KeyRotateView(APIView):
+class KeyRotateView(Endpoint):
     """A key that takes over; both work for a while."""
 
     required_scope = SCOPE
@@ -205,7 +206,7 @@ class KeyRotateView(APIView):
         return _answer(key_json(row, text), status=201)
 
 
-class KeyRevokeView(APIView):
+class KeyRevokeView(Endpoint):
     """End a key; it is refused with its next request."""
 
     required_scope = SCOPE

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.consents import console_url
 from access.models import Consent, ConsentMode, ConsentState
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import encode
 from toolhub.kernel.serializers import enveloped, paged
@@ -65,7 +65,7 @@ def consent_json(consent: Consent) -> dict[str, Any]:
     }
 
 
-class ConsentView(APIView):
+class ConsentView(Endpoint):
     """The state of one of the agent's own requests."""
 
     required_scope = "consents:request"

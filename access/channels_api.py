@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import channels
 from access.models import Delivery, Notification
 from access.notifications import EVENTS
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import encode
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 SCOPE = "notifications:manage"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class ChannelSerializer(serializers.Serializer[Any]):
@@ -131,15 +129,16 @@ def _answer(data: Any) -> Response:
     return Response(ResponseEnvelope(data=data).to_json())
 
 
-class ChannelListView(APIView):
+class ChannelListView(Endpoint):
     """Where the tenant's people are told that something waits for them; setting up a channel."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_channels", parameters=[AFTER], responses={200: CHANNELS})
+    @extend_schema(operation_id="list_channels", responses={200: CHANNELS})
     def get(self, request: Request) -> Response:
         rows = Notification.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="ntf", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="ntf")
         return _answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
@@ -154,7 +153,7 @@ class ChannelListView(APIView):
         )
 
 
-class ChannelView(APIView):
+class ChannelView(Endpoint):
     """One channel; telling it of other things."""
 
     required_scope = SCOPE
@@ -170,7 +169,7 @@ class ChannelView(APIView):
         return _answer(channel_json(row))
 
 
-class ChannelEndView(APIView):
+class ChannelEndView(Endpoint):
     """Tell this channel nothing more."""
 
     required_scope = SCOPE
@@ -182,19 +181,20 @@ class ChannelEndView(APIView):
         return _answer(channel_json(row))
 
 
-class DeliveryListView(APIView):
+class DeliveryListView(Endpoint):
     """The messages to a channel, and what became of each."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_deliveries", parameters=[AFTER], responses={200: DELIVERIES})
+    @extend_schema(operation_id="list_deliveries", responses={200: DELIVERIES})
     def get(self, request: Request, notification_id: UUID) -> Response:
         rows = Delivery.objects.filter(notification=_channel(request, notification_id))
-        page = page_of(rows, prefix="dlv", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="dlv")
         return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 
-class DeliveryAgainView(APIView):
+class DeliveryAgainView(Endpoint):
     """Send a message again, now, whatever became of it before."""
 
     required_scope = SCOPE

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import delegations
-from access.grants_api import AFTER, BoundsSerializer, GrantSerializer, grant_json
+from access.grants_api import BoundsSerializer, GrantSerializer, grant_json
 from access.models.grants import MAX_DEPTH
 from access.narrowing import Asked
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode
-from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -78,15 +77,16 @@ def _id(prefix: str, text: str, what: str) -> UUID:
         raise NotFound(f"There is no {what} with this id.") from error
 
 
-class DelegationListView(APIView):
+class DelegationListView(Endpoint):
     """What the agent has handed on and was handed; handing a grant on."""
 
     required_scope = {"GET": "grants:request", "POST": "delegations:create"}
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_delegations", parameters=[AFTER], responses={200: DELEGATIONS})
+    @extend_schema(operation_id="list_delegations", responses={200: DELEGATIONS})
     def get(self, request: Request) -> Response:
         rows = delegations.delegations_of(caller(request)).with_chain().prefetch_related("budgets")
-        page = page_of(rows, prefix="grt", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="grt")
         data = {"delegations": [delegation_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -107,7 +107,7 @@ class DelegationListView(APIView):
         )
 
 
-class DelegationView(APIView):
+class DelegationView(Endpoint):
     """One grant that was handed on."""
 
     required_scope = {"GET": "grants:request", "DELETE": "delegations:create"}

@@ -9,10 +9,9 @@ from __future__ import annotations
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.authentication import ApiKeyAuthentication
 from access.sessions import PersonAuthentication
@@ -22,10 +21,11 @@ from evidence.search.language import parse
 from evidence.search.names import names_in
 from evidence.search.tags import Asked, one
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind
-from toolhub.kernel.serializers import enveloped
+from toolhub.kernel.serializers import PageSerializer, enveloped
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -85,24 +85,28 @@ def scope_of(by: Principal) -> Asked | None:
     return Asked(wanted=[mine, [one("actor", by.id), *told]])
 
 
-class FactListView(APIView):
+class FactQuerySerializer(PageSerializer):
+    q = serializers.CharField(
+        required=False, help_text="`tool:shop.* -code:QUOTA.* after:7d`; without it, all facts. A call is `call:inv_…`."
+    )
+    after = serializers.CharField(required=False, help_text="The cursor `next` of the page before: older facts.")
+    before = serializers.CharField(required=False, help_text="The cursor `previous` of a page: newer facts.")
+
+
+class FactListView(Endpoint):
     """Search facts with the qualifiers of the console, newest first."""
 
     authentication_classes = [PersonAuthentication, ApiKeyAuthentication]
     required_scope = OWN
     required_permission = SEE
+    query = FactQuerySerializer
 
     @extend_schema(
         operation_id="search_facts",
-        parameters=[
-            OpenApiParameter("q", str, description="`tool:shop.* -code:QUOTA.* after:7d`; without it, all facts."),
-            OpenApiParameter("after", str, description="The cursor `next` of the page before: older facts."),
-            OpenApiParameter("before", str, description="The cursor `previous` of a page: newer facts."),
-        ],
         responses={200: enveloped("FactsEnvelope", FactsSerializer())},
     )
     def get(self, request: Request) -> Response:
-        by, asked = caller(request), request.query_params
+        by, asked = caller(request), self.asked
         found = find_facts(
             parse(asked.get("q", "").strip()),
             tenant_id=by.tenant_id,
@@ -111,6 +115,7 @@ class FactListView(APIView):
             scope=scope_of(by),
             after=asked.get("after", ""),
             before=asked.get("before", ""),
+            size=asked["limit"],
         )
         data = {
             "facts": [fact_json(fact) for fact in found.rows],

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import grant_requests, grants
 from access.conditions import OPS
 from access.models import Grant, GrantRequest, RequestState
 from access.models.grants import MAX_DEPTH
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
-from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 EVERY_AGENT = "*"
 STATES = ("active", "suspended", "expired", "revoked")
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class ScopeSerializer(serializers.Serializer[Any]):
@@ -192,23 +190,28 @@ def filtered(rows: GrantQuerySet, state: str) -> GrantQuerySet:
     raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(STATES)}.")
 
 
-class GrantListView(APIView):
+class GrantQuerySerializer(PageSerializer):
+    state = serializers.ChoiceField(STATES, required=False)
+    agent = serializers.CharField(required=False, help_text="agt_…, or * for the grants of every agent.")
+
+
+class GrantListView(Endpoint):
     """The tenant's grants; giving one."""
 
     required_scope = "grants:manage"
+    query = GrantQuerySerializer
 
     @extend_schema(
         operation_id="list_grants",
-        parameters=[OpenApiParameter("state", str, enum=STATES), OpenApiParameter("agent", str), AFTER],
         responses={200: GRANTS},
     )
     def get(self, request: Request) -> Response:
-        asked = request.query_params
+        asked = self.asked
         rows = filtered(Grant.objects.visible_to(caller(request)), asked.get("state", ""))
         if asked.get("agent"):
             everybodys = asked["agent"] == EVERY_AGENT
             rows = rows.filter(agent=None) if everybodys else rows.filter(agent_id=_agent_id(asked["agent"]))
-        page = page_of(rows.with_chain().prefetch_related("budgets"), prefix="grt", after=asked.get("after", ""))
+        page = self.page_of(rows.with_chain().prefetch_related("budgets"), prefix="grt")
         data = {"grants": [grant_json(grant) for grant in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -225,7 +228,7 @@ class GrantListView(APIView):
         )
 
 
-class GrantView(APIView):
+class GrantView(Endpoint):
     """One grant."""
 
     required_scope = "grants:manage"
@@ -236,7 +239,7 @@ class GrantView(APIView):
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 
-class GrantExtendView(APIView):
+class GrantExtendView(Endpoint):
     """Let a grant hold longer."""
 
     required_scope = "grants:manage"
@@ -247,7 +250,7 @@ class GrantExtendView(APIView):
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 
-class GrantRevokeView(APIView):
+class GrantRevokeView(Endpoint):
     """Take a grant back."""
 
     required_scope = "grants:manage"
@@ -258,15 +261,16 @@ class GrantRevokeView(APIView):
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 
-class GrantRequestListView(APIView):
+class GrantRequestListView(Endpoint):
     """The grants that the agent has asked for; asking for one. The body may be `details.smallest_grant` of a refusal."""
 
     required_scope = "grants:request"
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_grant_requests", parameters=[AFTER], responses={200: ALL_ASKED})
+    @extend_schema(operation_id="list_grant_requests", responses={200: ALL_ASKED})
     def get(self, request: Request) -> Response:
         rows = GrantRequest.objects.visible_to(caller(request))
-        page = page_of(rows, prefix="grq", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="grq")
         data = {"requests": [request_json(asked) for asked in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -284,7 +288,7 @@ class GrantRequestListView(APIView):
         )
 
 
-class GrantRequestView(APIView):
+class GrantRequestView(Endpoint):
     """What became of one of the agent's own requests."""
 
     required_scope = "grants:request"

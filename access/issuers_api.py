@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import issuers
 from access.jwks import read_keys
 from access.models import AgentIdentity, TrustedIssuer
 from access.roles import SCOPES
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
-from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 SCOPE = "issuers:manage"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class TrustedIssuerSerializer(serializers.Serializer[Any]):
@@ -140,15 +138,16 @@ def _answer(data: Any, *, status: int = 200) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status)
 
 
-class IssuerListView(APIView):
+class IssuerListView(Endpoint):
     """The identity providers whose tokens the tenant accepts, or did; trusting one, also again."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_issuers", parameters=[AFTER], responses={200: ISSUERS})
+    @extend_schema(operation_id="list_issuers", responses={200: ISSUERS})
     def get(self, request: Request) -> Response:
         rows = TrustedIssuer.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="iss", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="iss")
         return _answer({"issuers": [issuer_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="trust_issuer", request=NewIssuerSerializer, responses={201: ISSUER}, examples=[TRUST])
@@ -157,7 +156,7 @@ class IssuerListView(APIView):
         return _answer(issuer_json(issuers.trust_issuer(by=caller(request), **data)), status=201)
 
 
-class IssuerView(APIView):
+class IssuerView(Endpoint):
     """One identity provider; another audience or other keys for it, which takes managing the agents of its subjects too."""
 
     required_scope = SCOPE
@@ -173,7 +172,7 @@ class IssuerView(APIView):
         return _answer(issuer_json(row))
 
 
-class IssuerDistrustView(APIView):
+class IssuerDistrustView(Endpoint):
     """Refuse its tokens from the next request on."""
 
     required_scope = SCOPE
@@ -184,15 +183,16 @@ class IssuerDistrustView(APIView):
         return _answer(issuer_json(issuers.distrust_issuer(issuer_id=issuer_id, reason=reason, by=caller(request))))
 
 
-class IssuerSubjectListView(APIView):
+class IssuerSubjectListView(Endpoint):
     """Which subjects of an issuer's tokens speak for which agents; mapping one, to another agent with ``agents:manage`` too."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_issuer_subjects", parameters=[AFTER], responses={200: SUBJECTS})
+    @extend_schema(operation_id="list_issuer_subjects", responses={200: SUBJECTS})
     def get(self, request: Request, issuer_id: UUID) -> Response:
         rows = AgentIdentity.objects.filter(issuer=_issuer(request, issuer_id))
-        page = page_of(rows, prefix="idn", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="idn")
         return _answer({"subjects": [subject_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -211,7 +211,7 @@ class IssuerSubjectListView(APIView):
         return _answer(subject_json(row), status=201)
 
 
-class IssuerSubjectRemoveView(APIView):
+class IssuerSubjectRemoveView(Endpoint):
     """Let a subject speak for nobody, from the next request on."""
 
     required_scope = SCOPE

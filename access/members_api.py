@@ -11,11 +11,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.contenttypes.models import ContentType
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from guardian.models import UserObjectPermission
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import invitations, members
 from access.authentication import ApiKeyAuthentication
@@ -24,10 +23,10 @@ from access.models import Membership, Tenant
 from access.roles import PERMISSIONS, Role
 from access.sessions import PersonAuthentication
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import PAGE_SIZE
 from toolhub.kernel.problems import SchemaInvalid
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 READ, SEE, MANAGE = "members:read", "members.view", "members.manage"
 CURSOR = re.compile(r"usr_([0-9]{1,18})")
 ROLES = [str(role) for role in Role]
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class ExceptionSerializer(serializers.Serializer[Any]):
@@ -159,18 +157,18 @@ def _tenant(request: Request) -> Tenant:
     return Tenant.objects.get(pk=caller(request).tenant_id)
 
 
-def _page(request: Request, rows: Any, name: str) -> Response:
+def _page(request: Request, rows: Any, name: str, *, after: str = "", limit: int) -> Response:
     """Newest first. People have numbers for ids, so the cursor is read here."""
-    after, tenant = request.query_params.get("after", ""), _tenant(request)
+    tenant = _tenant(request)
     if after:
         found = CURSOR.fullmatch(after)
         if found is None:
             message = "The page cursor `after` is not one that this list gave out."
             raise SchemaInvalid(message, details={"findings": [{"pointer": "/after", "message": message}]})
         rows = rows.filter(pk__lt=int(found[1]))
-    users = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
-    following = members.wire_id_of(users[PAGE_SIZE - 1]) if len(users) > PAGE_SIZE else None
-    data = {name: members_json(users[:PAGE_SIZE], tenant), "next": following}
+    users = list(rows.order_by("-pk")[: limit + 1])
+    following = members.wire_id_of(users[limit - 1]) if len(users) > limit else None
+    data = {name: members_json(users[:limit], tenant), "next": following}
     return Response(ResponseEnvelope(data=data).to_json())
 
 
@@ -188,7 +186,7 @@ def _invited(user: Any, tenant: Tenant, link: str | None) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=201, headers={"Cache-Control": "no-store"})
 
 
-class PeopleView(APIView):
+class PeopleView(Endpoint):
     """For keys with a scope, where it is only about seeing; for people with their permission."""
 
     authentication_classes = [PersonAuthentication, ApiKeyAuthentication]
@@ -199,10 +197,11 @@ class MemberListView(PeopleView):
 
     required_scope = READ
     required_permission = SEE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_members", parameters=[AFTER], responses={200: MEMBERS})
+    @extend_schema(operation_id="list_members", responses={200: MEMBERS})
     def get(self, request: Request) -> Response:
-        return _page(request, members.people_of(caller(request).tenant_id), "members")
+        return _page(request, members.people_of(caller(request).tenant_id), "members", **self.asked)
 
 
 class MemberView(PeopleView):
@@ -278,10 +277,11 @@ class InvitationListView(PeopleView):
 
     required_scope = {"GET": READ, "POST": None}
     required_permission = {"GET": SEE, "POST": MANAGE}
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_invitations", parameters=[AFTER], responses={200: WAITING})
+    @extend_schema(operation_id="list_invitations", responses={200: WAITING})
     def get(self, request: Request) -> Response:
-        return _page(request, invitations.waiting(caller(request).tenant_id), "invitations")
+        return _page(request, invitations.waiting(caller(request).tenant_id), "invitations", **self.asked)
 
     @extend_schema(
         operation_id="invite_member",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from evidence import erasure, retention
 from evidence.models import Erasure, ErasureState
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -78,15 +77,16 @@ def erasure_json(row: Erasure) -> dict[str, Any]:
     }
 
 
-class ErasureListView(APIView):
+class ErasureListView(Endpoint):
     """Persons who were forgotten, without their ids; and forgetting one."""
 
     required_scope = ERASE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_erasures", parameters=[OpenApiParameter("after", str)], responses={200: MANY})
+    @extend_schema(operation_id="list_erasures", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Erasure.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="era", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="era")
         data = {"erasures": [erasure_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -110,7 +110,7 @@ class ErasureListView(APIView):
         return Response(ResponseEnvelope(data=data).to_json())
 
 
-class ErasureView(APIView):
+class ErasureView(Endpoint):
     """How far an erasure is."""
 
     required_scope = ERASE
@@ -135,7 +135,7 @@ class RetentionSerializer(StrictSerializer, _Days):
 TIMES = enveloped("RetentionEnvelope", _Days())
 
 
-class RetentionView(APIView):
+class RetentionView(Endpoint):
     """How many days values are kept, by class."""
 
     required_scope = RETAIN

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
@@ -24,6 +23,7 @@ from invocations.problems import AnswerErased, IdempotencyInProgress
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
 from registry.deprecation import deprecation_headers, retirement_of
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.faults import fault
 from toolhub.kernel.handlers import respond
@@ -132,7 +132,7 @@ def answer_later(request: Request, begun: Begun, *, by: Principal) -> WaitingRes
     return WaitingResponse(begun.waiter, at_most_s=begun.at_most_s, look=look, end=begun.close)
 
 
-class InvocationView(APIView):
+class InvocationView(Endpoint):
     """The state and the answer of one of the agent's own calls; cancelling one that has not ended."""
 
     required_scope = {"GET": "invocations:read", "DELETE": "invocations:create"}
@@ -164,7 +164,7 @@ class InvocationView(APIView):
         return response
 
 
-class InvocationEvidenceView(APIView):
+class InvocationEvidenceView(Endpoint):
     """Begin and End of one of the agent's own calls: leaves and their hashes, without values.
 
     What people did with the call afterwards (who revealed it, and why) is for the console only.

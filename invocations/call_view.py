@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rest_framework.views import APIView
-
 from invocations.serializers import SCOPE
+from toolhub.kernel.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-class AskingView(APIView):
+class AskingView(Endpoint):
     """What it refuses by raising never became a call, and is counted (:mod:`invocations.rejecting`)."""
 
     required_scope = SCOPE

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.views import APIView
 
 from invocations.explaining import available_spec, explain_call, explanation_json
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.serializers import StrictSerializer, enveloped
 
@@ -72,7 +72,7 @@ class AvailableSerializer(serializers.Serializer[Any]):
     etag = serializers.CharField()
 
 
-class ToolExplainView(APIView):
+class ToolExplainView(Endpoint):
     """Every step of the decision, and the smallest changes that would let the call through. Nothing runs or is counted."""
 
     required_scope = "invocations:create"
@@ -88,7 +88,7 @@ class ToolExplainView(APIView):
         return JsonResponse(ResponseEnvelope(data=explanation_json(preflight, log)).to_json())
 
 
-class ToolAvailableView(APIView):
+class ToolAvailableView(Endpoint):
     """The tool as this agent may use it now: manifest, installation, policy, budgets and grant in one view."""
 
     required_scope = "tools:read"

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from invocations import stored_files
 from invocations.models import StoredFile
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -43,26 +42,30 @@ def file_json(row: StoredFile) -> dict[str, Any]:
     }
 
 
-class FileListView(APIView):
+class FileQuerySerializer(PageSerializer):
+    below = serializers.CharField(required=False, help_text="A folder.")
+
+
+class FileListView(Endpoint):
     """The files that tools of this tenant may be given, newest first."""
 
     required_scope = "files:manage"
+    query = FileQuerySerializer
 
     @extend_schema(
         operation_id="list_files",
-        parameters=[OpenApiParameter("after", str), OpenApiParameter("below", str, description="A folder.")],
         responses={200: MANY},
     )
     def get(self, request: Request) -> Response:
         rows = StoredFile.objects.filter(tenant_id=caller(request).tenant_id).defer("ciphertext")
-        if below := request.query_params.get("below", "").rstrip("/"):
+        if below := self.asked.get("below", "").rstrip("/"):
             rows = rows.filter(path__startswith=f"{below}/")
-        page = page_of(rows, prefix="fil", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="fil")
         data = {"files": [file_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
 
-class FileView(APIView):
+class FileView(Endpoint):
     """One file, at the path that tools see: `/api/v1/files/reports/june.csv` is `/data/reports/june.csv` there."""
 
     required_scope = "files:manage"

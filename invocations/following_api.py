@@ -8,11 +8,11 @@ from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.renderers import JSONRenderer
-from rest_framework.views import APIView
 
 from invocations.following import Credentials, Cursor, check_streams, stream_of
 from invocations.models import Invocation
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -29,7 +29,7 @@ class EventStreamRenderer(JSONRenderer):
     media_type, format = EVENT_STREAM, "events"
 
 
-class InvocationEventsView(APIView):
+class InvocationEventsView(Endpoint):
     """Follow one of the agent's own calls: server-sent events `state`, `progress`, `log`, `evidence` (each fact of the call), and
     at last `end` with the answer, or `error` when the call may not be followed any longer.
     """

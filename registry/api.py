@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiParameter,
     PolymorphicProxySerializer,
     extend_schema,
     inline_serializer,
 )
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry import discovery, discovery_api, selectors, services
 from registry.deprecation import deprecation_headers, deprecation_warnings, retirement_of
@@ -22,9 +20,9 @@ from registry.lifecycle_api import VersionChangeSerializer
 from registry.models import InstallationState, ToolState, VersionState
 from toolhub.kernel.api import caller
 from toolhub.kernel.console import public
+from toolhub.kernel.endpoints import Endpoint, without_query
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.problems import SchemaInvalid
+from toolhub.kernel.pagination import PAGE_SIZE, page_of
 from toolhub.kernel.serializers import enveloped
 from unitools.manifest import manifest_schema
 
@@ -137,26 +135,17 @@ def submitted_json(version: ToolVersion) -> dict[str, Any]:
 
 
 SUBMITTED = enveloped("SubmittedVersionEnvelope", SubmittedSerializer())
-VIEWS = ("full", "llm")
 
 
-class ToolListView(APIView):
+class ToolListView(Endpoint):
     """Discover tools, or submit a version."""
 
     required_scope = {"GET": "tools:read", "POST": "tools:register"}
+    query = discovery_api.ToolQuerySerializer
 
     @extend_schema(
         operation_id="list_tools",
-        parameters=[
-            *(OpenApiParameter(name, str) for name in (*discovery.FILTERS, "after")),
-            *discovery_api.DESCRIBED,
-            OpenApiParameter(
-                "view",
-                str,
-                enum=VIEWS,
-                description="`llm`: only name, description and input_schema, of the tools that this agent has a grant for.",
-            ),
-        ],
+        parameters=[discovery_api.ETAG],
         responses={
             200: PolymorphicProxySerializer(
                 component_name="ToolsAnswer",
@@ -167,24 +156,22 @@ class ToolListView(APIView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        if discovery_api.is_asked_for(request):
-            return discovery_api.rendered_tools(request)
-        unknown = sorted(set(request.query_params) - {*discovery.FILTERS, "after", "view"})
-        if unknown:
-            raise SchemaInvalid(f"There is no filter {unknown[0]}. The filters are {', '.join(discovery.FILTERS)}.")
-        view = request.query_params.get("view", VIEWS[0])
-        if view not in VIEWS:
-            raise SchemaInvalid(f"There is no view {view[:40]}. The views are {', '.join(VIEWS)}.")
-        filters = {name: request.query_params.get(name, "") for name in discovery.FILTERS}
-        by, after = caller(request), request.query_params.get("after", "")
+        if discovery_api.is_asked_for(self.asked):
+            return discovery_api.rendered_tools(request, self.asked)
+        filters = {name: self.asked.get(name, "") for name in discovery.FILTERS}
+        by, after, limit = caller(request), self.asked.get("after", ""), self.asked.get("limit", PAGE_SIZE)
         if filters["state"] == ToolState.REGISTERED:  # submitted here and never enabled: nothing is installed yet
-            own = page_of(selectors.find_tools(by=by, **filters), prefix="tol", after=after)
+            own = page_of(selectors.find_tools(by=by, **filters), prefix="tol", after=after, limit=limit)
             data = {"tools": [registered_json(tool) for tool in own.rows], "next": own.next or None}
             return Response(ResponseEnvelope(data=data).to_json())
-        rows = discovery.find_installed(by=by, **(filters | {"state": filters["state"] or ToolState.ENABLED}))
-        page, manifests = discovery.page_of_installed(rows, after=after)
-        warnings = () if page.rows else ("No tool matches. Without a `state` filter only enabled tools are listed.",)
-        if view == "llm":
+        rows = discovery.find_shown(by=by, **filters)
+        page, manifests = discovery.page_of_installed(rows, after=after, limit=limit)
+        warnings = (
+            ()
+            if page.rows
+            else ("No tool matches. Without a `state` filter only tools that can be called are listed.",)
+        )
+        if self.asked.get("view") == "llm":
             granted = discovery.granted_to(by, page.rows, manifests)
             tools = [discovery.restricted(manifests[row.version_id]) for row in granted if row.version_id]
         else:
@@ -201,7 +188,7 @@ class ToolListView(APIView):
         )
 
 
-class ToolView(APIView):
+class ToolView(Endpoint):
     """One tool with its schemas."""
 
     required_scope = "tools:read"
@@ -219,6 +206,7 @@ class ToolView(APIView):
 
 
 @public
+@without_query
 def manifest_schema_view(request: HttpRequest) -> JsonResponse:
     """The JSON Schema of manifests, as a document of its own."""
     del request

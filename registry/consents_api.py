@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.api import CONSENT, CONSENTS, consent_json
 from access.consents import WIDTH, request_consent, versions_of
@@ -22,9 +21,10 @@ from evidence.services import fingerprint
 from registry.callability import check_callable, check_known
 from registry.standing import load_standing
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer
+from toolhub.kernel.problems import SchemaInvalid
+from toolhub.kernel.serializers import PageSerializer, StrictSerializer
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -63,26 +63,36 @@ def widest_for(version: CompiledVersion, standing: Standing) -> tuple[str, int]:
     return max(modes, key=lambda mode: WIDTH[ConsentMode(mode)]), version.manifest.consent_validity_s
 
 
-class ConsentListView(APIView):
+def validity_of(asked: int | None, *, longest: int) -> int:
+    """What was asked for; as long as may be, where nothing was."""
+    if asked is not None and asked > longest:
+        raise SchemaInvalid.at(
+            "/validity_s", f"A consent for this tool holds for {longest:,} seconds at most. Ask for that or less."
+        )
+    return asked or longest
+
+
+class ConsentQuerySerializer(PageSerializer):
+    state = serializers.ChoiceField(ConsentState.values, required=False)
+    tool = serializers.CharField(required=False, help_text="The id of a tool.")
+
+
+class ConsentListView(Endpoint):
     """The agent's own consents; asking for one."""
 
     required_scope = "consents:request"
+    query = ConsentQuerySerializer
 
     @extend_schema(
         operation_id="list_consents",
-        parameters=[
-            OpenApiParameter("state", str, enum=ConsentState.values),
-            OpenApiParameter("tool", str),
-            OpenApiParameter("after", str),
-        ],
         responses={200: CONSENTS},
     )
     def get(self, request: Request) -> Response:
-        asked = request.query_params
+        asked = self.asked
         mine = Consent.objects.visible_to(caller(request)).filter(agent_id=caller(request).agent())
         if asked.get("tool"):
             mine = mine.filter(tool=asked["tool"])
-        page = page_of(mine.in_state(asked.get("state", "")), prefix="cns", after=asked.get("after", ""))
+        page = self.page_of(mine.in_state(asked.get("state", "")), prefix="cns")
         data = {"consents": [consent_json(consent) for consent in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -98,7 +108,7 @@ class ConsentListView(APIView):
             tool=said["tool"],
             versions=versions_of(version.manifest.version),
             purpose=said["purpose"],
-            validity_s=min(said["validity_s"] or longest, longest),
+            validity_s=validity_of(said["validity_s"], longest=longest),
             mode=said["mode"],
             widest=widest,
             data_classes=version.manifest.data_classes,

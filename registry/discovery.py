@@ -17,9 +17,10 @@ from access.coverage import GrantValue, covers
 from access.models import Grant
 from registry.callability import why_not_installed
 from registry.models import LONG_FIELDS, Installation, InstallationState, ToolState, ToolVersion
+from registry.visibility import shown_to
 from toolhub.kernel.pagination import Page, page_of
 from toolhub.kernel.problems import SchemaInvalid
-from unitools.expressions import subject_of
+from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES, subject_of
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def manifests_of(version_ids: Iterable[UUID]) -> dict[UUID, Manifest]:
     return found
 
 
+def no_such_state(state: str) -> SchemaInvalid:
+    return SchemaInvalid.at("/state", f"There is no state {state[:40]}. The states are {', '.join(ToolState.values)}.")
+
+
 def _in_state(state: str) -> Q:
     """What callers would be told; a pause by either side is a pause."""
     working = Q(state=InstallationState.ENABLED)
@@ -66,7 +71,7 @@ def _in_state(state: str) -> Q:
         case ToolState.REGISTERED:
             return Q(tool__state=ToolState.REGISTERED)
         case _:
-            raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(ToolState.values)}.")
+            raise no_such_state(state)
 
 
 def words_of(q: str) -> list[str]:
@@ -77,6 +82,13 @@ def narrowed(
     version: str, *, group: str = "", tag: str = "", safety_class: str = "", side_effect: str = "", capability: str = ""
 ) -> Q:
     """The filters that lists of tools and of installations share. ``version``: how the version is called there."""
+    for name, value, known in (
+        ("safety_class", safety_class, SAFETY_CLASSES),
+        ("side_effect", side_effect, EFFECTS),
+        ("capability", capability, DOMAINS),
+    ):
+        if value and value not in known:
+            raise SchemaInvalid.at(f"/{name}", f"There is no {name} {value[:40]}. There are {', '.join(known)}.")
     found = Q(name__startswith=f"{group}.") if group else Q()
     asked = {
         "tags__contains": f" {tag} " if tag else "",
@@ -103,6 +115,12 @@ def find_installed(*, by: Principal, q: str = "", state: str = "", **filters: st
     return rows
 
 
+def find_shown(*, by: Principal, state: str = "", **filters: str) -> InstallationQuerySet:
+    """Those in the state that was asked for; without one, those that :mod:`registry.visibility` shows."""
+    rows = find_installed(by=by, state=state, **filters)
+    return rows if state else rows.filter(shown_to(by))
+
+
 def get_installed(name: str, *, by: Principal) -> Installation:
     """The tenant's instance of a tool; a problem that says whether it could be installed when there is none."""
     found = find_installed(by=by).filter(name=name).first()
@@ -111,9 +129,11 @@ def get_installed(name: str, *, by: Principal) -> Installation:
     return found
 
 
-def page_of_installed(rows: InstallationQuerySet, *, after: str) -> tuple[Page[Installation], dict[UUID, Manifest]]:
+def page_of_installed(
+    rows: InstallationQuerySet, *, after: str, limit: int
+) -> tuple[Page[Installation], dict[UUID, Manifest]]:
     """One page, newest first, with the manifests of its versions."""
-    page = page_of(rows, prefix="ins", after=after)
+    page = page_of(rows, prefix="ins", after=after, limit=limit)
     return page, manifests_of(row.version_id for row in page.rows if row.version_id)
 
 

@@ -17,18 +17,21 @@ from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 
 from registry import discovery
+from registry.models import ToolState
 from registry.offering import offer_tools
 from registry.showing_to_models import DIALECTS, known_driver, names_in, nonce_key, spec_of
 from toolhub.kernel.api import caller
 from toolhub.kernel.envelopes import ResponseEnvelope
+from toolhub.kernel.pagination import PAGE_SIZE
 from toolhub.kernel.problems import SchemaInvalid
-from toolhub.kernel.serializers import enveloped
+from toolhub.kernel.serializers import PageSerializer, enveloped
 from toolhub.kernel.version import HUB_VERSION
 from unitools.dialects import Diagnostic, ModelProfile, Options
 from unitools.dialects.rendering import markdown
+from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rest_framework.request import Request
 
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
 
 MARKDOWN = "markdown"  # is written and not read
 RENDERED = (*DIALECTS, MARKDOWN)
-PARAMETERS = ("dialect", "model", "limit", *discovery.FILTERS)
+VIEWS = ("full", "llm")
+BESIDE_ROWS = ("after", "view")  # what is asked of a list of tools, and not of one that is rendered
 LIMIT, MAX_LIMIT = 128, 1000  # many models take 128 tools at most
 CLASH = "Another tool of this tenant would have the same name in {}."
 NEW_EACH_TIME = "xml"  # each rendering has a nonce of its own; the one before is as good
@@ -68,41 +72,56 @@ RENDERED_TOOLS = enveloped(
         },
     ),
 )
-DESCRIBED = [
-    OpenApiParameter(
-        "dialect",
-        str,
-        enum=RENDERED,
-        description="The tools that this agent may call now, as the provider's API takes them; `markdown` is for people and prompts.",
-    ),
-    OpenApiParameter("model", str, description="A model by its name; says the dialect where that is left out."),
-    OpenApiParameter(
-        "limit", int, description=f"With a dialect: at most so many tools, the best matches of `q` first. Else {LIMIT}."
-    ),
-    OpenApiParameter(
-        "If-None-Match", str, OpenApiParameter.HEADER, description="With a dialect: the ETag of an answer, for 304."
-    ),
-]
+ETAG = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="With a dialect: the ETag of an answer, for 304."
+)
 
 
-def is_asked_for(request: Request) -> bool:
-    return any(name in request.query_params for name in ("dialect", "model", "limit"))
+class ToolQuerySerializer(PageSerializer):
+    q = serializers.CharField(required=False, help_text="Words in id, name, description or tags.")
+    group = serializers.CharField(required=False, help_text="What the ids begin with, up to a point: `sample.tools`.")
+    tag = serializers.CharField(required=False)
+    safety_class = serializers.ChoiceField(SAFETY_CLASSES, required=False)
+    side_effect = serializers.ChoiceField(EFFECTS, required=False)
+    capability = serializers.ChoiceField(DOMAINS, required=False)
+    state = serializers.ChoiceField(ToolState.values, required=False, help_text="Without: those that can be called.")
+    dialect = serializers.ChoiceField(
+        RENDERED,
+        required=False,
+        help_text="The tools that this agent may call now, as the provider's API takes them; `markdown` is for people and prompts.",
+    )
+    model = serializers.CharField(
+        required=False, help_text="A model by its name; says the dialect where that is left out."
+    )
+    view = serializers.ChoiceField(
+        VIEWS,
+        required=False,
+        help_text="`llm`: only name, description and input_schema, of the tools that this agent has a grant for.",
+    )
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_LIMIT,
+        help_text=f"At most so many tools: of a page, else {PAGE_SIZE}; with a dialect the best matches of `q` first, else {LIMIT}.",
+    )
 
 
-def rendered_tools(request: Request) -> HttpResponse:
+def is_asked_for(asked: Mapping[str, Any]) -> bool:
+    return "dialect" in asked or "model" in asked
+
+
+def rendered_tools(request: Request, asked: Mapping[str, Any]) -> HttpResponse:
     """The answer, or 304 to who has it already."""
-    by, asked = caller(request), request.query_params
-    for name in asked:
-        if name not in PARAMETERS:
-            raise SchemaInvalid(
-                f"Beside a dialect there is no parameter {name[:40]}. There are {', '.join(PARAMETERS)}."
+    by = caller(request)
+    for name in BESIDE_ROWS:
+        if name in asked:
+            raise SchemaInvalid.at(
+                f"/{name}", f"With a dialect or a model there is no `{name}`: the answer is no list."
             )
     dialect, model = asked.get("dialect", ""), asked.get("model", "")
-    if not dialect and not model:
-        raise SchemaInvalid(f"Say for which dialect or model. The dialects are {', '.join(RENDERED)}.")
     if dialect != MARKDOWN:
         dialect = known_driver(dialect, model=model).dialect
-    limit = _limit(asked.get("limit", ""))
+    limit = asked.get("limit", LIMIT)
     offer = offer_tools(by=by, **{name: asked.get(name, "") for name in discovery.FILTERS})
     specs = [spec_of(manifest) for manifest in offer.manifests[:limit]]
     rendered, diagnostics = _render(specs, dialect, offer, model=model, by=by)
@@ -124,14 +143,6 @@ def rendered_tools(request: Request) -> HttpResponse:
     answer = get_conditional_response(request._request, etag=etag, response=response)
     assert isinstance(answer, HttpResponse)
     return answer
-
-
-def _limit(text: str) -> int:
-    if not text:
-        return LIMIT
-    if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= MAX_LIMIT):
-        raise SchemaInvalid.at("/limit", f"The limit is a number from 1 to {MAX_LIMIT}.")
-    return int(text)
 
 
 def _render(

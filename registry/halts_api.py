@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access import halts
 from access.models import Halt, Reach
 from registry.halts import throw_halt
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -64,15 +63,16 @@ def halt_json(halt: Halt) -> dict[str, Any]:
     }
 
 
-class HaltListView(APIView):
+class HaltListView(Endpoint):
     """The kill switches that were thrown for this tenant and for the hub; throwing one."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_halts", parameters=[OpenApiParameter("after", str)], responses={200: MANY})
+    @extend_schema(operation_id="list_halts", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Halt.objects.visible_to(caller(request))
-        page = page_of(rows, prefix="hlt", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="hlt")
         data = {"halts": [halt_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -83,7 +83,7 @@ class HaltListView(APIView):
         return Response(ResponseEnvelope(data=halt_json(halt)).to_json(), status=201)
 
 
-class HaltLiftView(APIView):
+class HaltLiftView(Endpoint):
     """Let calls through again."""
 
     required_scope = SCOPE

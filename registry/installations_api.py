@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry import installations, setup
 from registry.catalogue import publisher_slugs, shared_tools
 from registry.models import Installation, InstallationState, Tool
 from registry.problems import NotInstalled
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from toolhub.kernel.principal import Principal
 
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 SCOPE = {"GET": "tools:read", "POST": "tools:operate"}
 
 
@@ -127,18 +125,17 @@ def _answer(row: Installation, *, by: Principal, status: int = 200) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status)
 
 
-class InstallationListView(APIView):
+class InstallationListView(Endpoint):
     """What this tenant has installed; installing a tool of its own, or one that others share."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_installations", parameters=[AFTER], responses={200: MANY})
+    @extend_schema(operation_id="list_installations", responses={200: MANY})
     def get(self, request: Request) -> Response:
         by = caller(request)
         rows = Installation.objects.visible_to(by).exclude(state=InstallationState.REMOVED)
-        page = page_of(
-            rows.select_related("tool", "version"), prefix="ins", after=request.query_params.get("after", "")
-        )
+        page = self.page_of(rows.select_related("tool", "version"), prefix="ins")
         publishers = publisher_slugs(row.tool.tenant_id for row in page.rows)
         present = installations.present_secrets(by.tenant_id)
         found = [installation_json(row, publishers=publishers, present=present) for row in page.rows]
@@ -157,7 +154,7 @@ class InstallationListView(APIView):
         return _answer(row, by=by, status=201)
 
 
-class InstallationView(APIView):
+class InstallationView(Endpoint):
     """One installation, by the tool's id; changing its settings."""
 
     required_scope = {"GET": "tools:read", "PATCH": "tools:operate"}
@@ -183,7 +180,7 @@ class InstallationView(APIView):
         return _answer(row, by=by)
 
 
-class InstallationPauseView(APIView):
+class InstallationPauseView(Endpoint):
     """Stop this tenant's calls of the tool at once."""
 
     required_scope = "tools:operate"
@@ -194,7 +191,7 @@ class InstallationPauseView(APIView):
         return _answer(installations.pause_installation(name=tool_id, by=by, **data), by=by)
 
 
-class InstallationResumeView(APIView):
+class InstallationResumeView(Endpoint):
     """Let this tenant's calls of the tool through again."""
 
     required_scope = "tools:operate"
@@ -205,7 +202,7 @@ class InstallationResumeView(APIView):
         return _answer(installations.resume_installation(name=tool_id, by=by, **data), by=by)
 
 
-class InstallationRemoveView(APIView):
+class InstallationRemoveView(Endpoint):
     """Take the tool away from this tenant's agents."""
 
     required_scope = "tools:operate"
@@ -234,24 +231,25 @@ def shared_tool_json(tool: Tool, publishers: dict[UUID, str]) -> dict[str, Any]:
     }
 
 
-class CatalogueView(APIView):
+class CatalogueQuerySerializer(PageSerializer):
+    q = serializers.CharField(required=False, help_text="A word in id, name, description or tags.")
+    publisher = serializers.CharField(required=False, help_text="The short name of a tenant.")
+
+
+class CatalogueView(Endpoint):
     """The tools that other tenants of this hub share, whether installed here or not."""
 
     required_scope = "tools:read"
+    query = CatalogueQuerySerializer
 
     @extend_schema(
         operation_id="list_catalogue",
-        parameters=[
-            OpenApiParameter("q", str, description="A word in id, name, description or tags."),
-            OpenApiParameter("publisher", str, description="The short name of a tenant."),
-            AFTER,
-        ],
         responses={200: SHARED},
     )
     def get(self, request: Request) -> Response:
-        asked = request.query_params
+        asked = self.asked
         tools = shared_tools(by=caller(request), q=asked.get("q", ""), publisher=asked.get("publisher", ""))
-        page = page_of(tools, prefix="tol", after=asked.get("after", ""))
+        page = self.page_of(tools, prefix="tol")
         publishers = publisher_slugs(tool.tenant_id for tool in page.rows)
         data = {"tools": [shared_tool_json(tool, publishers) for tool in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())

@@ -72,6 +72,24 @@ def locked_version(version_id: UUID, by: Principal) -> ToolVersion:
     return version
 
 
+def only_approved_version(tool: Tool) -> ToolVersion:
+    """What the first enabling means that names no version."""
+    usable = (
+        tool.versions.select_related("tool").filter(review_state=VersionState.APPROVED, yanked_at=None).order_by("pk")
+    )
+    match list(usable):
+        case [version]:
+            return version
+        case []:
+            raise NotReviewed(
+                f"{tool.name} has no approved version that could be enabled.",
+                remedy="Have a version reviewed by somebody who did not submit it.",
+            )
+        case several:
+            names = ", ".join(version.version for version in several[:MAX_STAGED])
+            raise SchemaInvalid.at("/version", f"{tool.name} has never been enabled. Say which version: {names}.")
+
+
 MOVED = ("state", "state_reason", "state_changed_at", "state_changed_by", "current", "sunset_on", "successor")
 
 
@@ -99,14 +117,13 @@ def is_staged_apart(tool: Tool) -> bool:
 
 @transaction.atomic
 def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | None = None) -> Tool:
-    """Make a tool callable with an approved version: the given one, or the one it had before it was paused.
+    """Make a tool callable with an approved version: the given one, the one it had before it was paused, or the only one.
 
     Everybody who has it installed without a pin gets the version that is named. The publisher's tenant gets it installed.
     """
     tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
     version = tool.versions.select_related("tool").get(pk=version_id) if version_id else tool.current
-    if version is None:
-        raise NotReviewed(f"{tool.name} has never been enabled; say which version to enable.")
+    version = version or only_approved_version(tool)
     check_is_usable(version)
     promotes = tool.state == ToolState.ENABLED and (tool.current_id != version.pk or is_staged_apart(tool))
     if not promotes:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry import lifecycle, services
 from registry.gate import lock_changes
@@ -18,9 +17,10 @@ from registry.models import DependencyState, Tool, ToolState, ToolVersion, Versi
 from registry.selectors import get_tool
 from registry.showing import dependencies_json
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import ReasonSerializer, enveloped
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from toolhub.kernel.principal import Principal
 
 OPERATE = "tools:operate"
-MAX_VERSIONS = 200
 
 
 class VersionChangeSerializer(serializers.Serializer[Any]):
@@ -108,7 +107,7 @@ class MovedSerializer(serializers.Serializer[Any]):
 
 
 TOOL = enveloped("ToolStateEnvelope", ToolStateSerializer())
-VERSIONS = enveloped("VersionListEnvelope", VersionSerializer(many=True))
+VERSIONS = paged("VersionPage", "versions", VersionSerializer)
 VERSION = enveloped("VersionEnvelope", WholeVersionSerializer())
 MOVED = enveloped("MovedEnvelope", MovedSerializer())
 DEPENDENCIES = enveloped("DependenciesEnvelope", DependenciesSerializer(allow_null=True))
@@ -116,7 +115,10 @@ DEPENDENCIES = enveloped("DependenciesEnvelope", DependenciesSerializer(allow_nu
 
 class EnableSerializer(ReasonSerializer):
     version = serializers.CharField(
-        max_length=64, required=False, default="", help_text="An approved version; left out: the one that it had."
+        max_length=64,
+        required=False,
+        default="",
+        help_text="An approved version; left out: the one that it had, or the only one.",
     )
 
 
@@ -176,19 +178,21 @@ def _answer(tool: Tool) -> Response:
     return Response(ResponseEnvelope(data=tool_state_json(tool)).to_json())
 
 
-class VersionListView(APIView):
+class VersionListView(Endpoint):
     """The versions of one of the tenant's own tools, the newest submission first, each with what it changes."""
 
     required_scope = "tools:read"
+    query = PageSerializer
 
     @extend_schema(operation_id="list_tool_versions", responses={200: VERSIONS})
     def get(self, request: Request, tool_id: str) -> Response:
         tool = get_tool(tool_id, tenant_id=caller(request).tenant_id)
-        rows = tool.versions.select_related("base").order_by("-pk")[:MAX_VERSIONS]
-        return Response(ResponseEnvelope(data=[version_json(row, tool) for row in rows]).to_json())
+        page = self.page_of(tool.versions.select_related("base"), prefix="tvn")
+        data = {"versions": [version_json(row, tool) for row in page.rows], "next": page.next or None}
+        return Response(ResponseEnvelope(data=data).to_json())
 
 
-class VersionView(APIView):
+class VersionView(Endpoint):
     """One version of one of the tenant's own tools, with the whole manifest: for who submits versions, not for who calls."""
 
     required_scope = "tools:register"
@@ -201,7 +205,7 @@ class VersionView(APIView):
         return Response(ResponseEnvelope(data=data).to_json())
 
 
-class ToolEnableView(APIView):
+class ToolEnableView(Endpoint):
     """Make a tool callable, or give everybody without a pin another approved version: also an older one."""
 
     required_scope = OPERATE
@@ -214,7 +218,7 @@ class ToolEnableView(APIView):
         return _answer(lifecycle.enable_tool(name=tool_id, version_id=version_id, reason=data["reason"], by=by))
 
 
-class ToolPauseView(APIView):
+class ToolPauseView(Endpoint):
     """Stop a tool at once, for every tenant."""
 
     required_scope = OPERATE
@@ -225,7 +229,7 @@ class ToolPauseView(APIView):
         return _answer(lifecycle.pause_tool(name=tool_id, by=by, **data))
 
 
-class ToolDeprecateView(APIView):
+class ToolDeprecateView(Endpoint):
     """Hide a tool from discovery; it answers with a warning until its sunset. This cannot be taken back."""
 
     required_scope = OPERATE
@@ -236,7 +240,7 @@ class ToolDeprecateView(APIView):
         return _answer(lifecycle.deprecate_tool(name=tool_id, by=by, **data))
 
 
-class ToolShareView(APIView):
+class ToolShareView(Endpoint):
     """Let the other tenants of this hub install the tool."""
 
     required_scope = OPERATE
@@ -247,7 +251,7 @@ class ToolShareView(APIView):
         return _answer(lifecycle.share_tool(name=tool_id, by=by, **data))
 
 
-class ToolUnshareView(APIView):
+class ToolUnshareView(Endpoint):
     """No other tenant installs the tool any more; who has it keeps it."""
 
     required_scope = OPERATE
@@ -258,7 +262,7 @@ class ToolUnshareView(APIView):
         return _answer(lifecycle.unshare_tool(name=tool_id, by=by, **data))
 
 
-class VersionStageView(APIView):
+class VersionStageView(Endpoint):
     """Give a version to named tenants only; everybody else keeps the current one."""
 
     required_scope = OPERATE
@@ -272,7 +276,7 @@ class VersionStageView(APIView):
         return Response(ResponseEnvelope(data=answer).to_json())
 
 
-class VersionYankView(APIView):
+class VersionYankView(Endpoint):
     """Withdraw a version for good: it is never chosen again."""
 
     required_scope = OPERATE
@@ -286,7 +290,7 @@ class VersionYankView(APIView):
         return Response(ResponseEnvelope(data=answer).to_json())
 
 
-class VersionDependenciesView(APIView):
+class VersionDependenciesView(Endpoint):
     """Try again to resolve or to install what a version needs of others, once that has failed."""
 
     required_scope = OPERATE

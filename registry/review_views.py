@@ -21,7 +21,7 @@ from toolhub.kernel.diffing import diff_documents
 from toolhub.kernel.forms import add_problem
 from toolhub.kernel.pagination import page_of
 from toolhub.kernel.parsers import read_json
-from toolhub.kernel.problems import Problem
+from toolhub.kernel.problems import Problem, SchemaInvalid
 from unitools.checks import Finding
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def review_queue(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of ToolVersion with .tool), filters ({state}), states, me (wire id)."""
     state = request.GET.get("state", VersionState.SUBMITTED)
     rows = ToolVersion.objects.filter(tool__tenant_id=request.principal.tenant_id).select_related("tool")
-    if state in VersionState.values:
+    if state:
+        if state not in VersionState.values:
+            raise SchemaInvalid(gettext("There is no such state to filter by."))
         rows = rows.filter(review_state=state)
     context = {
         "section": "reviews",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry import secrets
 from registry.models import Secret
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -49,20 +48,21 @@ def secret_json(secret: Secret) -> dict[str, Any]:
     }
 
 
-class SecretListView(APIView):
+class SecretListView(Endpoint):
     """The names of the tenant's secrets."""
 
     required_scope = "tools:operate"
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_secrets", parameters=[OpenApiParameter("after", str)], responses={200: MANY})
+    @extend_schema(operation_id="list_secrets", responses={200: MANY})
     def get(self, request: Request) -> Response:
         rows = Secret.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="sec", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="sec")
         data = {"secrets": [secret_json(row) for row in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
 
-class SecretView(APIView):
+class SecretView(Endpoint):
     """Set a secret, or replace its value; remove one that nothing uses."""
 
     required_scope = "tools:operate"

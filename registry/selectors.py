@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from registry.discovery import narrowed, words_of
-from registry.models import Tool
+from registry.discovery import narrowed, no_such_state, words_of
+from registry.models import Tool, ToolState
 from registry.problems import UnknownTool
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def find_tools(*, by: Principal, q: str = "", state: str = "", **filters: str) -
     for word in words_of(q):
         tools = tools.filter(Q(name__contains=word) | Q(current__search__contains=word))
     tools = tools.filter(narrowed("current", **filters))
+    if state and state not in ToolState.values:
+        raise no_such_state(state)
     return tools.filter(state=state) if state else tools
 
 

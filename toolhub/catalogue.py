@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
 from toolhub.kernel.console import public, render_page
+from toolhub.kernel.endpoints import without_query
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
 from toolhub.kernel.problems import NotFound, Problem, Retryable, catalogue
@@ -68,12 +69,14 @@ def problem(request: HttpRequest, reason: str) -> HttpResponse:
 
 
 @public
+@without_query
 def errors(request: HttpRequest) -> JsonResponse:
     del request
     return JsonResponse(ResponseEnvelope(data={"errors": [entry(cls) for cls in catalogue()]}).to_json())
 
 
 @public
+@without_query
 def error(request: HttpRequest, reason: str) -> HttpResponse:
     """One problem; its address is the ``type`` of every answer that carries it. A browser is sent to the page."""
     try:

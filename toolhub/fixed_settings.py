@@ -73,7 +73,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["toolhub.kernel.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "toolhub.kernel.endpoints.EndpointSchema",
     "EXCEPTION_HANDLER": "invocations.rejecting.api_exception_handler",
     "UNAUTHENTICATED_USER": None,
 }

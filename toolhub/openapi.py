@@ -1,4 +1,4 @@
-"""Which problems does the OpenAPI document say that each operation may answer with?
+"""Which problems does the OpenAPI document say that each operation may answer with? And where is it?
 
 A hook of drf-spectacular. There is one answer for each status that problems have, with an example of every problem of that
 status; an operation refers to those that can come of what it takes and does.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.views import SpectacularJSONAPIView
+
 from toolhub.catalogue import example
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.handlers import PROBLEM_JSON
 from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
 
-ANYTIME = {400, 406, 408, 414, 431, 500, 503}
+ANYTIME = {400, 406, 408, 414, 422, 431, 500, 503}  # 422: any query parameter that is not declared
 SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
-WITH_BODY = {413, 415, 422, 429}
-WITH_QUERY = {404, 422}  # what is asked for may belong to something that is not there
+WITH_BODY = {413, 415, 429}
+WITH_QUERY = {404}  # what is asked for may belong to something that is not there
 WITH_PATH = {404}
-CHANGES = {404, 409, 422}
+CHANGES = {404, 409}
 # What runs a tool answers with whatever can become of a run.
 RUNS_TOOLS = {"invoke", "propose", "dispatch"}
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
@@ -26,6 +29,13 @@ HEADERS = {
     429: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
     503: {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
 }
+
+
+class DocumentView(Endpoint, SpectacularJSONAPIView):
+    """The document itself."""
+
+    authentication_classes = []
+    permission_classes = []
 
 
 def _by_status() -> dict[int, list[type[Problem]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.urls import include, path, register_converter
-from drf_spectacular.views import SpectacularJSONAPIView
 
 from access import agents_api, channels_api, delegations_api, facts_api, grants_api, issuers_api, members_api, oauth
 from access import api as access_api
@@ -24,7 +23,7 @@ from invocations.replaying import api as replays_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
 from registry.publishing import api as publishing_api
-from toolhub import catalogue, console, health, metrics
+from toolhub import catalogue, console, health, metrics, openapi
 from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters
 
@@ -271,7 +270,7 @@ api = [
     path("errors/<str:reason>", catalogue.error, name="api_error"),
     path(
         "openapi.json",
-        SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[]),
+        openapi.DocumentView.as_view(),
         name="api_openapi",
     ),
 ]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.budgets import services
 from access.budgets.selectors import STATES, Standing, in_state, standings
 from access.models import Budget, BudgetScope, Dimension
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.problems import NotFound
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -131,38 +130,27 @@ def _id(prefix: str, text: str, what: str) -> UUID | None:
         raise NotFound(f"There is no {what} with this id.") from error
 
 
-def _chosen(request: Request, name: str, allowed: list[str]) -> str:
-    found = request.query_params.get(name, "")
-    if found and found not in allowed:
-        raise SchemaInvalid(
-            f"There is no {name} {found[:40]} to filter by.",
-            details={"findings": [{"pointer": f"/{name}", "message": f"One of {', '.join(allowed)}."}]},
-        )
-    return found
+class BudgetQuerySerializer(PageSerializer):
+    state = serializers.ChoiceField(list(STATES), required=False, help_text="Without: all that are in force.")
+    scope = serializers.ChoiceField(BudgetScope.values, required=False)
+    dimension = serializers.ChoiceField(Dimension.values, required=False)
 
 
-class BudgetListView(APIView):
+class BudgetListView(Endpoint):
     """The tenant's budgets with what is used of them; setting one."""
 
     required_scope = SCOPE
+    query = BudgetQuerySerializer
 
     @extend_schema(
         operation_id="list_budgets",
-        parameters=[
-            OpenApiParameter("state", str, enum=STATES, description="Without: all that are in force."),
-            OpenApiParameter("scope", str, enum=BudgetScope.values),
-            OpenApiParameter("dimension", str, enum=Dimension.values),
-            OpenApiParameter("after", str, description="The cursor `next` of the page before."),
-        ],
         responses={200: MANY},
     )
     def get(self, request: Request) -> Response:
         now = datetime.now(UTC)
-        rows = in_state(Budget.objects.visible_to(caller(request)), _chosen(request, "state", list(STATES)), now)
-        for name, allowed in (("scope", BudgetScope.values), ("dimension", Dimension.values)):
-            if chosen := _chosen(request, name, list(allowed)):
-                rows = rows.filter(**{name: chosen})
-        page = page_of(rows.select_related("agent"), prefix="bud", after=request.query_params.get("after", ""))
+        rows = in_state(Budget.objects.visible_to(caller(request)), self.asked.get("state", ""), now)
+        rows = rows.filter(**{name: self.asked[name] for name in ("scope", "dimension") if name in self.asked})
+        page = self.page_of(rows.select_related("agent"), prefix="bud")
         data = {"budgets": [budget_json(each) for each in standings(page.rows, now)], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -182,7 +170,7 @@ class BudgetListView(APIView):
         return _answer(budget, status=201)
 
 
-class BudgetView(APIView):
+class BudgetView(Endpoint):
     """One budget, with what is used of it."""
 
     required_scope = "budgets:read"
@@ -192,7 +180,7 @@ class BudgetView(APIView):
         return _answer(Budget.objects.visible_to(caller(request)).select_related("agent").get(pk=budget_id))
 
 
-class BudgetRaiseView(APIView):
+class BudgetRaiseView(Endpoint):
     """Allow more in the window that runs now, and in no other."""
 
     required_scope = "budgets:manage"
@@ -204,7 +192,7 @@ class BudgetRaiseView(APIView):
         return _answer(window.budget)
 
 
-class BudgetEndView(APIView):
+class BudgetEndView(Endpoint):
     """Limit nothing by it any more."""
 
     required_scope = "budgets:manage"

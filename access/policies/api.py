@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import PolicyState, PolicyVersion
 from access.policies import previews, services
 from access.policies.findings import is_sound
 from access.policies.language import document_schema, findings_of_policy
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode
-from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import (
+    PageSerializer,
+    QuerySerializer,
+    ReasonSerializer,
+    StrictSerializer,
+    enveloped,
+    paged,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -151,23 +157,24 @@ def _answer(version: PolicyVersion, request: Request, *, status: int = 200) -> R
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
 
 
-class PolicyListView(APIView):
+class PolicyQuerySerializer(PageSerializer):
+    state = serializers.ChoiceField(PolicyState.values, required=False)
+    layer = serializers.ChoiceField(LAYERS, required=False)
+
+
+class PolicyListView(Endpoint):
     """The versions of the tenant's policy and of the hub's, newest first; a new draft for the tenant."""
 
     required_scope = READ
+    query = PolicyQuerySerializer
 
     @extend_schema(
         operation_id="list_policies",
-        parameters=[
-            OpenApiParameter("state", str, enum=PolicyState.values),
-            OpenApiParameter("layer", str, enum=LAYERS),
-            OpenApiParameter("after", str, description="The cursor `next` of the page before."),
-        ],
         responses={200: MANY},
     )
     def get(self, request: Request) -> Response:
-        rows = filtered(PolicyVersion.objects.visible_to(caller(request)), request.query_params)
-        page = page_of(rows, prefix="pol", after=request.query_params.get("after", ""))
+        rows = filtered(PolicyVersion.objects.visible_to(caller(request)), self.asked)
+        page = self.page_of(rows, prefix="pol")
         data = {"policies": [policy_json(version) for version in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -194,7 +201,7 @@ def filtered(rows: Any, asked: Any) -> Any:
     return rows
 
 
-class PolicyView(APIView):
+class PolicyView(Endpoint):
     """One version with its rules; another text for a draft of one's own."""
 
     required_scope = {"GET": "policies:read", "PUT": "policies:draft"}
@@ -210,7 +217,7 @@ class PolicyView(APIView):
         return _answer(version, request)
 
 
-class PolicySimulateView(APIView):
+class PolicySimulateView(Endpoint):
     """Try a draft on the last calls, and compare it with what is in force."""
 
     required_scope = "policies:draft"
@@ -221,7 +228,7 @@ class PolicySimulateView(APIView):
         return _answer(services.simulate_policy(version_id=policy_id, by=caller(request), **asked), request)
 
 
-class PolicyDiscardView(APIView):
+class PolicyDiscardView(Endpoint):
     """Give a draft up."""
 
     required_scope = "policies:draft"
@@ -232,21 +239,25 @@ class PolicyDiscardView(APIView):
         return _answer(services.discard_draft(version_id=policy_id, by=caller(request), **asked), request)
 
 
-class PolicyAnalysisView(APIView):
+class AnalysisQuerySerializer(QuerySerializer):
+    against = serializers.CharField(required=False, help_text="pol_…; what is in force, when it is left out.")
+
+
+class PolicyAnalysisView(Endpoint):
     """What this version allows that another does not, and the other way round, with a call that shows each."""
 
     required_scope = "policies:read"
+    query = AnalysisQuerySerializer
 
     @extend_schema(
         operation_id="analyse_policy",
-        parameters=[OpenApiParameter("against", str, description="pol_…; what is in force, when it is left out.")],
         responses={200: COMPARED},
     )
     def get(self, request: Request, policy_id: UUID) -> Response:
         seen = PolicyVersion.objects.visible_to(caller(request))
         version = seen.get(pk=policy_id)
         before = previews.document_before(version)
-        if against := request.query_params.get("against", ""):
+        if against := self.asked.get("against", ""):
             try:
                 before = seen.get(pk=decode("pol", against)).document
             except ValueError as error:
@@ -254,7 +265,7 @@ class PolicyAnalysisView(APIView):
         return Response(ResponseEnvelope(data=previews.compared(before, version.document).to_json()).to_json())
 
 
-class PolicyCheckView(APIView):
+class PolicyCheckView(Endpoint):
     """What is wrong with a document, without keeping it."""
 
     required_scope = "policies:draft"
@@ -266,7 +277,7 @@ class PolicyCheckView(APIView):
         return Response(ResponseEnvelope(data=data).to_json())
 
 
-class PolicySchemaView(APIView):
+class PolicySchemaView(Endpoint):
     """The JSON Schema of a policy document."""
 
     required_scope = "policies:read"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from evidence.checking.alarms import Alarm, alarms_of, verification_for
 from evidence.checking.asking import ask_verification
@@ -15,10 +14,10 @@ from evidence.checking.state import state_of
 from evidence.log.names import name_of
 from evidence.models import Verification, VerificationState
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import encode
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 READ, EXPORT = "evidence:read", "evidence:export"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class RangeSerializer(StrictSerializer):
@@ -126,7 +124,7 @@ def _answer(data: Any, *, status: int = 200) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status)
 
 
-class IntegrityView(APIView):
+class IntegrityView(Endpoint):
     """Whether the tenant's log is whole: its newest checkpoint, what waits for it, what the verifier found, and alarms."""
 
     required_scope = READ
@@ -152,15 +150,16 @@ class IntegrityView(APIView):
         )
 
 
-class VerificationListView(APIView):
+class VerificationListView(Endpoint):
     """Verifications of the tenant's log, the newest first; asking for one of a range, which the keeper makes in the background."""
 
     required_scope = {"GET": READ, "POST": EXPORT}
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_verifications", parameters=[AFTER], responses={200: PAGE})
+    @extend_schema(operation_id="list_verifications", responses={200: PAGE})
     def get(self, request: Request) -> Response:
         rows = Verification.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="ver", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="ver")
         return _answer({"verifications": [verification_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="ask_verification", request=RangeSerializer, responses={202: ONE})
@@ -169,7 +168,7 @@ class VerificationListView(APIView):
         return _answer(verification_json(row), status=202)
 
 
-class VerificationView(APIView):
+class VerificationView(Endpoint):
     required_scope = READ
 
     @extend_schema(operation_id="read_verification", responses={200: ONE})

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from evidence.events import services
 from evidence.events.reading import size_of
@@ -16,9 +15,9 @@ from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.secret_overlap import OverlapSerializer
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 SCOPE = "sinks:manage"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 EXAMPLE = OpenApiExample(
     "A server that gets the ends of calls",
     value={
@@ -114,15 +112,16 @@ def _answer(data: Any, *, status: int = 200, secret: bool = False) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
 
 
-class SinkListView(APIView):
+class SinkListView(Endpoint):
     """Where the tenant's events go; setting up another sink."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_event_sinks", parameters=[AFTER], responses={200: SINKS})
+    @extend_schema(operation_id="list_event_sinks", responses={200: SINKS})
     def get(self, request: Request) -> Response:
         rows = EventSink.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="snk", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="snk")
         return _answer({"sinks": [sink_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -133,7 +132,7 @@ class SinkListView(APIView):
         return _answer(sink_json(row) | {"secret": secret or None}, status=201, secret=True)
 
 
-class SinkView(APIView):
+class SinkView(Endpoint):
     """One sink."""
 
     required_scope = SCOPE
@@ -143,7 +142,7 @@ class SinkView(APIView):
         return _answer(sink_json(EventSink.objects.get(pk=sink_id, tenant_id=caller(request).tenant_id)))
 
 
-class SinkPauseView(APIView):
+class SinkPauseView(Endpoint):
     """Send nothing for now. What happens meanwhile waits in the log."""
 
     required_scope = SCOPE
@@ -154,7 +153,7 @@ class SinkPauseView(APIView):
         return _answer(sink_json(services.pause_sink(sink_id=sink_id, reason=reason, by=caller(request))))
 
 
-class SinkResumeView(APIView):
+class SinkResumeView(Endpoint):
     """Go on where it stopped; also what waits after a failure is tried at once."""
 
     required_scope = SCOPE
@@ -164,7 +163,7 @@ class SinkResumeView(APIView):
         return _answer(sink_json(services.resume_sink(sink_id=sink_id, by=caller(request))))
 
 
-class SinkTestView(APIView):
+class SinkTestView(Endpoint):
     """Send a test event, behind what waits."""
 
     required_scope = SCOPE
@@ -174,7 +173,7 @@ class SinkTestView(APIView):
         return _answer(sink_json(services.test_sink(sink_id=sink_id, by=caller(request))), status=202)
 
 
-class SinkRotateView(APIView):
+class SinkRotateView(Endpoint):
     """Another secret; until the overlap is over, messages carry the signatures of both."""
 
     required_scope = SCOPE
@@ -186,7 +185,7 @@ class SinkRotateView(APIView):
         return _answer(sink_json(row) | {"secret": secret}, status=201, secret=True)
 
 
-class SinkEndView(APIView):
+class SinkEndView(Endpoint):
     """Send nothing there any more; its secrets are destroyed."""
 
     required_scope = SCOPE

@@ -8,17 +8,16 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from evidence.exports.links import check_link, link_to
 from evidence.exports.making import cancel_export, make_export
 from evidence.exports.reading import content_response
 from evidence.models import ExportFormat, ExportJob, ExportState
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
 from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import LinkSerializer, PageSerializer, StrictSerializer, enveloped, paged
 from toolhub.kernel.tenancy import act_for
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 EXPORT = "evidence:export"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 EXAMPLE = OpenApiExample("All that was denied", value={"format": "jsonl", "query": "verdict:deny"}, request_only=True)
 
 
@@ -97,15 +95,16 @@ def _answer(data: Any, *, status: int = 200) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers={"Cache-Control": "no-store"})
 
 
-class ExportListView(APIView):
+class ExportListView(Endpoint):
     """The tenant's exports, the newest first; asking for another one. It is made in the background."""
 
     required_scope = EXPORT
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_exports", parameters=[AFTER], responses={200: PAGE})
+    @extend_schema(operation_id="list_exports", responses={200: PAGE})
     def get(self, request: Request) -> Response:
         rows = ExportJob.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="exp", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="exp")
         return _answer({"exports": [export_json(row, caller(request)) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="make_export", request=NewExportSerializer, responses={202: ONE}, examples=[EXAMPLE])
@@ -114,7 +113,7 @@ class ExportListView(APIView):
         return _answer(export_json(job, caller(request)), status=202)
 
 
-class ExportView(APIView):
+class ExportView(Endpoint):
     """One export. Deleting it while it is being made cancels it."""
 
     required_scope = EXPORT
@@ -129,12 +128,13 @@ class ExportView(APIView):
         return _answer(export_json(cancel_export(job_id=job_id, by=caller(request)), caller(request)))
 
 
-class ExportContentView(APIView):
+class ExportContentView(Endpoint):
     """The content: with a key, or by the link that the export's answer gives, for an hour. Range requests are answered. Values that
     somebody had opened are for people only, in the console.
     """
 
     required_scope = EXPORT
+    query = LinkSerializer
 
     def perform_authentication(self, request: Request) -> None:
         if "signature" in request.query_params:
@@ -152,15 +152,11 @@ class ExportContentView(APIView):
         operation_id="download_export",
         parameters=[
             OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="`bytes=…`: only that part."),
-            *(
-                OpenApiParameter(name, str, description="Part of a link, which stands for a key.")
-                for name in ("tenant", "agent", "expires", "signature")
-            ),
         ],
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         by = caller(request)
         ExportJob.objects.only("pk").get(pk=job_id, tenant_id=by.tenant_id, opens=False)
-        via = "link" if "signature" in request.query_params else "key"
+        via = "link" if "signature" in self.asked else "key"
         return content_response(request._request, job_id=job_id, by=by, via=via)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from evidence.log import reading
 from evidence.log.state import log_state
@@ -25,9 +24,10 @@ from evidence.verify.merkle import HASH_BYTES, TILE_WIDTH
 from evidence.verify.problems import Malformed
 from toolhub.kernel.api import caller
 from toolhub.kernel.console import public
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import enveloped
+from toolhub.kernel.problems import NotFound
+from toolhub.kernel.serializers import QuerySerializer, enveloped
 from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
@@ -41,18 +41,26 @@ if TYPE_CHECKING:
 SCOPE = "evidence:read"
 TEXT, BYTES = "text/plain; charset=utf-8", "application/octet-stream"
 FOR_EVER = "max-age=31536000, immutable"  # a tile never changes; a longer one has another name
-SIZE = OpenApiParameter("size", int, description="Of the tree: a checkpoint's. Without it, that of the newest.")
+MOST_LEAVES = 2**63 - 1
 
 
 def text_answer(text: str) -> HttpResponse:
     return HttpResponse(text, content_type=TEXT, headers={"Cache-Control": "no-cache"})
 
 
-def _size(request: Request, name: str = "size") -> int | None:
-    text = request.query_params.get(name, "")
-    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise SchemaInvalid(f"`{name}` is a number of leaves.")
-    return int(text) if text else None
+class TreeSerializer(QuerySerializer):
+    size = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_LEAVES,
+        help_text="Of the tree: a checkpoint's. Without it, that of the newest.",
+    )
+
+
+class TwoTreesSerializer(TreeSerializer):
+    old = serializers.IntegerField(
+        required=False, default=0, min_value=0, max_value=MOST_LEAVES, help_text="The size of the older checkpoint."
+    )
 
 
 def _tile_answer(tenant_id: UUID, path: str, *, entries: bool, who: str) -> HttpResponse:
@@ -83,7 +91,7 @@ class LogSerializer(serializers.Serializer[Any]):
     pending_since = serializers.DateTimeField(allow_null=True)
 
 
-class LogView(APIView):
+class LogView(Endpoint):
     """The tenant's log: its name, its newest checkpoint, the keys that it is verified with, and what is not sealed yet."""
 
     required_scope = SCOPE
@@ -104,17 +112,18 @@ class LogView(APIView):
         return Response(ResponseEnvelope(data=data).to_json())
 
 
-class LogCheckpointView(APIView):
+class LogCheckpointView(Endpoint):
     """The newest checkpoint of the tenant's log, or the one of a size: a signed note (c2sp.org/tlog-checkpoint)."""
 
     required_scope = SCOPE
+    query = TreeSerializer
 
-    @extend_schema(operation_id="read_checkpoint", parameters=[SIZE], responses={(200, "text/plain"): OpenApiTypes.STR})
+    @extend_schema(operation_id="read_checkpoint", responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        return text_answer(reading.checkpoint_at(caller(request).tenant_id, _size(request)).note)
+        return text_answer(reading.checkpoint_at(caller(request).tenant_id, self.asked.get("size")).note)
 
 
-class LogTileView(APIView):
+class LogTileView(Endpoint):
     """A tile of the tenant's log (c2sp.org/tlog-tiles): `<L>/<N>[.p/<W>]` of hashes, `entries/<N>[.p/<W>]` of leaves."""
 
     required_scope = SCOPE
@@ -124,21 +133,21 @@ class LogTileView(APIView):
         return _tile_answer(caller(request).tenant_id, tile, entries=True, who="private")
 
 
-class LogConsistencyView(APIView):
+class LogConsistencyView(Endpoint):
     """That the tenant's log continues its first `old` leaves: `old`, the hashes, and the newer checkpoint, as c2sp.org/tlog-witness
     writes them.
     """
 
     required_scope = SCOPE
+    query = TwoTreesSerializer
 
     @extend_schema(
         operation_id="prove_consistency",
-        parameters=[OpenApiParameter("old", int, description="The size of the older checkpoint."), SIZE],
         responses={(200, "text/plain"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> HttpResponse:
-        old = _size(request, "old") or 0
-        return text_answer(reading.consistency(caller(request).tenant_id, old, _size(request)))
+        older, size = self.asked["old"], self.asked.get("size")
+        return text_answer(reading.consistency(caller(request).tenant_id, older, size))
 
 
 def _anchor_of(checkpoint: Checkpoint) -> str:
@@ -146,27 +155,27 @@ def _anchor_of(checkpoint: Checkpoint) -> str:
         return reading.anchor_of(checkpoint)
 
 
-class LogAnchorView(APIView):
+class LogAnchorView(Endpoint):
     """That a checkpoint of the tenant is in the global log, whose checkpoint witnesses sign: a tlog-proof of the checkpoint's text."""
 
     required_scope = SCOPE
+    query = TreeSerializer
 
-    @extend_schema(
-        operation_id="prove_checkpoint", parameters=[SIZE], responses={(200, "text/plain"): OpenApiTypes.STR}
-    )
+    @extend_schema(operation_id="prove_checkpoint", responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        return text_answer(_anchor_of(reading.checkpoint_at(caller(request).tenant_id, _size(request))))
+        return text_answer(_anchor_of(reading.checkpoint_at(caller(request).tenant_id, self.asked.get("size"))))
 
 
-class FactProofView(APIView):
+class FactProofView(Endpoint):
     """That a fact of the tenant is in its log: a proof as text (c2sp.org/tlog-proof), with the newest checkpoint."""
 
     required_scope = SCOPE
+    query = TreeSerializer
 
-    @extend_schema(operation_id="prove_fact", parameters=[SIZE], responses={(200, "text/plain"): OpenApiTypes.STR})
+    @extend_schema(operation_id="prove_fact", responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request, fact_id: UUID) -> HttpResponse:
         fact = Fact.objects.visible_to(caller(request)).get(pk=fact_id)
-        return text_answer(reading.proof_of(fact, size=_size(request)))
+        return text_answer(reading.proof_of(fact, size=self.asked.get("size")))
 
 
 @require_GET

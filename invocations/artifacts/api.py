@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Agent
 from invocations.artifacts import storing
 from invocations.artifacts.links import check_link
 from invocations.problems import ArtifactLinkInvalid
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.principal import ActorKind, Principal
+from toolhub.kernel.serializers import LinkSerializer
 from toolhub.kernel.tenancy import act_for
 
 if TYPE_CHECKING:
@@ -59,10 +61,17 @@ def principal_of_link(request: Request, artifact_id: UUID) -> Principal:
     )
 
 
-class ArtifactView(APIView):
+class ArtifactQuerySerializer(LinkSerializer):
+    thumbnail = serializers.BooleanField(
+        required=False, default=False, help_text="A small PNG of an image in its place."
+    )
+
+
+class ArtifactView(Endpoint):
     """What one of the agent's own calls has left. With the key of the agent, or by the link that its answer gives, for a day."""
 
     required_scope = {"GET": READ, "DELETE": "invocations:create"}
+    query = ArtifactQuerySerializer
 
     def perform_authentication(self, request: Request) -> None:
         if request.method == "GET" and "signature" in request.query_params:
@@ -72,18 +81,11 @@ class ArtifactView(APIView):
 
     @extend_schema(
         operation_id="read_artifact",
-        parameters=[
-            OpenApiParameter("thumbnail", bool, description="A small PNG of an image in its place."),
-            *(
-                OpenApiParameter(name, str, description="Part of a link, which stands for a key.")
-                for name in ("tenant", "agent", "expires", "signature")
-            ),
-        ],
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, artifact_id: UUID) -> HttpResponse:
-        thumbnail = request.query_params.get("thumbnail", "") in ("1", "true")
-        via = "link" if "signature" in request.query_params else "key"
+        thumbnail = self.asked["thumbnail"]
+        via = "link" if "signature" in self.asked else "key"
         row, content = storing.read_artifact(artifact_id=artifact_id, by=caller(request), via=via, thumbnail=thumbnail)
         if thumbnail:
             return download(f"{row.name}.png", "image/png", content)

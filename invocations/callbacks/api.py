@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Agent
 from evidence.secret_overlap import OverlapSerializer
@@ -16,10 +15,10 @@ from invocations.callbacks import services
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selecting import STATES, selected
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import encode
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 SCOPE = "agents:manage"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 EXAMPLE = OpenApiExample(
     "An endpoint",
     value={"name": "orders", "url": "https://agents.example.org/hooks/toolhub", "include_answer": False},
@@ -124,16 +122,17 @@ def _answer(data: Any, *, status: int = 200, secret: bool = False) -> Response:
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
 
 
-class EndpointListView(APIView):
+class EndpointListView(Endpoint):
     """Where an agent may have its calls told of; setting up another endpoint."""
 
     required_scope = SCOPE
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_callbacks", parameters=[AFTER], responses={200: ENDPOINTS})
+    @extend_schema(operation_id="list_callbacks", responses={200: ENDPOINTS})
     def get(self, request: Request, agent_id: UUID) -> Response:
         agent = Agent.objects.get(pk=agent_id, tenant_id=caller(request).tenant_id)
         rows = CallbackEndpoint.objects.filter(agent=agent)
-        page = page_of(rows, prefix="cbe", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="cbe")
         return _answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -145,7 +144,7 @@ class EndpointListView(APIView):
         return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
 
 
-class EndpointRotateView(APIView):
+class EndpointRotateView(Endpoint):
     """Another secret; until the overlap is over, messages carry the signatures of both."""
 
     required_scope = SCOPE
@@ -157,7 +156,7 @@ class EndpointRotateView(APIView):
         return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
 
 
-class EndpointDisableView(APIView):
+class EndpointDisableView(Endpoint):
     """Send nothing there any more."""
 
     required_scope = SCOPE
@@ -169,28 +168,29 @@ class EndpointDisableView(APIView):
         return _answer(endpoint_json(row))
 
 
-class CallbackDeliveryListView(APIView):
+class DeliveryQuerySerializer(PageSerializer):
+    state = serializers.ChoiceField(STATES, required=False)
+    endpoint = serializers.CharField(required=False, help_text="The id of an endpoint.")
+    call = serializers.CharField(required=False, help_text="The id of a call.")
+
+
+class CallbackDeliveryListView(Endpoint):
     """The messages about calls that have ended, the newest first."""
 
     required_scope = SCOPE
+    query = DeliveryQuerySerializer
 
     @extend_schema(
         operation_id="list_callback_deliveries",
-        parameters=[
-            AFTER,
-            OpenApiParameter("state", str, enum=STATES),
-            OpenApiParameter("endpoint", str, description="The id of an endpoint."),
-            OpenApiParameter("call", str, description="The id of a call."),
-        ],
         responses={200: DELIVERIES},
     )
     def get(self, request: Request) -> Response:
-        rows = selected(request.query_params, by=caller(request))
-        page = page_of(rows, prefix="cbd", after=request.query_params.get("after", ""))
+        rows = selected(self.asked, by=caller(request))
+        page = self.page_of(rows, prefix="cbd")
         return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 
-class CallbackDeliveryView(APIView):
+class CallbackDeliveryView(Endpoint):
     """One message, with each try to bring it there."""
 
     required_scope = SCOPE
@@ -201,7 +201,7 @@ class CallbackDeliveryView(APIView):
         return _answer(delivery_json(row, tries=True))
 
 
-class CallbackDeliveryAgainView(APIView):
+class CallbackDeliveryAgainView(Endpoint):
     """Send a message again, now, whatever became of it before."""
 
     required_scope = SCOPE

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.views import APIView
 
 from evidence.kinds import Kind
 from invocations.call_view import AskingView
@@ -22,6 +21,7 @@ from invocations.rejecting import count
 from invocations.serializers import SCOPE, EnvelopeSerializer
 from invocations.waker import waker
 from toolhub.kernel.api import caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.handlers import respond
 from toolhub.kernel.tenancy import acting_for
@@ -111,7 +111,7 @@ class ChainPreflightView(AskingView):
         return JsonResponse(ResponseEnvelope(data=examination_json(examination)).to_json())
 
 
-class ChainView(APIView):
+class ChainView(Endpoint):
     """The state of one of the agent's own chains, its steps and the addresses of their answers; cancelling one."""
 
     required_scope = {"GET": "invocations:read", "DELETE": SCOPE}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -17,17 +17,17 @@ from invocations.replaying.reconstructing import reconstruct, verdict_of
 from toolhub.kernel.api import body_of, caller
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.ids import decode, encode
-from toolhub.kernel.pagination import page_of
 from toolhub.kernel.problems import SchemaInvalid
-from toolhub.kernel.serializers import StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
 
+    from toolhub.kernel.endpoints import Endpoint
+
 REPLAY = "invocations.replay"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class ReplayAskSerializer(StrictSerializer):
@@ -153,9 +153,9 @@ def rerun_json(row: Rerun) -> dict[str, Any]:
     }
 
 
-def _page(request: Request, only: Q) -> Response:
+def _page(of: Endpoint, request: Request, only: Q) -> Response:
     rows = Replay.objects.visible_to(caller(request)).filter(only).select_related("version", "policy")
-    page = page_of(rows, prefix="rpl", after=request.query_params.get("after", ""))
+    page = of.page_of(rows, prefix="rpl")
     data = {"replays": [replay_json(row) for row in page.rows], "next": page.next}
     return Response(ResponseEnvelope(data=data).to_json())
 
@@ -177,11 +177,12 @@ class InvocationReplaysView(_ReplayView):
     """One call, gone through again: rebuilt from its facts, decided again, run again in a box that reaches nothing."""
 
     required_scope = {"GET": None, "POST": None}
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_replays_of_invocation", parameters=[AFTER], responses={200: MANY})
+    @extend_schema(operation_id="list_replays_of_invocation", responses={200: MANY})
     def get(self, request: Request, invocation_id: UUID) -> Response:
         invocation = Invocation.objects.visible_to(caller(request)).get(pk=invocation_id)
-        return _page(request, Q(invocation=invocation))
+        return _page(self, request, Q(invocation=invocation))
 
     @extend_schema(operation_id="replay_invocation", request=ReplayAskSerializer, responses={202: ONE})
     def post(self, request: Request, invocation_id: UUID) -> Response:
@@ -214,10 +215,11 @@ class ReplaysView(_ReplayView):
     """Replays of the tenant, newest first; and a new one of the calls of a period."""
 
     required_scope = {"GET": None, "POST": None}
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_replays", parameters=[AFTER], responses={200: MANY})
+    @extend_schema(operation_id="list_replays", responses={200: MANY})
     def get(self, request: Request) -> Response:
-        return _page(request, Q())
+        return _page(self, request, Q())
 
     @extend_schema(operation_id="replay_period", request=PeriodAskSerializer, responses={202: ONE}, examples=[A_DAY])
     def post(self, request: Request) -> Response:
@@ -249,10 +251,11 @@ class ReplayCallsView(_ReplayView):
     """The calls of a replay that were run again, with the verdict of each."""
 
     required_scope = {"GET": None}
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_reruns", parameters=[AFTER], responses={200: CALLS})
+    @extend_schema(operation_id="list_reruns", responses={200: CALLS})
     def get(self, request: Request, replay_id: UUID) -> Response:
         replay = Replay.objects.visible_to(caller(request)).get(pk=replay_id)
-        page = page_of(replay.reruns.all(), prefix="rrn", after=request.query_params.get("after", ""))
+        page = self.page_of(replay.reruns.all(), prefix="rrn")
         data = {"calls": [rerun_json(row) for row in page.rows], "next": page.next}
         return Response(ResponseEnvelope(data=data).to_json())

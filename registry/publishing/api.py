@@ -11,7 +11,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry.api import SubmittedSerializer, submitted_json
 from registry.models import VersionState
@@ -19,9 +18,9 @@ from registry.problems import CapsuleSignatureInvalid
 from registry.publishing import capsules, keys
 from registry.publishing.models import Capsule, PublisherKey
 from toolhub.kernel.api import body_of, caller
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.pagination import page_of
-from toolhub.kernel.serializers import ReasonSerializer, StrictSerializer, enveloped, paged
+from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 UPLOAD, KEYS = "tools:register", "publishers:manage"
 SIGNATURE = "Capsule-Signature"
-AFTER = OpenApiParameter("after", str, description="The cursor `next` of the page before.")
 
 
 class SignerSerializer(serializers.Serializer[Any]):
@@ -146,15 +144,16 @@ def _envelope(request: Request) -> bytes:
         ) from error
 
 
-class CapsuleListView(APIView):
+class CapsuleListView(Endpoint):
     """The archives that versions came from, newest first; uploading one, which registers each manifest in it."""
 
     required_scope = UPLOAD
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_capsules", parameters=[AFTER], responses={200: CAPSULES})
+    @extend_schema(operation_id="list_capsules", responses={200: CAPSULES})
     def get(self, request: Request) -> Response:
         rows = Capsule.objects.filter(tenant_id=caller(request).tenant_id).select_related("signed_by").defer("content")
-        page = page_of(rows, prefix="cap", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="cap")
         return _answer({"capsules": [capsule_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -178,7 +177,7 @@ class CapsuleListView(APIView):
         return _answer(data, status=201)
 
 
-class CapsuleView(APIView):
+class CapsuleView(Endpoint):
     """One archive and the versions that came from it."""
 
     required_scope = UPLOAD
@@ -199,7 +198,7 @@ class CapsuleView(APIView):
         return _answer(capsule_json(row) | {"versions": versions})
 
 
-class CapsuleContentView(APIView):
+class CapsuleContentView(Endpoint):
     """The archive itself, byte for byte as it was uploaded."""
 
     required_scope = UPLOAD
@@ -219,15 +218,16 @@ def content_response(row: Capsule, content: bytes) -> HttpResponse:
     return HttpResponse(content, content_type="application/zip", headers=headers)
 
 
-class PublisherKeyListView(APIView):
+class PublisherKeyListView(Endpoint):
     """The keys whose signatures count for what the tenant publishes, or did; adding one."""
 
     required_scope = KEYS
+    query = PageSerializer
 
-    @extend_schema(operation_id="list_publisher_keys", parameters=[AFTER], responses={200: MANY_KEYS})
+    @extend_schema(operation_id="list_publisher_keys", responses={200: MANY_KEYS})
     def get(self, request: Request) -> Response:
         rows = PublisherKey.objects.filter(tenant_id=caller(request).tenant_id)
-        page = page_of(rows, prefix="pbk", after=request.query_params.get("after", ""))
+        page = self.page_of(rows, prefix="pbk")
         return _answer({"keys": [key_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
@@ -242,7 +242,7 @@ class PublisherKeyListView(APIView):
         return _answer(key_json(row), status=201)
 
 
-class PublisherKeyRevokeView(APIView):
+class PublisherKeyRevokeView(Endpoint):
     """Believe a key no more, for good: what it signed counts as unsigned from the next call on."""
 
     required_scope = KEYS
@@ -253,7 +253,7 @@ class PublisherKeyRevokeView(APIView):
         return _answer(key_json(keys.revoke_publisher_key(key_id=publisher_key_id, reason=reason, by=caller(request))))
 
 
-class PublishingView(APIView):
+class PublishingView(Endpoint):
     """What the tenant asks of capsules before it takes them."""
 
     required_scope = KEYS

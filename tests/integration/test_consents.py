@@ -329,8 +329,16 @@ def test_consent_is_asked_over_rest_for_tools_that_need_it(
 
     not_needed = caller.post("/consents", {"tool": "sample.tools.echo", "purpose": "x"})
     unknown = caller.post("/consents", {"tool": "sample.tools.nothing", "purpose": "x"})
+    too_long = caller.post("/consents", {"tool": WRITE, "purpose": "place orders", "validity_s": 121})
     asked = caller.post("/consents", {"tool": WRITE, "purpose": "place orders"})
 
+    assert too_long.status_code == 422  # and not cut to what may be
+    assert too_long.json()["error"]["details"]["findings"] == [
+        {
+            "pointer": "/validity_s",
+            "message": "A consent for this tool holds for 120 seconds at most. Ask for that or less.",
+        }
+    ]
     assert (not_needed.status_code, unknown.status_code, asked.status_code) == (409, 404, 201)
     assert not_needed.json()["error"]["reason"] == "POLICY.CONSENT_NOT_NEEDED"
     path = asked.headers["Location"].removeprefix("/api/v1")

@@ -286,7 +286,7 @@ def test_a_publisher_operates_its_tool_over_rest_and_nobody_else_does(
     versions = caller.get(f"/tools/{ECHO}/versions")
     assert [answer.json()["data"]["state"] for answer in (paused, enabled)] == ["paused", "enabled"]
     assert [answer.json()["data"]["shared"] for answer in (shared, unshared)] == [True, False]
-    assert [(each["version"], each["current"]) for each in versions.json()["data"]] == [("1.0.0", True)]
+    assert [(each["version"], each["current"]) for each in versions.json()["data"]["versions"]] == [("1.0.0", True)]
 
     for path in ("pause", "enable", "share", "unshare", "versions/1.0.0/yank"):
         assert_problem(foreign_caller.post(f"/tools/{ECHO}/{path}", why), 404, "TOOL.UNKNOWN")

@@ -134,15 +134,6 @@ def test_a_version_that_is_not_approved_cannot_be_enabled(submit: Callable[..., 
             registry.enable_tool(name=ECHO, version_id=version.pk, reason="x", by=operator.by)
 
 
-def test_a_tool_that_was_never_enabled_needs_to_be_told_its_version(
-    submit: Callable[..., ToolVersion], operator: Person
-) -> None:
-    approve(submit(), operator)
-
-    with pytest.raises(NotReviewed):
-        registry.enable_tool(name=ECHO, reason="x", by=operator.by)
-
-
 def test_high_risk_takes_two_reviewers(
     submit: Callable[..., ToolVersion], operator: Person, second_operator: Person
 ) -> None:
@@ -309,3 +300,36 @@ def test_code_that_is_not_what_was_reviewed_does_not_run(
     row = row_of(answer)
     assert kinds_of(row) == PAIR
     assert Attempt.objects.get(invocation=row).box == ""
+
+
+@pytest.mark.req("TOOLS-7")
+def test_the_first_enabling_needs_no_version_where_one_is_approved(
+    submit: Callable[..., ToolVersion], operator: Person
+) -> None:
+    approve(submit(), operator)
+    submit(version="1.1.0")  # waits for its review
+
+    tool = registry.enable_tool(name=ECHO, reason="first", by=operator.by)
+
+    assert tool.current is not None
+    assert (tool.state, tool.current.version) == (ToolState.ENABLED, "1.0.0")
+
+
+def test_the_first_enabling_asks_which_where_several_are_approved(
+    submit: Callable[..., ToolVersion], operator: Person
+) -> None:
+    for number in ("1.0.0", "1.1.0"):
+        approve(submit(version=number), operator)
+
+    with pytest.raises(SchemaInvalid) as refused:
+        registry.enable_tool(name=ECHO, reason="first", by=operator.by)
+
+    message = f"{ECHO} has never been enabled. Say which version: 1.0.0, 1.1.0."
+    assert refused.value.details == {"findings": [{"pointer": "/version", "message": message}]}
+
+
+def test_nothing_is_enabled_that_nobody_has_approved(submit: Callable[..., ToolVersion], operator: Person) -> None:
+    submit()
+
+    with pytest.raises(NotReviewed, match="no approved version"):
+        registry.enable_tool(name=ECHO, reason="first", by=operator.by)

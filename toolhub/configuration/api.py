@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from toolhub.configuration import services
 from toolhub.configuration.document import Document, document_schema, read_document
@@ -20,6 +19,7 @@ from toolhub.configuration.services import MAX_REASON
 from toolhub.configuration.text import MAX_BYTES, read_text
 from toolhub.kernel.api import caller
 from toolhub.kernel.canonical import digest
+from toolhub.kernel.endpoints import Endpoint
 from toolhub.kernel.envelopes import ResponseEnvelope
 from toolhub.kernel.serializers import StrictSerializer, enveloped
 
@@ -105,7 +105,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-class ConfigurationPlanView(APIView):
+class ConfigurationPlanView(Endpoint):
     """What applying a file would change, one by one. Nothing is changed; what would be refused is refused now."""
 
     required_scope = SCOPE
@@ -118,7 +118,7 @@ class ConfigurationPlanView(APIView):
         return Response(ResponseEnvelope(data=plan_json(plan), warnings=tuple(plan.warnings)).to_json())
 
 
-class ConfigurationApplyView(APIView):
+class ConfigurationApplyView(Endpoint):
     """Carry out a plan that was looked at: all of it or nothing."""
 
     required_scope = SCOPE
@@ -135,7 +135,7 @@ class ConfigurationApplyView(APIView):
         return Response(ResponseEnvelope(data=data, warnings=tuple(done.plan.warnings)).to_json())
 
 
-class ConfigurationExportView(APIView):
+class ConfigurationExportView(Endpoint):
     """The tenant's configuration as a file that, applied again, changes nothing."""
 
     required_scope = SCOPE
@@ -149,7 +149,7 @@ class ConfigurationExportView(APIView):
         return Response(ResponseEnvelope(data=data, warnings=warnings).to_json())
 
 
-class ConfigurationSchemaView(APIView):
+class ConfigurationSchemaView(Endpoint):
     """The JSON Schema of a configuration file."""
 
     required_scope = SCOPE

@@ -14,7 +14,7 @@ from toolhub.kernel.problems import SchemaInvalid
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
 
-PAGE_SIZE = 50
+PAGE_SIZE, MAX_LIMIT = 50, 200
 M = TypeVar("M", bound="Model")
 
 
@@ -26,7 +26,7 @@ class Page(Generic[M]):
     next: str
 
 
-def page_of(queryset: QuerySet[M], *, prefix: str, after: str = "", size: int = PAGE_SIZE) -> Page[M]:
+def page_of(queryset: QuerySet[M], *, prefix: str, after: str = "", limit: int = PAGE_SIZE) -> Page[M]:
     if after:
         try:
             queryset = queryset.filter(pk__lt=decode(prefix, after))
@@ -35,7 +35,7 @@ def page_of(queryset: QuerySet[M], *, prefix: str, after: str = "", size: int = 
                 "The page cursor `after` is not one that this list gave out.",
                 details={"findings": [{"pointer": "/after", "message": str(error)}]},
             ) from error
-    rows = list(queryset.order_by("-pk")[: size + 1])
-    more = len(rows) > size
-    rows = rows[:size]
+    rows = list(queryset.order_by("-pk")[: limit + 1])
+    more = len(rows) > limit
+    rows = rows[:limit]
     return Page(rows=rows, next=encode(prefix, rows[-1].pk) if more else "")
