@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from django.db.models import Exists, OuterRef
 
 from access.models import Tenant
-from registry.models import Installation, InstallationState, Tool, ToolState
+from registry.models import Installation, InstallationState, Tool
+from registry.visibility import in_order
 from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def shared_tools(*, by: Principal, q: str = "", publisher: str = "") -> ToolQuer
     """Enabled tools that others share; ``is_installed`` says whether this tenant has installed one already."""
     mine = Installation.objects.filter(tenant_id=by.tenant_id, tool_id=OuterRef("pk"))
     tools = (
-        Tool.objects.filter(shared=True, state=ToolState.ENABLED)
+        Tool.objects.filter(in_order(tool="", version="current"), shared=True)
         .exclude(tenant_id=by.tenant_id)
         .select_related("current")
         .annotate(is_installed=Exists(mine.exclude(state=InstallationState.REMOVED)))

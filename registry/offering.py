@@ -16,6 +16,7 @@ from registry.callability import check_offered, check_set_up
 from registry.discovery import find_installed, manifests_of
 from registry.searching import search_installed
 from registry.standing import load_standings
+from registry.visibility import check_shown
 from toolhub.kernel.problems import Forbidden, Problem
 from unitools.expressions import subject_of
 
@@ -84,7 +85,7 @@ def offer_tools(*, by: Principal, q: str = "", **filters: str) -> Offer:
     kept_back: dict[str, Problem] = {}
     for standing in asked:
         try:
-            manifest = manifests[check_offered(standing)]
+            manifest = manifests[check_offered(standing) if filters.get("state") else check_shown(standing)]
             check_set_up(standing, manifest)
             _check_granted(standing, manifest)
         except Problem as problem:
