@@ -40,7 +40,6 @@ def test_the_page_ends_with_a_governed_sealed_and_verified_call(tmp_path: Path) 
             "https://hub.example.org": f"http://127.0.0.1:{port}",
             "hub.example.org": "127.0.0.1",
             "127.0.0.1:8000": f"127.0.0.1:{port}",
-            "--port 8000": f"--port {port}",
         }
         somebody = Follower(tmp_path, env, words)
         redis.start()
