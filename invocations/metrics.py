@@ -64,9 +64,11 @@ def instruments() -> _Instruments:
 def count_call(invocation: Invocation, ending: Ending, duration_s: float) -> None:
     """One call that has ended, however it did."""
     all_of = instruments()
-    of: dict[str, Any] = {names.ATTR_TENANT: str(invocation.tenant_id), names.ATTR_TOOL_NAME: invocation.tool}
+    # Callers choose the name of a tool that there is not.
+    tool = names.UNKNOWN_TOOL if invocation.version_id is None else invocation.tool
+    of: dict[str, Any] = {names.ATTR_TENANT: str(invocation.tenant_id), names.ATTR_TOOL_NAME: tool}
     all_of.ended.add(1, of | {"state": str(ending.state), "dry_run": invocation.dry_run})
-    all_of.duration.record(duration_s, {names.ATTR_TOOL_NAME: invocation.tool, "state": str(ending.state)})
+    all_of.duration.record(duration_s, {names.ATTR_TOOL_NAME: tool, "state": str(ending.state)})
     if (problem := ending.problem) is not None:
         all_of.errors.add(1, of | {"code": str(problem.code), "reason": problem.reason})
         if ending.state == "denied":

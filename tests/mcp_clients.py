@@ -25,6 +25,7 @@ from invocations.mcp.door import Door
 from toolhub.kernel.bodies import limited
 from toolhub.kernel.connections import Protocol
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.traffic import measured
 from toolhub.kernel.waiting import Handler
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _META = "io.modelcontextprotocol/"
 def web_server(threads: int = 4) -> Iterator[str]:
     """The address of a server that is there inside the block."""
     handler = Handler(threads)
-    application: Any = limited(Door(handler, handler.in_thread), WIDER)
+    application: Any = measured(limited(Door(handler, handler.in_thread), WIDER))
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
         application, http=Protocol, ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=5

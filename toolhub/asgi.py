@@ -24,6 +24,7 @@ access_log.leave_out_words_of_callers()
 from invocations import gauges  # noqa: E402  models load only after Django is set up
 from invocations.file_bodies import WIDER  # noqa: E402  as above
 from invocations.mcp.door import Door  # noqa: E402  as above
+from toolhub.kernel.traffic import measured  # noqa: E402
 from toolhub.kernel.waiting import Handler  # noqa: E402
 from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: E402
 
@@ -33,4 +34,4 @@ say_unknown_settings()
 if exposition.is_wanted():
     gauges.make_instruments()
 django_application = Handler(settings.TOOLHUB_WEB_THREADS)
-application: Application = limited(Door(django_application, django_application.in_thread), WIDER)
+application: Application = measured(limited(Door(django_application, django_application.in_thread), WIDER))

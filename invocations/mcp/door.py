@@ -18,7 +18,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import ErrorData, JSONRPCError
 from mcp_types.jsonrpc import PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from opentelemetry.context import attach, detach
 
 from access.authentication import principal_of_header
 from invocations.mcp.arrival import SCOPE_KEY, Arrival, Session
@@ -32,8 +31,8 @@ from toolhub.kernel.db import release_connection
 from toolhub.kernel.handlers import challenge, problem_of
 from toolhub.kernel.parsers import MAX_BODY_BYTES, read_json
 from toolhub.kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge
-from toolhub.kernel.telemetry import context_of
 from toolhub.kernel.tenancy import acting_for_nobody
+from toolhub.kernel.traffic import ROUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,13 +67,11 @@ class Door:
             await self._application(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        token = attach(context_of(headers))
+        scope[ROUTE] = PATH.strip("/")
         try:
             await self._pass(scope, headers, receive, send)
         except Problem as problem:
             await refuse(send, problem, _more(problem, tried="authorization" in headers))
-        finally:
-            detach(token)
 
     async def _pass(self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send) -> None:
         check_origin(headers)

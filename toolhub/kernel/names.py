@@ -56,4 +56,11 @@ METRIC_PLACES = "toolhub.worker.places"
 METRIC_LEVEL = "toolhub.service_level"
 METRIC_OBJECTIVE = "toolhub.service_level.objective"
 
+ATTR_METHOD = "http.request.method"
+ATTR_ROUTE = "http.route"
+ATTR_STATUS = "http.response.status_code"
+METRIC_REQUESTS = "http.server.request.duration"
+METRIC_REQUESTS_ACTIVE = "http.server.active_requests"
+UNKNOWN_TOOL = "(unknown)"  # instead of a name that no tool of the hub has
+
 HEADER_REQUEST_ID = "X-Request-ID"

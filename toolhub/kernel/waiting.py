@@ -24,6 +24,7 @@ from django.urls import set_script_prefix
 
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.handlers import problem_of, respond
+from toolhub.kernel.traffic import ROUTE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -180,6 +181,8 @@ class Handler(ASGIHandler):
                     response = self.get_response(request)
                 finally:
                     release_connection()
+                if request.resolver_match is not None:
+                    scope[ROUTE] = request.resolver_match.route
                 if isinstance(response, WaitingResponse):
                     response.request = request
         response._handler_class = type(self)
