@@ -3,11 +3,20 @@ FROM python:3.11-slim-bookworm AS packages
 COPY requirements.lock /tmp/requirements.lock
 RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock
 
+# What the hub serves at /sdk/.
+FROM packages AS wheels
+WORKDIR /src
+COPY packaging packaging
+COPY unitools unitools
+COPY evidence/verify evidence/verify
+RUN SOURCE_DATE_EPOCH=315532800 /venv/bin/pip wheel --no-deps --no-index --no-build-isolation -w /wheels packaging/unitools packaging/toolhub-verify
+
 FROM python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="toolhub"
 COPY --from=packages /venv /venv
 WORKDIR /srv/toolhub
 COPY . .
+COPY --from=wheels /wheels packaging/wheels
 # A user of its own; /data holds the key file and is a volume; /signing is one that only the keeper mounts.
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin toolhub \
     && install -d -o toolhub -g toolhub -m 0700 /data /signing \

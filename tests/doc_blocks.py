@@ -14,6 +14,7 @@ import json
 import re
 import subprocess
 import textwrap
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 SHELL, PYTHON, DATA, OUTPUT = ("sh", "bash"), ("python",), ("json", "yaml", "toml"), ("", "text", "console")
+MARKED_ONLY = ("sql",)  # nothing here runs it, so such a block says why
 # Whole pages whose blocks another test runs, in the order and with the machines that they need.
 ELSEWHERE = {"run-the-production-shape.md": "tests/e2e/test_production_shape.py starts the processes of this page"}
 _FENCE = re.compile(
@@ -78,7 +80,7 @@ def check_reads(block: Block) -> None:
         compile(block.text, block.place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     elif block.language in DATA:
         value_of(block)
-    elif block.language not in OUTPUT:
+    elif block.language not in OUTPUT and not (block.language in MARKED_ONLY and block.not_run):
         raise ValueError(f"{block.language!r} is no language that tests/doc_blocks.py knows; add it there.")
 
 
@@ -94,5 +96,7 @@ def value_of(block: Block) -> Any:
     """The value of a block of data. In JSON an ellipsis outside of texts stands for more of the same; members may stand alone."""
     if block.language == "yaml":
         return yaml.load(block.text, _Yaml)
+    if block.language == "toml":
+        return tomllib.loads(block.text)
     text = _PIECE.sub(lambda match: match[0] if match[0].startswith('"') else "", block.text).strip()
     return json.loads(text if text[0] in "{[" else "{" + text + "}")

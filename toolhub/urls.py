@@ -23,7 +23,7 @@ from invocations.replaying import api as replays_api
 from registry import api as registry_api
 from registry import consents_api, exceptions_api, halts_api, installations_api, lifecycle_api, secrets_api
 from registry.publishing import api as publishing_api
-from toolhub import catalogue, console, health, metrics, openapi
+from toolhub import catalogue, console, health, metrics, openapi, sdk
 from toolhub.configuration import api as configuration_api
 from toolhub.kernel.ids import converters
 
@@ -297,6 +297,9 @@ urlpatterns = [
     path("docs/api", console.api_reference, name="api_reference"),
     path("errors", catalogue.problems, name="problems"),
     path("errors/<str:reason>", catalogue.problem, name="problem"),
+    path("sdk/", sdk.index, name="sdk"),
+    path("sdk/files/<str:name>", sdk.file, name="sdk_file"),
+    path("sdk/<str:name>/", sdk.project, name="sdk_project"),
     path("healthz", health.alive, name="healthz"),
     path(".well-known/oauth-protected-resource", oauth.protected_resource, name="oauth_protected_resource"),
     path(

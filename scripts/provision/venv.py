@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.provision import packages
+from scripts.provision import packages, wheels
 from scripts.provision.console import ROOT, Trouble, run, say, step
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def ensure(*, dev: bool = False) -> Path:
             if dev and pins(DEV_LOCK).items() >= pins(RUN_LOCK).items():
                 stamp[RUN_LOCK] = _digest(RUN_LOCK)
             _stamp_file().write_text(json.dumps(stamp))
+        wheels.ensure(PYTHON)
     return PYTHON
 
 

@@ -143,7 +143,7 @@ def test_every_page_names_its_permission_or_that_it_is_public() -> None:
 
 PUBLIC = {
     "sign_in", "sign_out", "switch_tenant", "theme", "set_language", "api_reference", "healthz", "readyz", "metrics",
-    "api_manifest_schema", "api_errors", "api_error", "problems", "problem",
+    "api_manifest_schema", "sdk", "sdk_project", "sdk_file", "api_errors", "api_error", "problems", "problem",
     "global_checkpoint", "global_keys", "global_tile",
     "invitation", "api_oauth_token", "oauth_protected_resource", "oauth_protected_mcp", "oauth_authorization_server",
 }  # fmt: skip

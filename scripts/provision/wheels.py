@@ -1,0 +1,71 @@
+"""Are the wheels that the hub serves at ``/sdk/`` those of these sources?
+
+They are built where the hub is set up (or its image is made), from the folders beside, with nothing from a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scripts.provision.console import ROOT, run, step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHEELS = ROOT / "packaging" / "wheels"
+PROJECTS = {"unitools": "unitools", "toolhub-verify": "evidence/verify"}  # folder of packaging/ → what it packs
+LONG_AGO = "315532800"  # 1980: the same sources give the same bytes
+_STAMP = "built-from"
+
+
+def ensure(python: Path) -> None:
+    """``python`` has setuptools (requirements.lock)."""
+    wanted = _digest()
+    stamp = WHEELS / _STAMP
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    with (
+        step("building the wheels of the SDK and of the verifier", "wheels of the SDK and of the verifier built"),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        made = build(python, Path(folder))
+        WHEELS.mkdir(exist_ok=True)
+        for old in WHEELS.glob("*.whl"):
+            old.unlink()
+        for wheel in made:
+            shutil.copy(wheel, WHEELS)
+        stamp.write_text(wanted)
+
+
+def build(python: Path, folder: Path) -> list[Path]:
+    """From a copy: setuptools leaves a folder behind, and packs again what it finds there."""
+    for project, packed in PROJECTS.items():
+        for part in (f"packaging/{project}", packed):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-index"]
+    projects = [str(folder / "packaging" / project) for project in PROJECTS]
+    run(
+        [*pip, "--no-build-isolation", "-w", str(folder / "made"), *projects],
+        env=os.environ | {"SOURCE_DATE_EPOCH": LONG_AGO},
+    )
+    return sorted((folder / "made").glob("*.whl"))
+
+
+def _digest() -> str:
+    said = hashlib.sha256()
+    for path in sorted(_sources()):
+        said.update(f"{path.relative_to(ROOT)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return said.hexdigest()
+
+
+def _sources() -> Iterator[Path]:
+    for project, packed in PROJECTS.items():
+        for folder in (ROOT / "packaging" / project, ROOT / packed):
+            for path in folder.rglob("*"):
+                if path.is_file() and not {"__pycache__", "build"} & set(path.parts):
+                    yield path
