@@ -116,12 +116,17 @@ def result_of(error: Exception) -> ToolResult:
 
 
 def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
-    """What is wrong with arguments, without quoting them. ``known``: the names in the tool's schema; others came from the model."""
+    """What is wrong with arguments, without quoting values. ``known``: the names in the tool's schema; of others only one that is
+    too many is named.
+    """
     found = []
     if hasattr(error, "errors"):  # pydantic's; anything else says that they are no JSON
         for each in error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD]:
             loc = [part for part in each["loc"] if isinstance(part, int) or part in known]
-            found.append({"loc": loc, "code": each["type"], "msg": _UNQUOTED.get(each["type"], each["msg"])})
+            msg = _UNQUOTED.get(each["type"], each["msg"])
+            if each["type"] in _TOO_MANY:  # as a hub says it: without the name nobody can mend it
+                msg = f"Additional properties are not allowed ({str(each['loc'][-1])[:80]!r} was unexpected)"
+            found.append({"loc": loc, "code": each["type"], "msg": msg})
     told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found)
     return ToolResult.error(
         f"The arguments are not valid. {told or 'They hold what JSON cannot.'}",
@@ -132,6 +137,7 @@ def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
 
 
 _TOLD = 20
+_TOO_MANY = ("extra_forbidden", "unexpected_keyword_argument")
 _UNQUOTED = {
     "union_tag_invalid": "This is none of the kinds that are expected"
 }  # pydantic's own sentence quotes what was given

@@ -159,6 +159,12 @@ def world(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield World(hub, values | {"HUB": hub.url}, programs)
 
 
+def test_the_demonstration_tells_its_story_and_that_the_last_call_was_answered_again(world: World) -> None:
+    told = run(python("scripts/demo.py"), world.hub.env | {"TOOLHUB_PUBLIC_URL": world.hub.url})
+
+    assert re.search(r"replayed\s+true", told), told
+
+
 def finds_of(page: Path) -> Finds:
     return PAGES_FIND.get(page.name, Finds())
 

@@ -35,6 +35,7 @@ def test_the_refusal_names_each_change_that_needs_more() -> None:
     assert [each.kind for each in offending("1.0.0", "1.0.1", changes)] == [
         "capabilities.added",
         "async.changed",
+        "timeout.lowered",
         "ttl.added",
     ]
     assert [each.kind for each in offending("1.0.0", "1.1.0", changes)] == ["capabilities.added", "async.changed"]

@@ -280,13 +280,13 @@ VALID_FOR_MANY = jsonschema_rs.Draft202012Validator(dict(MANY.spec.parameters))
 
 
 @pytest.mark.req("UNI-7")
-def test_refused_arguments_are_told_by_place_and_not_quoted() -> None:
+def test_refused_arguments_are_told_by_place_and_only_the_name_of_one_too_many_is_quoted() -> None:
     u = Universe()
 
     @u.tool
     def save(amount: int, where: Point, user: Annotated[str, Injected("uid")]) -> None: ...
 
-    result = called(u, "save", {"uid": "u1"}, amount="hunter2", where={"x": "hunter2", "hunter2": 1}, user="mallory")
+    result = called(u, "save", {"uid": "u1"}, amount="hunter2", where={"x": "hunter2", "z": 1}, user="mallory")
 
     assert result.status is Status.INVALID_ARGUMENTS
     assert {(*each["loc"], each["code"]) for each in result.details} == {
@@ -295,7 +295,9 @@ def test_refused_arguments_are_told_by_place_and_not_quoted() -> None:
         ("where", "unexpected_keyword_argument"),
         ("extra_forbidden",),
     }
-    for secret in ("hunter2", "mallory", "u1", "uid", "user"):
+    for name in ("user", "z"):  # as the hub says it
+        assert f"Additional properties are not allowed ('{name}' was unexpected)" in result.message
+    for secret in ("hunter2", "mallory", "u1", "uid"):
         assert secret not in result.to_content()
 
 
