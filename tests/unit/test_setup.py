@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.provision import console, engine, hub, packages, services
+from scripts.provision import console, engine, hub, packages, services, venv
 from scripts.provision.console import Trouble
 from scripts.provision.processes import end, identity, is_free, listener, only_one, pid_of
 
@@ -214,3 +214,14 @@ def test_a_program_that_fails_shows_the_end_of_what_it_said(tmp_path: Path, monk
         console.run(["sh", "-c", "echo no flour; exit 3"])
 
     assert "no flour" in (tmp_path / "log" / "setup.log").read_text()
+
+
+def test_a_new_environment_holds_no_package_that_is_in_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "venv"
+    monkeypatch.setattr(venv, "VENV", made)
+    monkeypatch.setattr(venv, "PYTHON", made / "bin" / "python")
+
+    venv._create()
+
+    found = subprocess.run([made / "bin" / "pip", "list", "--format=json"], capture_output=True, text=True, check=True)
+    assert {each["name"] for each in json.loads(found.stdout)} <= venv.pins(venv.RUN_LOCK).keys()
