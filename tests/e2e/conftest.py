@@ -74,9 +74,7 @@ class Embedded:
 
     @classmethod
     def at(cls, data: Path, **settings: str) -> Embedded:
-        env = clean_environment(
-            TOOLHUB_DATA_DIR=str(data), TOOLHUB_BIND=f"127.0.0.1:{free_port()}", TOOLHUB_LEASE_S="3", **settings
-        )
+        env = clean_environment(TOOLHUB_DATA_DIR=str(data), TOOLHUB_BIND=f"127.0.0.1:{free_port()}", **settings)
         return cls(data, env)
 
     @property
@@ -141,7 +139,7 @@ def copy_of(prepared: Embedded, data: Path, **settings: str) -> Embedded:
 @pytest.fixture
 def own_hub(prepared: Embedded, tmp_path: Path) -> Iterator[Embedded]:
     """A hub for a test that stops or breaks it. Not started yet."""
-    hub = copy_of(prepared, tmp_path / "hub")
+    hub = copy_of(prepared, tmp_path / "hub", TOOLHUB_LEASE_S="3")  # one that is killed is found out soon
     yield hub
     if hub.process is not None:
         hub.process.kill()
