@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_ready, worker_shutdown
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -91,6 +91,18 @@ def offer_metrics() -> None:
         exposition.serve_metrics()
 
 
+def offer_probes() -> None:
+    from toolhub.probes import serve_probes  # noqa: PLC0415  as above
+
+    serve_probes(_beside)
+
+
+def begin_drain() -> None:
+    from toolhub.readiness import DRAINING  # noqa: PLC0415  as above
+
+    DRAINING.set()
+
+
 @worker_init.connect
 def _trace(**_: Any) -> None:
     from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: PLC0415  models load after Django is set up
@@ -115,6 +127,12 @@ def _start_sweeping(**_: Any) -> None:
         thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
         thread.start()
         _beside.append(thread)
+    offer_probes()
+
+
+@worker_shutting_down.connect
+def _drain(**_: Any) -> None:
+    begin_drain()
 
 
 @worker_shutdown.connect

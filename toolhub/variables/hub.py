@@ -33,6 +33,23 @@ TOOLHUB_BIND = VARIABLES.value(
     roles=(WEB, MAKE),
     about="Address and port of the console and the API.",
 )
+TOOLHUB_PROBE_BIND = VARIABLES.value(
+    "TOOLHUB_PROBE_BIND",
+    "",
+    lambda text: text and read_address(text),
+    "a host and a port, as 127.0.0.1:8001",
+    roles=(WORKER, UPKEEP, KEEPER),
+    example="127.0.0.1:8001",
+    about="Where a process that serves no requests answers /healthz and /readyz, for health checks; of each on a host another.",
+)
+TOOLHUB_DRAIN_S = _number(
+    "TOOLHUB_DRAIN_S",
+    5,
+    roles=(WEB,),
+    unit="seconds",
+    about="After a web process was told to end, it answers 503 at /readyz for so long and goes on serving, so that a balancer "
+    "sends requests elsewhere. The embedded default ends at once.",
+)
 TOOLHUB_PUBLIC_URL = VARIABLES.url(
     "TOOLHUB_PUBLIC_URL",
     f"http://{TOOLHUB_BIND}",

@@ -15,6 +15,7 @@ from invocations.gauges import make_instruments
 from toolhub.keeper import LOOPS, keeper_threads
 from toolhub.kernel import exposition, telemetry
 from toolhub.kernel.problems import Problem
+from toolhub.probes import serve_probes
 from toolhub.startup import refuse_foreign_keys
 
 LOOKED_EVERY_S = 5
@@ -50,6 +51,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         with keeper_threads() as threads:
+            serve_probes(threads)
             while not stop.wait(LOOKED_EVERY_S):
                 if dead := [thread.name for thread in threads if not thread.is_alive()]:
                     self.stderr.write(f"{', '.join(dead)} ended by itself.")

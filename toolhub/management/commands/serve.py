@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -16,10 +17,12 @@ from django.db.migrations.executor import MigrationExecutor
 from invocations.sandbox.current import current_sandbox
 from toolhub.embedded import all_parts
 from toolhub.kernel.connections import Protocol
+from toolhub.readiness import DRAINING
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from types import FrameType
 
     from django.core.management.base import CommandParser
 
@@ -35,6 +38,22 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._serves()
+
+
+class DrainingServer(Server):
+    """Goes on serving for a while after it was told to end, and says so at `/readyz`: whoever sends it requests looks away first.
+
+    Told a second time it ends at once.
+    """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if DRAINING.is_set() or not settings.TOOLHUB_DRAIN_S:
+            super().handle_exit(sig, frame)
+            return
+        DRAINING.set()
+        timer = threading.Timer(settings.TOOLHUB_DRAIN_S, super().handle_exit, (sig, frame))
+        timer.daemon = True
+        timer.start()
 
 
 class EmbeddedServer(Server):
@@ -65,7 +84,7 @@ class Command(BaseCommand):
         if embedded:  # elsewhere a web process that waits for its database answers so at /readyz
             check_database()
         host, _, port = settings.TOOLHUB_BIND.rpartition(":")
-        server = (EmbeddedServer if embedded else Server)(
+        server = (EmbeddedServer if embedded else DrainingServer)(
             uvicorn.Config(
                 "toolhub.asgi:application",
                 host=host.strip("[]"),

@@ -12,6 +12,7 @@ from access import deliveries
 from invocations import sweeper
 from invocations.callbacks import sending
 from toolhub.embedded import callback_thread, sender_thread
+from toolhub.probes import serve_probes
 from toolhub.startup import refuse_foreign_keys
 
 
@@ -31,5 +32,6 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with sender_thread(), callback_thread():
+        with sender_thread() as sender, callback_thread() as callbacks:
+            serve_probes([sender, callbacks])
             sweeper.run(stop)
