@@ -1,7 +1,10 @@
-# The hub's own image: web, worker and upkeep are the same code, started differently (see docker-compose.yml).
-FROM python:3.11-slim-bookworm AS packages
+# The hub's own image: web, worker, upkeep and keeper are the same code, started differently (see docker-compose.yml).
+# BASE is python:3.11-slim-bookworm, or any Debian 12 with python3 and python3-venv.
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE} AS packages
 COPY requirements.lock /tmp/requirements.lock
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock
+RUN python3 -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock
 
 # What the hub serves at /sdk/.
 FROM packages AS wheels
@@ -11,8 +14,8 @@ COPY unitools unitools
 COPY evidence/verify evidence/verify
 RUN SOURCE_DATE_EPOCH=315532800 /venv/bin/pip wheel --no-deps --no-index --no-build-isolation -w /wheels packaging/unitools packaging/toolhub-verify
 
-FROM python:3.11-slim-bookworm
-LABEL org.opencontainers.image.title="toolhub"
+FROM ${BASE}
+LABEL org.opencontainers.image.title="toolhub" toolhub.image="hub"
 COPY --from=packages /venv /venv
 WORKDIR /srv/toolhub
 COPY . .

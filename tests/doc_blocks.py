@@ -26,7 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 SHELL, PYTHON, DATA, OUTPUT = ("sh", "bash"), ("python",), ("json", "yaml", "toml"), ("", "text", "console")
 MARKED_ONLY = ("sql",)  # nothing here runs it, so such a block says why
 # Whole pages whose blocks another test runs, in the order and with the machines that they need.
-ELSEWHERE = {"run-the-production-shape.md": "tests/e2e/test_production_shape.py starts the processes of this page"}
+ELSEWHERE = {"run-the-production-shape.md": "tests/e2e/test_production_how_to.py and tests/compose follow this page"}
 _FENCE = re.compile(
     r"^(?P<notes>(?:[ ]*<!--[^\n]*-->\n)*)(?P<indent>[ ]*)```(?P<language>[a-z]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$",
     re.MULTILINE | re.DOTALL,

@@ -84,7 +84,7 @@ def _base() -> str:
     if exists(made):
         return made
     with step(f"asking for the base image {OFFICIAL}", "base image: asked"):
-        pulled = _pull()
+        pulled = pull(OFFICIAL)
     if pulled:
         return OFFICIAL
     say("           it cannot be pulled here: the same Debian release is put together from its packages instead")
@@ -93,10 +93,10 @@ def _base() -> str:
     return made
 
 
-def _pull() -> bool:
-    """Try to pull the official image, and give up early on a registry that says nothing."""
+def pull(name: str) -> bool:
+    """Try to pull an image, and give up early on a registry that says nothing."""
     process = subprocess.Popen(
-        ["docker", "pull", OFFICIAL], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ["docker", "pull", name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert process.stdout is not None
     try:

@@ -15,26 +15,93 @@ import yaml
 
 from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv
+from toolhub.kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
+from toolhub.variables import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRETS = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "TOOLHUB_SECRET_KEY", "DOCKER_GID", "TOOLHUB_HUB_ROLE_PASSWORD")
 ENGINE_SOCKET = "/var/run/docker.sock"
 
 
+# Which role's settings a service of the file must get.
+ROLES = {"web": WEB, "worker": WORKER, "upkeep": UPKEEP, "keeper": KEEPER, "migrate": INIT}
+# What the file decides, whatever .env says: it holds of containers only.
+DECIDED = {
+    *("TOOLHUB_DATABASE_URL", "TOOLHUB_REDIS_URL", "TOOLHUB_DATA_DIR", "TOOLHUB_BIND", "TOOLHUB_PROBE_BIND"),
+    *("TOOLHUB_SIGNING_KEY_FILE", "TOOLHUB_KEPT_CHECKPOINT_FILE"),
+}
+
+
+class StrictLoader(yaml.SafeLoader):
+    """As Compose v2 reads: a key that stands twice is a mistake, not the later of the two."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if key.value != "<<"]
+        twice = {name for name in names if names.count(name) > 1}
+        assert not twice, f"{node.start_mark}: {twice}"
+        return super().construct_mapping(node, deep=deep)
+
+
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
-    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    document = yaml.load((ROOT / "docker-compose.yml").read_text(), StrictLoader)
     found: dict[str, Any] = document["services"]
     return found
 
 
-def compose(*arguments: str, without: str = "") -> subprocess.CompletedProcess[str]:
+def test_no_key_of_the_compose_file_stands_twice() -> None:
+    assert yaml.load((ROOT / "docker-compose.yml").read_text(), StrictLoader)
+    with pytest.raises(AssertionError, match="'a'"):
+        yaml.load("b: {a: 1, a: 2}", StrictLoader)
+
+
+@pytest.mark.parametrize("service", ROLES)
+def test_every_setting_of_its_role_reaches_a_service(service: str, services: dict[str, Any]) -> None:
+    handed = services[service]["environment"]
+    wanted = {
+        row.name for row in VARIABLES.rows.values() if not row.elsewhere and {ROLES[service], EVERY} & set(row.roles)
+    }
+
+    assert wanted - handed.keys() == set()
+    given = {name: value for name, value in handed.items() if value is not None and name not in DECIDED}
+    assert {name for name, value in given.items() if f"${{{name}" not in value} == set(), "what .env says is dropped"
+
+
+@pytest.mark.parametrize("service", ROLES)
+def test_no_service_gets_a_secret_that_is_nothing_to_it(service: str, services: dict[str, Any]) -> None:
+    foreign = {
+        row.name for row in VARIABLES.rows.values() if row.secret and not {ROLES[service], EVERY} & set(row.roles)
+    }
+
+    assert foreign & services[service]["environment"].keys() == set()
+
+
+def test_what_stands_in_the_env_file_is_handed_on_and_the_rest_stays_at_its_default() -> None:
+    done = compose("config", given="TOOLHUB_LOG_LEVEL=DEBUG\nTOOLHUB_OIDC_CLIENT_SECRET=abc\nTOOLHUB_LEASE_S=33\n")
+    composed = yaml.safe_load(done.stdout)["services"]
+
+    assert composed["keeper"]["environment"]["TOOLHUB_LOG_LEVEL"] == "DEBUG"
+    assert composed["worker"]["environment"]["TOOLHUB_LEASE_S"] == "33"
+    assert composed["web"]["environment"]["TOOLHUB_OIDC_CLIENT_SECRET"] == "abc"
+    assert composed["web"]["environment"].get("TOOLHUB_WEB_THREADS") is None
+
+
+@pytest.mark.parametrize("service", ("web", "worker", "upkeep", "keeper"))
+def test_a_health_check_asks_the_process_itself_and_loads_nothing(service: str, services: dict[str, Any]) -> None:
+    *command, what, _ = services[service]["healthcheck"]["test"]
+
+    assert (command, what) == (["CMD", "python", "-ISB", "toolhub/probe.py"], "readyz")
+
+
+def compose(*arguments: str, without: str = "", given: str = "") -> subprocess.CompletedProcess[str]:
     program = shutil.which("docker-compose")
     assert program, "docker-compose is not installed: `make test` installs it (apt-get install docker-compose)."
     env = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
     env |= {name: "1234" for name in SECRETS if name != without}
-    with tempfile.NamedTemporaryFile() as nothing:  # instead of the .env that a person may have here
-        command = [program, "--env-file", nothing.name, *arguments]
+    with tempfile.NamedTemporaryFile("w") as file:  # instead of the .env that a person may have here
+        file.write(given)
+        file.flush()
+        command = [program, "--env-file", file.name, *arguments]
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
