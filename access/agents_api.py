@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SCOPE = "agents:manage"
 
+KEY_STATES = ["live", "expired", "revoked"]
+
 
 class AgentSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
@@ -39,7 +41,7 @@ class KeySerializer(serializers.Serializer[Any]):
     lookup = serializers.CharField(help_text="The public part of the key.")
     scopes = serializers.ListField(child=serializers.CharField())
     networks = serializers.ListField(child=serializers.CharField())
-    state = serializers.ChoiceField(["live", "expired", "revoked"])
+    state = serializers.ChoiceField(KEY_STATES)
     expires_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
     created_by = serializers.CharField()

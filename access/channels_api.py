@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 SCOPE = "notifications:manage"
 
+STATES = ["in use", "ended"]
+
 
 class ChannelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     channel = serializers.ChoiceField(Notification.Channel.choices)
     target = serializers.CharField()
     events = serializers.ListField(child=serializers.ChoiceField(list(EVENTS)))
-    state = serializers.ChoiceField(["in use", "ended"])
+    state = serializers.ChoiceField(STATES)
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)

@@ -17,13 +17,17 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import record_authentication
 from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
 from allauth.account.models import EmailAddress
+from allauth.core.internal import ratelimit
+from allauth.core.internal.ratelimit import RateLimitUsage
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in
+from django.db.models import Q
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -31,11 +35,12 @@ from django_htmx.http import HttpResponseClientRedirect
 from guardian.shortcuts import get_user_perms
 
 from access.exceptions import exceptions_of
+from access.known_devices import known_device, remember_device
 from access.models import Membership
 from evidence.keystore import NONCE_BYTES, keystore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from django.http import HttpRequest
 
@@ -57,6 +62,42 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Count an attempt before it is made; :meth:`authenticate` takes it back when it was the right password."""
+        person = _person_of(credentials)
+        used = RateLimitUsage([])
+        self._login_failed_rl_usage = used
+        for rates, key in _attempts(request, person):
+            usage = ratelimit.consume(
+                request, app="allauth.account", action="login_failed", config={"login_failed": rates}, key=key
+            )
+            if usage is None:
+                used.rollback()
+                raise self.validation_error("too_many_login_attempts")
+            used.usage += usage.usage
+
+    def post_login(self, request: HttpRequest, user: Any, **more: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **more)
+        remember_device(request, response, str(user.pk))
+        return response
+
+
+def _person_of(credentials: Mapping[str, Any]) -> str:
+    """Whose name or address it is, so that both count as one; of nobody, what was typed."""
+    typed = str(credentials.get("email") or credentials.get("username") or "").lower()
+    found = get_user_model().objects.filter(Q(username__iexact=typed) | Q(email__iexact=typed))
+    return str(found.values_list("pk", flat=True).first() or f"nobody {typed}")
+
+
+def _attempts(request: HttpRequest, person: str) -> list[tuple[str, str]]:
+    """What an attempt counts for: rates, and the key that they are of."""
+    if device := known_device(request, person):
+        return [(settings.ACCOUNT_RATE_LIMITS.get("login_failed_device", ""), f"{person} {device}")]
+    return [
+        (settings.ACCOUNT_RATE_LIMITS.get("login_failed", ""), f"{person} {ratelimit.get_ip(request)}"),
+        (settings.ACCOUNT_RATE_LIMITS.get("login_failed_person", ""), person),
+    ]
 
 
 class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]

@@ -84,5 +84,22 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
+    # Sets of words that stand in fields of one name: programs made from the document read these names.
+    "ENUM_NAME_OVERRIDES": {
+        "CallbackDeliveryStateEnum": "invocations.callbacks.api.STATES",
+        "ChannelStateEnum": "access.channels_api.STATES",
+        "ConsentModeEnum": "access.models.ConsentMode",
+        "EndpointStateEnum": "invocations.callbacks.api.ENDPOINT_STATES",
+        "GrantStateEnum": "access.grants_api.STATES",
+        "KeyStateEnum": "access.agents_api.KEY_STATES",
+        "NotificationChannelEnum": "access.models.Notification.Channel",
+        "NotificationEventEnum": "access.notifications.EVENTS",
+        "PermissionEnum": "access.roles.PERMISSIONS",
+        "PolicyStateEnum": "access.models.PolicyState",
+        "SinkChannelEnum": "evidence.models.SinkChannel.values",
+        "SinkModeEnum": "evidence.models.SinkMode.values",
+        "SinkStateEnum": "evidence.models.SinkState.values",
+        "ToolStateEnum": "registry.models.ToolState",
+    },
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "toolhub.openapi.document_problems"],
 }

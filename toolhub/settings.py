@@ -133,7 +133,12 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"  # people are invited; there is nobody to verify
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[toolhub] "
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60  # for what `recently_authenticated` guards
-ACCOUNT_RATE_LIMITS = {"login": "60/m/ip", "login_failed": "20/m/ip,5/300s/key"}
+ACCOUNT_RATE_LIMITS = {
+    "login": "60/m/ip",
+    "login_failed": "20/m/ip,5/300s/key",  # the key: a person and an address
+    "login_failed_person": "100/h/key",  # from everywhere together, but for devices that the person has used
+    "login_failed_device": "10/300s/key",
+}
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False  # other sessions end all the same: their hash does not fit any more
 ACCOUNT_LOGOUT_REDIRECT_URL = "sign_in"
 MFA_ADAPTER = "access.signing_in.SecondFactorAdapter"
@@ -171,6 +176,15 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 12 * 60 * 60
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TOOLHUB_PUBLIC_URL.startswith("https://")
+# TLS ends at a proxy. Where one is named, its word on the caller's scheme is believed, so nobody is sent round in circles.
+SECURE_HSTS_SECONDS = TOOLHUB_HSTS_S if SESSION_COOKIE_SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = False
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE and bool(TOOLHUB_PROXIES)
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]  # asked by address, within the host or its network
+# The subdomains are not the hub's to speak for. On plain HTTP within one host there is no TLS to ask for.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+if not SESSION_COOKIE_SECURE and urlsplit(TOOLHUB_PUBLIC_URL).hostname in ("127.0.0.1", "::1", "localhost"):
+    SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

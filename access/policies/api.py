@@ -38,7 +38,7 @@ LAYERS = ("hub", "tenant")
 READ = {"GET": "policies:read", "POST": "policies:draft"}
 
 
-class FindingSerializer(serializers.Serializer[Any]):
+class PolicyFindingSerializer(serializers.Serializer[Any]):
     pointer = serializers.CharField(help_text="A JSON Pointer into the document.")
     rule = serializers.CharField(help_text="The check that found it.")
     message = serializers.CharField()
@@ -65,7 +65,7 @@ class PolicySerializer(serializers.Serializer[Any]):
 
 class WholePolicySerializer(PolicySerializer):
     document = serializers.JSONField(help_text="The rules; GET /api/v1/policies/schema says their form.")
-    findings = FindingSerializer(many=True)
+    findings = PolicyFindingSerializer(many=True)
     preview = serializers.JSONField(allow_null=True, help_text="Of a draft: the last simulation with its analysis.")
     preview_stale = serializers.CharField(allow_null=True, help_text="Why the preview counts no more.")
 
@@ -98,7 +98,9 @@ class AnalysisSerializer(serializers.Serializer[Any]):
 ONE, MANY = enveloped("PolicyEnvelope", WholePolicySerializer()), paged("PolicyPage", "policies", PolicySerializer)
 CHECKED = enveloped(
     "PolicyCheckEnvelope",
-    inline_serializer("PolicyCheck", {"sound": serializers.BooleanField(), "findings": FindingSerializer(many=True)}),
+    inline_serializer(
+        "PolicyCheck", {"sound": serializers.BooleanField(), "findings": PolicyFindingSerializer(many=True)}
+    ),
 )
 COMPARED = enveloped("PolicyAnalysisEnvelope", AnalysisSerializer())
 

@@ -35,7 +35,7 @@ class RangeSerializer(StrictSerializer):
     )
 
 
-class FindingSerializer(serializers.Serializer[Any]):
+class LogFindingSerializer(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="What is wrong.")
     index = serializers.IntegerField(allow_null=True, help_text="At which leaf. Null: of the log as a whole.")
     detail = serializers.CharField(allow_blank=True)
@@ -50,7 +50,7 @@ class VerificationSerializer(serializers.Serializer[Any]):
     position = serializers.IntegerField(help_text="The leaves before this one were looked at.")
     first_bad = serializers.IntegerField(allow_null=True, help_text="The lowest leaf index that something is wrong at.")
     found = serializers.IntegerField()
-    findings = FindingSerializer(many=True)
+    findings = LogFindingSerializer(many=True)
     found_at = serializers.DateTimeField(allow_null=True, help_text="When something new was found, the last time.")
     closed_by = serializers.CharField(
         allow_null=True, help_text="The later verification of the whole log that found nothing of it."

@@ -32,6 +32,8 @@ EXAMPLE = OpenApiExample(
     request_only=True,
 )
 
+ENDPOINT_STATES = ["in use", "disabled"]
+
 
 class EndpointSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
@@ -39,7 +41,7 @@ class EndpointSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="What calls name in `callback`.")
     url = serializers.CharField()
     include_answer = serializers.BooleanField()
-    state = serializers.ChoiceField(["in use", "disabled"])
+    state = serializers.ChoiceField(ENDPOINT_STATES)
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
 

@@ -85,7 +85,7 @@ class RerunSerializer(serializers.Serializer[Any]):
     differences = serializers.IntegerField(help_text="Places of the output; the console shows which, to auditors.")
 
 
-class FindingSerializer(serializers.Serializer[Any]):
+class ReplayFindingSerializer(serializers.Serializer[Any]):
     field = serializers.CharField()
     verdict = serializers.ChoiceField(["equal", "differs", "not_kept"])
     facts = serializers.CharField(allow_blank=True)
@@ -95,7 +95,7 @@ class FindingSerializer(serializers.Serializer[Any]):
 class ReconstructionSerializer(serializers.Serializer[Any]):
     invocation = serializers.CharField()
     verdict = serializers.ChoiceField(["equal", "differs"])
-    findings = FindingSerializer(many=True)
+    findings = ReplayFindingSerializer(many=True)
 
 
 ONE = enveloped("ReplayEnvelope", ReplaySerializer())

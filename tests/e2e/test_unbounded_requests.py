@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.conftest import copy_of
 from tests.e2e.processes import python, run
 from tests.e2e.services import own_database
-from tests.e2e.wire import answers
+from tests.e2e.wire import answers, request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +88,15 @@ def answer_on(line: socket.socket) -> bytes:
         while piece := line.recv(65536):
             found += piece
     return found
+
+
+def test_nobody_is_taken_for_a_proxy_who_was_not_named(server: Serving) -> None:
+    said = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+
+    answer = request("GET", f"{server.url}/api/v1/tools", headers=said)
+
+    assert answer.status == 401
+    assert "203.0.113.9" not in server.process.said()
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -82,6 +82,28 @@ def test_a_sender_gives_up_at_once_and_a_worker_takes_no_more_than_it_can_run_an
     assert celery["accept_content"] == ["json"]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"TOOLHUB_PUBLIC_URL": "https://hub.example.org", "TOOLHUB_PROXIES": "10.0.0.7/32"},
+    ],
+    ids=["make run", "behind a proxy"],
+)
+def test_a_deployment_check_has_nothing_to_say(given: dict[str, str], tmp_path: Path) -> None:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLHUB_")}
+    env |= {
+        "DJANGO_SETTINGS_MODULE": "toolhub.settings",
+        "TOOLHUB_ENV_FILE": "",
+        "TOOLHUB_DATA_DIR": str(tmp_path),
+    } | given
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
 def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
     done = in_production(redis=False)
 

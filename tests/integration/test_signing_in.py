@@ -92,6 +92,66 @@ def test_guessing_is_slowed_down_by_name_and_by_address(operator: Person) -> Non
     assert "Too many failed" in sign_in("somebody else", "wrong").content.decode()
 
 
+def test_who_guesses_elsewhere_keeps_nobody_out(operator: Person) -> None:
+    for _ in range(6):
+        answer = sign_in("olivia", "wrong password", Client(REMOTE_ADDR="203.0.113.9"))
+    assert "Too many failed" in answer.content.decode()
+
+    assert sign_in("olivia", client=Client(REMOTE_ADDR="198.51.100.7")).status_code == 302
+    assert sign_in("olivia", client=Client(REMOTE_ADDR="203.0.113.9")).status_code == 422
+
+
+def test_a_device_that_signed_in_before_is_let_through_whoever_guesses_beside_it(operator: Person) -> None:
+    own = Client()
+    assert sign_in("olivia", client=own).status_code == 302
+    device = own.cookies["device"]
+    own.cookies.pop("sessionid")
+    for _ in range(30):
+        sign_in("olivia", "wrong password")  # from the same address
+
+    assert sign_in("olivia").status_code == 422
+    assert sign_in("olivia", client=own).status_code == 302
+    assert (device["httponly"], device["samesite"], device["max-age"]) == (True, "Lax", 365 * 24 * 60 * 60)
+    assert "olivia" not in device.value
+
+
+def test_guessing_with_a_known_device_is_slowed_down_too(operator: Person) -> None:
+    own = Client()
+    sign_in("olivia", client=own)
+    own.cookies.pop("sessionid")
+
+    answers = [sign_in("olivia", "wrong password", own) for _ in range(11)]
+
+    assert "Too many failed" not in answers[9].content.decode()
+    assert "Too many failed" in answers[10].content.decode()
+
+
+@pytest.mark.parametrize("cookie", ["", "nonsense", "eyJpZCI6ICJhIn0:1:x"])
+def test_a_device_is_known_by_the_hubs_signature_only(cookie: str, operator: Person) -> None:
+    stranger = Client()
+    stranger.cookies["device"] = cookie
+
+    answers = [sign_in("olivia", "wrong password", stranger) for _ in range(6)]
+
+    assert "Too many failed" in answers[-1].content.decode()
+
+
+def test_a_name_and_an_address_of_one_person_are_counted_together(operator: Person) -> None:
+    operator.user.email = "olivia@example.org"
+    operator.user.save()
+
+    answers = [sign_in(("olivia", "olivia@example.org")[number % 2], "wrong password") for number in range(6)]
+
+    assert "Too many failed" in answers[-1].content.decode()
+
+
+def test_guessing_one_persons_password_from_many_addresses_ends(operator: Person) -> None:
+    for number in range(101):
+        answer = sign_in("olivia", "wrong password", Client(REMOTE_ADDR=f"203.0.113.{number}"))
+
+    assert "Too many failed" in answer.content.decode()
+
+
 def test_very_many_attempts_get_a_page_that_says_so(operator: Person, settings: Any) -> None:
     settings.ACCOUNT_RATE_LIMITS = {"login": "1/m/ip"}
     sign_in("olivia")

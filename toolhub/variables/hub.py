@@ -71,6 +71,22 @@ TOOLHUB_TRUSTED_ORIGINS = VARIABLES.listed(
     example="https://hub.example.org",
     about="Origins whose forms are accepted when a proxy stands in front.",
 )
+TOOLHUB_PROXIES = VARIABLES.networks(
+    "TOOLHUB_PROXIES",
+    roles=(WEB,),
+    example="127.0.0.1/32",
+    about="Proxies whose word on a caller's address and scheme (X-Forwarded-For, X-Forwarded-Proto) is believed; empty: nobody's. "
+    "With an https TOOLHUB_PUBLIC_URL, what comes over http is then sent there.",
+)
+TOOLHUB_HSTS_S = _number(
+    "TOOLHUB_HSTS_S",
+    365 * 24 * 60 * 60,
+    least=0,
+    roles=(WEB,),
+    unit="seconds",
+    about="With an https TOOLHUB_PUBLIC_URL: how long browsers keep to https after each answer (Strict-Transport-Security). "
+    "0: they are not told.",
+)
 TOOLHUB_ENVIRONMENT = _text(
     "TOOLHUB_ENVIRONMENT",
     roles=(WEB,),

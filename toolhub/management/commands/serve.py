@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from django.core.management.base import CommandParser
+
+
+log = logging.getLogger("toolhub.serve")
 
 
 class Server(uvicorn.Server):
@@ -84,6 +88,10 @@ class Command(BaseCommand):
         if embedded:  # elsewhere a web process that waits for its database answers so at /readyz
             check_database()
         host, _, port = settings.TOOLHUB_BIND.rpartition(":")
+        if settings.SESSION_COOKIE_SECURE and not settings.TOOLHUB_PROXIES:
+            log.warning(
+                "TOOLHUB_PUBLIC_URL is https, and TOOLHUB_PROXIES names no proxy: every caller has the address of who connects."
+            )
         server = (EmbeddedServer if embedded else DrainingServer)(
             uvicorn.Config(
                 "toolhub.asgi:application",
@@ -95,6 +103,8 @@ class Command(BaseCommand):
                 access_log=not options["no_access_log"],
                 lifespan="off",
                 server_header=False,
+                proxy_headers=bool(settings.TOOLHUB_PROXIES),
+                forwarded_allow_ips=settings.TOOLHUB_PROXIES,
                 timeout_graceful_shutdown=5 if embedded else 10,
             ),
             serves=lambda: self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)"),
