@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from invocations import problems
 from invocations.artifacts.describing import described
 from invocations.endings import NOTHING, Ending, parted
+from invocations.inputs import findings_of
 from invocations.metrics import count_validation
 from invocations.models import State
-from invocations.preflight import findings_of
 from invocations.repairing import repair_output
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
 from invocations.sandbox.results import ARTIFACTS, SCHEMA

@@ -19,6 +19,7 @@ from access.policies.clauses import MODES
 from access.policies.verdict import Verdict, decide, policy_hash, policy_label
 from access.problems import ConsentRequired, QuotaExceeded
 from invocations.decision_input import attributes_of, recorded
+from invocations.inputs import check_input
 from invocations.metrics import count_validation, record_preflight
 from invocations.problems import CapabilityBlocked
 from invocations.profiles import Reach, reach_of
@@ -26,17 +27,14 @@ from invocations.reaching import remedy_of_missing
 from invocations.refused_by_policy import policy_problem
 from invocations.sandbox.current import current_sandbox
 from invocations.steps import FAILED, PASSED, SKIPPED, StepLog
-from registry.callability import check_callable
+from registry.callability import check_callable, check_model
 from registry.dependencies import check_ready
 from toolhub.kernel.ids import encode
-from toolhub.kernel.problems import Forbidden, Problem, SchemaInvalid, TooLarge
+from toolhub.kernel.problems import Forbidden, Problem
 from unitools.capabilities import lacking
-from unitools.checks import message_of
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-    import jsonschema_rs
 
     from access.coverage import GrantValue
     from access.fitting import ConsentValue
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
 STEPS = ("tool", "input_schema", "grant", "quota", "consent", "profile", "sandbox_guard")
 PREFIX = "preflight."
-MAX_FINDINGS = 20
 
 
 @dataclass(slots=True)
@@ -134,36 +131,6 @@ def hash_of_layers(layers: tuple[CompiledPolicy, ...]) -> str:
     return _hashes[digests]
 
 
-def findings_of(validator: jsonschema_rs.Validator, value: Any) -> list[dict[str, str]]:
-    found = []
-    for error in validator.iter_errors(value):
-        pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in error.instance_path)
-        found.append({"pointer": pointer, "message": message_of(error)})
-        if len(found) == MAX_FINDINGS:
-            break
-    return found
-
-
-def check_input(version: CompiledVersion, arguments: Any, size: int) -> None:
-    if size > version.max_bytes_in:
-        raise TooLarge(
-            f"The arguments are {size:,} bytes; this tool takes {version.max_bytes_in:,}.",
-            details={"max_bytes": version.max_bytes_in},
-            remedy=f"Send at most {version.max_bytes_in:,} bytes of arguments.",
-        )
-    valid = version.input_validator.is_valid(arguments)
-    count_validation("input", valid=valid)
-    if valid:
-        return
-    findings = findings_of(version.input_validator, arguments)
-    first = findings[0]
-    raise SchemaInvalid(
-        f"The arguments do not match the tool's input schema: {first['message']} (at {first['pointer'] or '/'})",
-        details={"findings": findings},
-        remedy=f"Read the input schema at GET /api/v1/tools/{version.manifest.id}.",
-    )
-
-
 def wanted_of(version: CompiledVersion, standing: Standing, arguments: Any) -> Wanted:
     """The call as far as grants decide about it."""
     return Wanted(
@@ -229,6 +196,7 @@ class _Steps:
 
     def tool(self) -> str:
         self.result.version = check_callable(self.standing)
+        check_model(self.result.version.manifest, self.call.envelope.client.get("model", ""))
         assert self.standing.installed is not None
         return self.standing.installed.version
 
@@ -239,7 +207,7 @@ class _Steps:
         if self.call.unusable is not None:
             count_validation("input", valid=False)
             raise self.call.unusable
-        check_input(self.version, self.call.arguments, self.size)
+        check_input(self.version, self.call.arguments, self.call.body, today=self.now.date())
         return None
 
     def grant(self) -> str:

@@ -39,6 +39,7 @@ _TOOL: dict[str, Any] = {
     "urn": serializers.CharField(),
     "state": serializers.ChoiceField(choices=ToolState.choices),
     "version": serializers.CharField(allow_null=True),
+    "name": serializers.CharField(required=False, help_text="The last segment of the id."),
     "display_name": serializers.CharField(required=False),
     "description": serializers.CharField(required=False),
     "tags": serializers.ListField(child=serializers.CharField(), required=False),
@@ -76,6 +77,7 @@ def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = Fal
     if version is not None and manifest is not None:
         data |= {
             "version": manifest.version,
+            "name": manifest.name,
             "display_name": manifest.display_name,
             "description": manifest.description,
             "tags": manifest.tags,
@@ -166,16 +168,15 @@ class ToolListView(Endpoint):
             return Response(ResponseEnvelope(data=data).to_json())
         rows = discovery.find_shown(by=by, **filters)
         page, manifests = discovery.page_of_installed(rows, after=after, limit=limit)
+        shown = page.rows if filters["state"] else discovery.not_gone(page.rows, manifests)
         warnings = (
-            ()
-            if page.rows
-            else ("No tool matches. Without a `state` filter only tools that can be called are listed.",)
+            () if shown else ("No tool matches. Without a `state` filter only tools that can be called are listed.",)
         )
         if self.asked.get("view") == "llm":
-            granted = discovery.granted_to(by, page.rows, manifests)
+            granted = discovery.granted_to(by, shown, manifests)
             tools = [discovery.restricted(manifests[row.version_id]) for row in granted if row.version_id]
         else:
-            tools = [tool_json(row, manifests.get(row.version_id) if row.version_id else None) for row in page.rows]
+            tools = [tool_json(row, manifests.get(row.version_id) if row.version_id else None) for row in shown]
         return Response(ResponseEnvelope(data={"tools": tools, "next": page.next or None}, warnings=warnings).to_json())
 
     @extend_schema(operation_id="submit_tool_version", request=OpenApiTypes.OBJECT, responses={201: SUBMITTED})

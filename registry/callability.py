@@ -12,6 +12,7 @@ from access.halts import halt_problem
 from registry.compiled import CompiledVersion, compiled_version
 from registry.models import InstallationState, Tool, ToolState
 from registry.problems import (
+    ModelUnsupported,
     NotInstalled,
     ToolNotEnabled,
     ToolPaused,
@@ -20,6 +21,7 @@ from registry.problems import (
     VersionYanked,
 )
 from registry.setup import missing_setup, not_configured
+from unitools.deprecations import gone_tool
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -116,7 +118,7 @@ def check_offered(standing: Standing) -> UUID:
 
 
 def check_set_up(standing: Standing, manifest: Manifest) -> None:
-    """Raise what is missing of the settings that a version needs."""
+    """Raise what is in the way in the version itself: settings that it needs and lacks, or an end that it announced."""
     assert standing.installed is not None
     unready = not_configured(
         standing.tool,
@@ -129,6 +131,36 @@ def check_set_up(standing: Standing, manifest: Manifest) -> None:
     )
     if unready is not None:
         raise unready
+    _check_not_gone(standing.tool, manifest, standing)
+
+
+def _check_not_gone(tool: str, manifest: Manifest, standing: Standing) -> None:
+    """A version whose manifest announced the end of the whole tool."""
+    if said := gone_tool(manifest, today=standing.at.date()):
+        successor = said.get("successor")
+        raise ToolRetired(
+            f"{tool} {manifest.version} is gone since {said['sunset']}: {said['advice']}",
+            details={"sunset_on": said["sunset"], "successor": successor},
+            remedy=f"Use {successor} instead." if successor else said["advice"],
+        )
+
+
+def check_model(manifest: Manifest, model: str) -> None:
+    """``model``: as the caller names it; of who names none nothing is asked."""
+    if model and manifest.models and not any(_is_same_model(model, each) for each in manifest.models):
+        raise ModelUnsupported(
+            f"{manifest.id} is not meant for the model {model}. It is for {', '.join(manifest.models)}.",
+            details={"models": manifest.models},
+            remedy=f"Call it with one of these models, or use another tool with {model}.",
+        )
+
+
+def _is_same_model(one: str, other: str) -> bool:
+    """`openai:gpt-4o` is `gpt-4o`; two providers' models of one name are two."""
+    (provider, colon, name), (said, also, known) = one.lower().partition(":"), other.lower().partition(":")
+    if colon and also:
+        return (provider, name) == (said, known)
+    return (name or provider) == (known or said)
 
 
 def check_callable(standing: Standing) -> CompiledVersion:

@@ -40,6 +40,7 @@ class CompiledVersion:
     scopes: tuple[Scope, ...]
     attributes: dict[str, Any]  # what policies may ask about the tool itself
     max_bytes_in: int
+    max_depth: int  # of the arguments
     isolation: str  # the weakest that it accepts; empty: any
     idle_ms: int  # the longest silence of a run; 0: any
     needs_consent: bool
@@ -83,6 +84,7 @@ def _compile(version_id: UUID, manifest: Manifest) -> CompiledVersion:
             "domains": sorted(manifest.domains),
         },
         max_bytes_in=manifest.limit("max_bytes_in"),
+        max_depth=manifest.limit("depth"),
         isolation=manifest.isolation,
         idle_ms=manifest.limit("idle_ms"),
         needs_consent=manifest.needs_consent,

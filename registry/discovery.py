@@ -20,6 +20,7 @@ from registry.models import LONG_FIELDS, Installation, InstallationState, ToolSt
 from registry.visibility import shown_to
 from toolhub.kernel.pagination import Page, page_of
 from toolhub.kernel.problems import SchemaInvalid
+from unitools.deprecations import gone_tool
 from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES, subject_of
 from unitools.manifest import Manifest
 
@@ -135,6 +136,12 @@ def page_of_installed(
     """One page, newest first, with the manifests of its versions."""
     page = page_of(rows, prefix="ins", after=after, limit=limit)
     return page, manifests_of(row.version_id for row in page.rows if row.version_id)
+
+
+def not_gone(rows: Iterable[Installation], manifests: dict[UUID, Manifest]) -> list[Installation]:
+    """Without the versions whose manifest announced an end that has come. No column says it: it is asked of a page."""
+    today = timezone.now().date()
+    return [row for row in rows if not (row.version_id and gone_tool(manifests[row.version_id], today=today))]
 
 
 def granted_to(by: Principal, rows: Iterable[Installation], manifests: dict[UUID, Manifest]) -> list[Installation]:

@@ -91,7 +91,7 @@ class ToolQuerySerializer(PageSerializer):
         help_text="The tools that this agent may call now, as the provider's API takes them; `markdown` is for people and prompts.",
     )
     model = serializers.CharField(
-        required=False, help_text="A model by its name; says the dialect where that is left out."
+        required=False, help_text="The tools that this model may call; says the dialect where that is left out."
     )
     view = serializers.ChoiceField(
         VIEWS,
@@ -122,7 +122,7 @@ def rendered_tools(request: Request, asked: Mapping[str, Any]) -> HttpResponse:
     if dialect != MARKDOWN:
         dialect = known_driver(dialect, model=model).dialect
     limit = asked.get("limit", LIMIT)
-    offer = offer_tools(by=by, **{name: asked.get(name, "") for name in discovery.FILTERS})
+    offer = offer_tools(by=by, model=model, **{name: asked.get(name, "") for name in discovery.FILTERS})
     specs = [spec_of(manifest) for manifest in offer.manifests[:limit]]
     rendered, diagnostics = _render(specs, dialect, offer, model=model, by=by)
     warnings = offer.warnings(shown=len(specs))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from access.coverage import Wanted, check_granted
-from registry.callability import check_offered, check_set_up
+from registry.callability import check_model, check_offered, check_set_up
 from registry.discovery import find_installed, manifests_of
 from registry.searching import search_installed
 from registry.standing import load_standings
@@ -64,8 +64,9 @@ def _told(reason: str, count: int, problem: Problem) -> str:
     return f"{tools} kept back ({reason}). {example}{problem.detail} {problem.remedy}".rstrip()
 
 
-def offer_tools(*, by: Principal, q: str = "", **filters: str) -> Offer:
+def offer_tools(*, by: Principal, q: str = "", model: str = "", **filters: str) -> Offer:
     """What the agent may call now, of what the tenant has installed. ``filters``: those of :func:`find_installed` but for ``q``.
+    ``model``: which is to call them; empty: any.
 
     Raises Forbidden for whoever is no agent.
     """
@@ -87,6 +88,7 @@ def offer_tools(*, by: Principal, q: str = "", **filters: str) -> Offer:
         try:
             manifest = manifests[check_offered(standing) if filters.get("state") else check_shown(standing)]
             check_set_up(standing, manifest)
+            check_model(manifest, model)
             _check_granted(standing, manifest)
         except Problem as problem:
             kept_back[standing.tool] = problem

@@ -112,6 +112,14 @@ class ToolRetired(Problem):
     cure = "Use the successor that the answer names, or another tool."
 
 
+class ModelUnsupported(Problem):
+    """This tool is not meant for this model."""
+
+    reason, code, status = "TOOL.MODEL_UNSUPPORTED", PlatformCode.CONFLICT, 409
+    cause = "The tool's manifest lists the models that it is meant for, and the one that the caller names is not among them."
+    cure = "Use another tool with this model, or call the tool with one of the models that the answer lists."
+
+
 class OwnSubmission(Problem):
     """Nobody reviews their own submission."""
 

@@ -35,11 +35,12 @@ from registry.reviews import approvals_missing, check_can_review, review_version
 from registry.searching import searched_fields
 from toolhub.kernel.canonical import digest
 from unitools.manifest import Manifest
-from unitools.packages import PackageError, build_digest, find_shipped
+from unitools.packages import EntryUnfit, PackageError, check_entry, digest_of_zip, files_of, find_shipped, zip_of
 
 if TYPE_CHECKING:
     from registry.models import Capsule
     from toolhub.kernel.principal import Principal
+    from unitools.capsules import Capsule as Archive
 
 __all__ = [
     "approvals_missing",
@@ -62,10 +63,10 @@ __all__ = [
 ]
 
 
-def examine(document: Any, *, capsule: str = "") -> tuple[list[Finding], str]:
+def examine(document: Any, *, capsule: Archive | None = None) -> tuple[list[Finding], str]:
     """All findings about a manifest, and the digest of the code that it names (empty when there is an error).
 
-    ``capsule``: the digest of the archive that brings the code; without it, the code lies under a tools root.
+    ``capsule``: the archive that brings the code; without it, the code lies under a tools root.
     """
     findings = findings_of(document)
     if any(finding.severity == "error" for finding in findings):
@@ -74,9 +75,14 @@ def examine(document: Any, *, capsule: str = "") -> tuple[list[Finding], str]:
     place = "/implementation/program" if manifest.program else "/implementation/module"
     fix = "Put the package under one of the tools roots (TOOLHUB_TOOLS_PATH), upload it as a capsule, or correct the name."
     try:
-        build, why = capsule or build_digest(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)), ""
+        build, why = _digest_of_code(manifest, capsule), ""
     except PackageError as error:
         build, why = "", str(error)
+        if isinstance(error, EntryUnfit):
+            place, fix = (
+                "/implementation/entry",
+                "Correct the name, the function or the input schema, so that they fit each other.",
+            )
     if manifest.image not in settings.TOOLHUB_SANDBOX_IMAGES:
         known = ", ".join(sorted(settings.TOOLHUB_SANDBOX_IMAGES))
         place, why = "/implementation/image", f"This hub has no image {manifest.image!r}; it has: {known}."
@@ -84,6 +90,13 @@ def examine(document: Any, *, capsule: str = "") -> tuple[list[Finding], str]:
     if why:
         return [Finding(place, "implementation.unusable", why, fix), *findings], ""
     return findings, build
+
+
+def _digest_of_code(manifest: Manifest, capsule: Archive | None) -> str:
+    """Once it is seen that what answers the calls is in it."""
+    files = capsule.files if capsule else dict(files_of(find_shipped(manifest, settings.TOOLHUB_TOOLS_PATH)))
+    check_entry(manifest, files)
+    return capsule.digest if capsule else digest_of_zip(zip_of(files.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +110,7 @@ class Prepared:
     changes: list[dict[str, Any]]
 
 
-def prepare_version(*, document: Any, by: Principal, capsule: str = "") -> Prepared:
+def prepare_version(*, document: Any, by: Principal, capsule: Archive | None = None) -> Prepared:
     """Everything that is asked of a manifest before it is registered; nothing is written."""
     findings, build = examine(document, capsule=capsule)
     errors = [finding for finding in findings if finding.severity == "error"]

@@ -36,6 +36,11 @@ class Manifest:
         return str(self.document["id"])
 
     @property
+    def name(self) -> str:
+        """The last segment of the id (TOOLS-2), whether the manifest writes it out or not."""
+        return self.id.rpartition(".")[2]
+
+    @property
     def version(self) -> str:
         return str(self.document["version"])
 

@@ -13,8 +13,10 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unitools.entries import entry_problem
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from unitools.manifest import Manifest
 
@@ -32,6 +34,7 @@ class PackageError(Exception):
         PackageError
          ├── PackageNotFound
          ├── ModuleNotFound
+         ├── EntryUnfit
          ├── ProgramNotFound
          ├── PackageNameTaken
          ├── PackageTooLarge
@@ -45,6 +48,10 @@ class PackageNotFound(PackageError):
 
 class ModuleNotFound(PackageError):
     """The package does not hold the module."""
+
+
+class EntryUnfit(PackageError):
+    """The module does not have the function that the manifest names, or it cannot be called as the schema says."""
 
 
 class ProgramNotFound(PackageError):
@@ -110,6 +117,16 @@ def check_holds(manifest: Manifest, names: Collection[str]) -> None:
     target = manifest.module.replace(".", "/")
     if f"{target}.py" not in names and f"{target}/__init__.py" not in names:
         raise _module_not_found(manifest.package, manifest.module)
+
+
+def check_entry(manifest: Manifest, files: Mapping[str, bytes]) -> None:
+    """Is the function there that answers the calls, and does it fit the schema of the arguments?"""
+    if manifest.program:
+        return
+    target = manifest.module.replace(".", "/")
+    places = (f"{target}/__init__.py", f"{target}.py")  # the first one is what Python imports
+    if problem := entry_problem(next(files[place] for place in places if place in files), manifest):
+        raise EntryUnfit(problem)
 
 
 def _find_folder(name: str, roots: Sequence[Path], whose: str = "") -> Path:

@@ -100,7 +100,7 @@ def upload_capsule(*, content: bytes, envelope: bytes = b"", by: Principal) -> U
     capsule = _read(content)
     key = _check_signature(capsule, envelope, by=by)
     documents = [_checked(each) for each in sorted(capsule.manifests, key=lambda each: str(each["id"]))]
-    prepared = [services.prepare_version(document=each, by=by, capsule=capsule.digest) for each in documents]
+    prepared = [services.prepare_version(document=each, by=by, capsule=capsule) for each in documents]
     with transaction.atomic():
         row = _keep(capsule, envelope, key, by=by)
         return Uploaded(row, [services.register_version(each, by=by, capsule=row) for each in prepared])

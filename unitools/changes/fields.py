@@ -73,6 +73,12 @@ def replaced(kind: str, pointer: str) -> Judge:
     return judge
 
 
+def nothing(old: Any, new: Any) -> Changes:
+    """Where another field says it already."""
+    del old, new
+    yield from ()
+
+
 def listed(kind: str, pointer: str) -> Judge:
     """A set, written as a list."""
 
@@ -340,6 +346,7 @@ def _is_one_of(*words: str) -> Callable[[Any], bool]:
 
 FIELDS: dict[str, Field] = {
     "id": Field(replaced("id.changed", "/id"), _is_text),
+    "name": Field(nothing, lambda value: value is None or _is_text(value)),  # the id says it already
     "display_name": Field(replaced("display_name.changed", "/display_name"), _is_text),
     "description": Field(replaced("description.changed", "/description"), _is_text),
     "tags": Field(listed("tags", "/tags"), _is_words),

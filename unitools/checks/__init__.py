@@ -42,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     asks.check_dangerous,
     asks.check_scopes,
     running.check_version,
+    running.check_name,
     running.check_limits,
     running.check_isolation,
     running.check_secrets,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from unitools.capabilities import Capabilities
 from unitools.checks.findings import holds, rule, warning
+from unitools.deprecations import argument_path
 from unitools.semver import Range, Version
 
 if TYPE_CHECKING:
@@ -93,6 +95,17 @@ DEPRECATED_SINCE = rule(
     "Name the version that first said so.",
 )
 DEPRECATED_BY_ITSELF = rule("deprecations.successor", "The successor is another tool.", "Name the tool to use instead.")
+SUNSET_OVER = rule(
+    "deprecations.sunset",
+    "A sunset lies ahead when a version is registered: from that day what it names is refused.",
+    "Name a later day, or remove the place and its deprecation.",
+)
+SUNSET_OF_NOTHING = rule(
+    "deprecations.sunset_of",
+    "A sunset is for the whole tool or for an argument; of nothing else could a hub refuse the use.",
+    'Point to "" or to /input_schema/properties/…, or leave the sunset out.',
+)
+NAME = rule("name.of_id", "The name is the last segment of the id.", "Correct it, or leave it out.")
 NO_FILES = warning(
     "limits.files",
     "A tool that may make, change or remove files says how many a run may leave.",
@@ -108,6 +121,12 @@ def check_version(manifest: Manifest) -> Iterator[Finding]:
         yield VERSION_INVALID.at(("version",), str(error))
     if manifest.major > MAX_MAJOR:
         yield VERSION_MAJOR.at(("version",), f"The major version is larger than {MAX_MAJOR:,}.")
+
+
+def check_name(manifest: Manifest) -> Iterator[Finding]:
+    said = manifest.document.get("name", manifest.name)
+    if said != manifest.name:
+        yield NAME.at(("name",), f"{said} is not the last segment of {manifest.id}.")
 
 
 def check_limits(manifest: Manifest) -> Iterator[Finding]:
@@ -188,6 +207,11 @@ def check_deprecations(manifest: Manifest) -> Iterator[Finding]:
         else:
             if later:
                 yield DEPRECATED_SINCE.at((*path, "since"), f"{said['since']} is later than {manifest.version}.")
+        if "sunset" in said:
+            if said["pointer"] and argument_path(said["pointer"]) is None:
+                yield SUNSET_OF_NOTHING.at((*path, "sunset"), f"Nothing could refuse {said['pointer']} from a day on.")
+            elif date.fromisoformat(said["sunset"]) <= datetime.now(UTC).date():
+                yield SUNSET_OVER.at((*path, "sunset"), f"{said['sunset']} has come: nobody could use it any more.")
         if said.get("successor") == manifest.id:
             yield DEPRECATED_BY_ITSELF.at((*path, "successor"), "The tool is named as its own successor.")
 
