@@ -71,7 +71,7 @@ def fact_json(fact: Fact) -> dict[str, Any]:
         "tool": fact.tool,
         "outcome": fact.outcome,
         "reason": fact.reason,
-        "leaf": bytes(fact.leaf).decode(),
+        "leaf": fact.text,
         "leaf_hash": bytes(fact.leaf_hash).hex(),
     }
 

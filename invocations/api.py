@@ -182,7 +182,7 @@ class InvocationEvidenceView(Endpoint):
             {
                 "id": fact.wire_id,
                 "kind": fact.kind,
-                "leaf": bytes(fact.leaf).decode(),
+                "leaf": fact.text,
                 "leaf_hash": bytes(fact.leaf_hash).hex(),
             }
             for fact in facts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +100,7 @@ def case_of(consent: Consent, *, by: Principal, may_see: bool, open_arguments: b
     case.others = list(others.order_by("-pk")[:MAX_OTHERS])
     if call is not None:
         begin = Fact.objects.filter(invocation_id=call.pk, kind__in=BEGINS).first()
-        said: dict[str, Any] = json.loads(bytes(begin.leaf)).get("data", {}) if begin else {}
+        said: dict[str, Any] = begin.said.get("data", {}) if begin else {}
         case.rules, case.policy = said.get("decision", {}).get("rules", []), call.policy_version
         if may_see and open_arguments:
             case.opened = True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Count, F, Max, Min, OuterRef, Subquery, Sum
 from opentelemetry.metrics import Observation
 
+from evidence.checking.alarms import stuck
 from evidence.models import (
     GLOBAL_LOG,
     Anchor,
@@ -60,11 +61,10 @@ def _log_age(now: datetime) -> list[Observation]:
 
 
 def _verification_failures(now: datetime) -> list[Observation]:
-    """Logs with findings that no later look at the whole log has closed; also those of a look that goes on."""
+    """Logs with findings that no later look at the whole log has closed, and logs that the verifier cannot read."""
     del now
-    return [
-        Observation(Verification.objects.filter(found__gt=0, closed_by=None).values("tenant_id").distinct().count())
-    ]
+    bad = set(Verification.objects.filter(found__gt=0, closed_by=None).values_list("tenant_id", flat=True))
+    return [Observation(len(bad | set(stuck().values_list("tenant_id", flat=True))))]
 
 
 def _queued(now: datetime) -> list[Observation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -118,13 +117,13 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
     for fact in facts:
         if fact.kind in PAIR:
             side = "begin" if fact.kind in BEGINS else "end"
-            found[side] = {"fact": fact, "leaf": json.loads(bytes(fact.leaf)), "hash": bytes(fact.leaf_hash).hex()}
+            found[side] = {"fact": fact, "leaf": fact.said, "hash": bytes(fact.leaf_hash).hex()}
     return found
 
 
 def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
     """The connections of a call, as its End has them: {rows, more, elsewhere, known}; empty when there were none."""
-    said = end["leaf"]["data"] if end else {}
+    said = end["leaf"].get("data", {}) if end else {}
     rows = [each | {"why_told": why_told(each["why"])} for each in said.get("connections", [])]
     more = said.get("all_connections", {}).get("count", len(rows)) - len(rows)
     elsewhere = said.get("connections_elsewhere", 0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from django.db.models import QuerySet
     from django.utils.functional import _StrPromise
 
     from toolhub.kernel.principal import Principal
 
-DAMAGED, NOT_SEALED, NOT_SIGNED, NOT_VERIFIED, ANCHOR = "damaged", "not_sealed", "not_signed", "not_verified", "anchor"
+DAMAGED, STUCK, ANCHOR = "damaged", "stuck", "anchor"
+NOT_SEALED, NOT_SIGNED, NOT_VERIFIED = "not_sealed", "not_signed", "not_verified"
+MOST_TRIES = 3
 TITLES: dict[str, str | _StrPromise] = {
     DAMAGED: gettext_lazy("The log does not verify"),
+    STUCK: gettext_lazy("The verifier cannot read the log"),
     ANCHOR: gettext_lazy("A witness does not agree, or is silent"),
     NOT_SEALED: gettext_lazy("Facts are not sealed"),
     NOT_SIGNED: gettext_lazy("No checkpoint was signed lately"),
@@ -92,6 +97,13 @@ def _alarms_of_log(log: UUID) -> list[Alarm]:
     row = damaged(log)
     if row is not None:
         found.append(Alarm(DAMAGED, row.wire_id, row.found_at or row.begun_at, sentence_of(row), log, row))
+    row = stuck().filter(tenant_id=log).order_by("pk").first()
+    if row is not None:
+        said = gettext(
+            "It has tried %(tries)s times to go on from leaf %(leaf)s. %(error)s The keeper's own log says more."
+        )
+        values = {"tries": row.tries, "leaf": row.position, "error": f"{row.stopped_by}." if row.stopped_by else ""}
+        found.append(Alarm(STUCK, f"stuck {row.wire_id}", row.checked_at or row.begun_at, said % values, log, row))
     state, now = log_state(log), timezone.now()
     if state.oldest and now - state.oldest > SEALED_WITHIN:
         said = gettext("Facts wait to be sealed. Is a keeper running?")
@@ -117,6 +129,12 @@ def last_looked_at(tenant_id: UUID) -> datetime | None:
 def damaged(tenant_id: UUID) -> Verification | None:
     """The newest verification whose findings stand: no later look at the whole log has closed them."""
     return Verification.objects.filter(tenant_id=tenant_id, found__gt=0, closed_by=None).order_by("-pk").first()
+
+
+def stuck() -> QuerySet[Verification]:
+    """Verifications that have tried to go on a few times in vain, whatever the reason, of all logs."""
+    failed = Q(tries__gte=MOST_TRIES) & ~Q(stopped_by="") | Q(tries__gt=MOST_TRIES)  # the second: keepers died in it
+    return Verification.objects.filter(failed, state=VerificationState.RUNNING)
 
 
 def verification_for(by: Principal, id: UUID) -> Verification:

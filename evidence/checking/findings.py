@@ -21,6 +21,7 @@ class Wrong(TextChoices):
     )
     FACT_HASH = "fact.hash", gettext_lazy("The hash stored with the fact is not that of its text.")
     FACT_COLUMNS = "fact.columns", gettext_lazy("The columns of the fact do not say what its text says.")
+    FACT_TYPE = "fact.type", gettext_lazy("A column of the fact holds another type of value than a fact has there.")
     FACT_UNLISTED = "fact.unlisted", gettext_lazy("The fact is in no log, and does not wait for one.")
     PENDING_WRONG = (
         "pending.wrong",
@@ -35,6 +36,10 @@ class Wrong(TextChoices):
     CHECKPOINT_COLUMNS = (
         "checkpoint.columns",
         gettext_lazy("The columns of a checkpoint do not say what its note says."),
+    )
+    CHECKPOINT_TYPE = (
+        "checkpoint.type",
+        gettext_lazy("A column of a checkpoint holds another type of value than a checkpoint has there."),
     )
     CHECKPOINT_MISSING = "checkpoint.missing", gettext_lazy("A checkpoint is not there.")
     KEY_WRONG = "key.wrong", gettext_lazy("A public key is not the one that the log tells of.")

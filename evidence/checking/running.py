@@ -7,13 +7,14 @@ What is found is a fact in the transaction that notes it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -103,11 +104,22 @@ def advance_next() -> Verification | None:
     for row in due.order_by(F("asked_by").desc(), F("lease_until").asc(nulls_first=True), "id")[:20]:
         until = now + CLAIMED_FOR
         mine = Verification.objects.filter(pk=row.pk, state=VerificationState.RUNNING, lease_until=row.lease_until)
-        if mine.update(lease_until=until, checker=PROCESS):
+        if mine.update(lease_until=until, checker=PROCESS, tries=F("tries") + 1, stopped_by=""):
             row.lease_until = until
-            advance(row)
+            try:
+                advance(row)
+            except Exception as error:
+                _note_failure(row, error)
+                raise
             return row
     return None
+
+
+def _note_failure(row: Verification, error: Exception) -> None:
+    """It is tried again soon. Who looks is told when that has been in vain a few times (:mod:`evidence.checking.alarms`)."""
+    mine = Verification.objects.filter(pk=row.pk, lease_until=row.lease_until)
+    with contextlib.suppress(DatabaseError):  # the error that is raised says the same
+        mine.update(stopped_by=type(error).__name__[:64], lease_until=timezone.now() + AGAIN_AFTER)
 
 
 @dataclass(slots=True)
@@ -123,6 +135,7 @@ def advance(row: Verification) -> None:
     """One piece of a claimed verification."""
     with one_snapshot():
         look = _look(row)
+    row.tries = 0
     _note(row, look.found, end=look.ends, again=look.again)
 
 
@@ -182,7 +195,7 @@ def _note(row: Verification, found: Iterable[Finding], *, end: bool = False, aga
         row.state = VerificationState.FAILED if row.found else VerificationState.PASSED
         row.finished_at = now
     changes = ("position", "frontier", "checkpoints", "last_fact_id", "checked_at", "found", "findings", "first_bad")
-    values = {name: getattr(row, name) for name in (*changes, "state", "finished_at")}
+    values = {name: getattr(row, name) for name in (*changes, "tries", "state", "finished_at")}
     if new:
         values |= {"found_at": database_now(), "closed_by": None}
     if not mine.update(**values, lease_until=now + again if again and not end else None):

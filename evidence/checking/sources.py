@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.db import DataError
 
+from evidence.checking import types
 from evidence.checking.columns import COLUMNS, Row, columns_that_differ
 from evidence.checking.findings import Finding, Wrong
 from evidence.kinds import PAIR
@@ -59,10 +60,13 @@ def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[Leaf]:
             yield from _facts(tenant_id, start, middle)
             yield from _facts(tenant_id, middle, stop)
         return
+    mistyped = types.of_facts(tenant_id, start, stop)
     for index, *columns in found:
         row = Row._make([*columns[:-2], bytes(columns[-2]), bytes(columns[-1])])
         hash = hashlib.sha256(b"\x00" + row.leaf).digest()
         wrong = []
+        if index in mistyped:
+            wrong.append(Finding(Wrong.FACT_TYPE, index, mistyped[index]))
         if hash != row.leaf_hash:
             wrong.append(Finding(Wrong.FACT_HASH, index, encode("fct", row.id)))
         different = columns_that_differ(row)

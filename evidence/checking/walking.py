@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from evidence.checking import types
 from evidence.checking.findings import Finding, Wrong
 from evidence.checking.signatures import trusted_keys, wrong_with_note
 from evidence.checking.sources import leaves_of, why_missing
@@ -69,6 +70,8 @@ class Walk:
         rows = Checkpoint.objects.filter(tenant_id=self.tenant_id, size__gt=start, size__lte=stop).order_by("size")
         nodes: dict[tuple[int, int], set[bytes]] = defaultdict(set)
         keys = trusted_keys(self.log)  # with each piece: a key may be added, and another retired, meanwhile
+        mistyped = types.of_checkpoints(self.tenant_id, start, stop)
+        found += [Finding(Wrong.CHECKPOINT_TYPE, size - 1, names) for size, names in mistyped.items()]
         for row in rows.defer("created_at"):
             self._grow(hashes, row.size - start, nodes)
             found += self._check(row, keys)

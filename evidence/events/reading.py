@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evidence.events.envelopes import event_of
 from evidence.kinds import Kind
 from evidence.log.reading import leaves
-from evidence.models import Log
+from evidence.models import Log, said_in
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -44,7 +43,9 @@ def next_events(sink: EventSink, *, start: int, most: int) -> Next:
             if cursor > start:
                 break
             raise LogGap(f"The log has no leaf {cursor}: it was damaged. Verify it; nothing is sent past a gap.")
-        leaf = json.loads(raw)
+        leaf = said_in(raw)
+        if not leaf:
+            raise LogGap(f"The leaf {index} is none any more: it was changed. Verify the log; nothing is sent past it.")
         cursor = index + 1
         if wants(sink, leaf):
             found.append(

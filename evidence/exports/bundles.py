@@ -7,7 +7,6 @@ signs the list of files last, with every key that signs the log.
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import TYPE_CHECKING, Any
 
 from evidence.checking.columns import as_leaf
@@ -43,7 +42,7 @@ class BundleFormat:
         lines = []
         for row in rows:
             leaf = bytes(row.fact.leaf)
-            said = json.loads(leaf)
+            said = row.fact.said
             if not job.query:
                 _follow_pairs(job.progress, said)
             lines.append(
@@ -102,7 +101,7 @@ def _add(job: ExportJob, name: str, data: bytes, *, after: int = 0) -> bytes:
 
 def _follow_pairs(progress: dict[str, Any], leaf: dict[str, Any]) -> None:
     """Which calls began in the bundle and have not ended in it. An End may be sealed before its Begin: clocks of hosts differ."""
-    kind, call = leaf["kind"], leaf.get("invocation", "")
+    kind, call = leaf.get("kind", ""), leaf.get("invocation", "")
     if kind in PAIRS or kind in BEGINNING_OF:
         mine, others = ("open", "ended") if kind in PAIRS else ("ended", "open")
         found = progress.setdefault(others, [])

@@ -7,6 +7,9 @@ never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns b
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -56,6 +59,26 @@ class Fact(AppendOnlyModel):
     @property
     def wire_id(self) -> str:
         return encode("fct", self.id)
+
+    @property
+    def text(self) -> str:
+        """Its leaf, for people and programs to read; what is no text, because somebody has changed it, is marked in it."""
+        return bytes(self.leaf).decode(errors="replace")
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What its leaf says; nothing, when somebody has changed it so that it is no leaf any more."""
+        return said_in(bytes(self.leaf))
+
+
+def said_in(leaf: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(leaf)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
+        return {}
+    return found if all(isinstance(found.get(name, {}), dict) for name in ("data", "actor")) else {}
 
 
 class Pending(models.Model):

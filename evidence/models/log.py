@@ -27,6 +27,8 @@ class Log(models.Model):
     frontier = models.BinaryField(default=bytes)
     signed_at = models.DateTimeField(null=True)  # its newest checkpoint, the last time: who is alive signs again
 
+    any_type_is_read = True
+
     def __str__(self) -> str:
         return self.origin
 
@@ -54,6 +56,8 @@ class Tile(models.Model):
     n = models.BigIntegerField()
     hashes = models.BinaryField()
 
+    any_type_is_read = True
+
     def __str__(self) -> str:
         return f"tile/{self.level}/{self.n}"
 
@@ -67,6 +71,8 @@ class Checkpoint(models.Model):
     note = models.TextField()
     created_at = models.DateTimeField()
     global_index = models.BigIntegerField(null=True)
+
+    any_type_is_read = True
 
     class Meta:
         constraints = [
@@ -97,6 +103,8 @@ class LogKey(models.Model):
     clock = models.BinaryField(max_length=32)  # Ed25519: signs the text with the time (cosignature/v1)
     added_at = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)
+
+    any_type_is_read = True
 
     def __str__(self) -> str:
         return self.name

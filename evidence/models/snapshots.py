@@ -41,6 +41,8 @@ class Snapshot(models.Model):
     ciphertext = models.BinaryField()
     created_at = models.DateTimeField()
 
+    any_type_is_read = True
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["invocation_id", "kind", "number"], name="snapshot_one_of_a_kind"),

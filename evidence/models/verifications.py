@@ -38,6 +38,8 @@ class Verification(models.Model):
     # The look at the whole log, begun after ``found_at``, that found nothing of it.
     closed_by = models.ForeignKey("self", models.SET_NULL, null=True, related_name="closes")
     checker = models.CharField(max_length=80, blank=True)
+    tries = models.PositiveIntegerField(default=0)  # of the next piece; a keeper that was killed in it has tried it too
+    stopped_by = models.CharField(max_length=64, blank=True)  # the class of the error that ended the last try
     lease_until = models.DateTimeField(null=True)
     begun_at = models.DateTimeField()
     checked_at = models.DateTimeField(null=True)  # the last time that it was at the end of the log

@@ -6,13 +6,12 @@ How far it is, is one number per tenant, so that it goes on where it stopped, an
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, Seal
+from evidence.models import GLOBAL_LOG, Fact, IndexBlock, Indexed, Log, Posting, Seal, said_in
 from evidence.search import places
 from evidence.search.places import BLOCK
 from evidence.search.tags import SAYS_WHAT_IT_IS, tags_of, what_it_is
@@ -39,7 +38,7 @@ def calls_of(invocations: Iterable[UUID | None]) -> dict[UUID, dict[str, str]]:
     for at in range(0, len(ids), _AT_ONCE):
         rows = Fact.objects.filter(invocation_id__in=ids[at : at + _AT_ONCE], kind__in=SAYS_WHAT_IT_IS).order_by("id")
         for id, leaf in rows.values_list("invocation_id", "leaf"):
-            said.setdefault(id, []).append(json.loads(bytes(leaf)))
+            said.setdefault(id, []).append(said_in(bytes(leaf)))
     return {id: what_it_is(leaves) for id, leaves in said.items()}
 
 
@@ -48,7 +47,7 @@ def tags_of_facts(facts: Iterable[Fact]) -> list[set[bytes]]:
     calls = calls_of(fact.invocation_id for fact in rows)
     return [
         tags_of(
-            json.loads(bytes(fact.leaf)),
+            fact.said,
             bytes(fact.leaf_hash),
             calls.get(fact.invocation_id, {}) if fact.invocation_id else {},
         )

@@ -84,7 +84,7 @@ def tags_of(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set
     agents = {call.get("agent", ""), data.get("agent", ""), actor.get("id", ""), subject}
     policy = data.get("policy")
     named = [
-        ("kind", leaf["kind"]),
+        ("kind", leaf.get("kind", "")),
         ("tool", tool),
         ("actor", actor.get("id", "")),
         ("outcome", leaf.get("outcome", "")),

@@ -96,7 +96,7 @@ def rerun(invocation: Invocation, *, version: ToolVersion | None = None, todays_
 def end_of(invocation: Invocation) -> dict[str, Any]:
     """What the End fact says."""
     fact = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id, kind__in=ENDS).first()
-    data: dict[str, Any] = json.loads(bytes(fact.leaf)).get("data", {}) if fact else {}
+    data: dict[str, Any] = fact.said.get("data", {}) if fact else {}
     return data
 
 
@@ -194,7 +194,7 @@ def _config_of(invocation: Invocation, version: ToolVersion) -> tuple[dict[str, 
 def _begin_tool(invocation: Invocation) -> dict[str, Any]:
     rows = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by("id")
     first = rows.first()
-    said: dict[str, Any] = json.loads(bytes(first.leaf)).get("data", {}).get("tool", {}) if first else {}
+    said: dict[str, Any] = first.said.get("data", {}).get("tool", {}) if first else {}
     return said
 
 

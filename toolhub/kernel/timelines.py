@@ -5,7 +5,6 @@ Works on facts as they are; knows of them only their columns, and what wire ids 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -60,7 +59,7 @@ class Entry:
         """The reason that a person gave for a decision. Older leaves hold it; it is sealed beside those of today."""
         said, leaf = getattr(self.fact, "words", None), bytes(self.fact.leaf)
         if not said and any(f'"{name}":'.encode() in leaf for name in GIVEN):
-            said = json.loads(leaf).get("data", {})
+            said = self.fact.said.get("data", {})
         return str(next((said[name] for name in GIVEN if said.get(name)), "")) if said else ""
 
     @property

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.backends.sqlite3 import base
 
+from toolhub.kernel.sqlite.stored import Cursor, DatabaseOperations
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,10 +27,15 @@ _turns: dict[str, threading.Lock] = {}
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection has its turn from the beginning of a transaction to its end, or until it is closed in the middle."""
 
+    ops_class = DatabaseOperations
+
     def __init__(self, settings_dict: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(settings_dict, *args, **kwargs)
         self._has_turn = False
         self._only_reads = False
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        return self.connection.cursor(factory=Cursor)
 
     @property
     def _turn(self) -> threading.Lock:
