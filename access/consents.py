@@ -21,6 +21,7 @@ from evidence import services as evidence
 from evidence.holders import ERASED
 from evidence.kinds import Kind
 from evidence.models import Fact
+from toolhub.kernel.db import database_time
 from toolhub.kernel.ids import encode
 from toolhub.kernel.principal import ActorKind, Principal
 from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -99,7 +100,7 @@ def request_consent(
     }
     waiting = same | {"state": ConsentState.REQUESTED}
     with transaction.atomic():
-        for stale in Consent.objects.select_for_update().filter(**waiting, expires_at__lte=timezone.now()):
+        for stale in Consent.objects.select_for_update().filter(**waiting, expires_at__lte=database_time()):
             _expire(stale)
     if not Consent.objects.filter(**waiting).exists():
         _check_room(by)
@@ -115,7 +116,7 @@ def request_consent(
                 purpose=purpose.strip(),
                 validity_s=validity_s,
                 requested_by=by.id,
-                expires_at=until or timezone.now() + REQUEST_LIFETIME,
+                expires_at=until or database_time() + REQUEST_LIFETIME,
             )
             _tell(consent, by)
             return consent
@@ -241,7 +242,7 @@ def approve_consent(
         raise SchemaInvalid.at(
             "/validity_s", f"Choose {LEAST_VALIDITY_S} to {consent.validity_s} seconds: what was asked, or less."
         )
-    until = None if chosen is ConsentMode.STANDING else timezone.now() + timedelta(seconds=lasts)
+    until = None if chosen is ConsentMode.STANDING else database_time() + timedelta(seconds=lasts)
     more = {"mode": chosen, "validity_s": lasts, "expires_at": until}
     return _decide(consent, ConsentState.APPROVED, Kind.CONSENT_APPROVED, reason=reason, by=by, **more)
 
@@ -274,7 +275,7 @@ def revoke_consents(*, consent_ids: Sequence[UUID], reason: str, by: Principal) 
 
 def spend_consent(*, consent_id: UUID, invocation_id: UUID, by: Principal) -> None:
     """Use up a permission for one call, in the transaction that accepts it. Of many calls at once exactly one wins."""
-    now = timezone.now()
+    now = database_time()
     once = Consent.objects.valid(now).filter(pk=consent_id, tenant_id=by.tenant_id, mode=ConsentMode.ONCE)
     tool = once.values_list("tool", flat=True).first()
     if tool is None or not once.update(state=ConsentState.USED, used_at=now):
@@ -330,7 +331,7 @@ def expire_consents(*, limit: int = 100) -> int:
     """Write down what has run out. No permission depends on it: every check looks at the time itself."""
     with transaction.atomic():
         due = Consent.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            state__in=[ConsentState.REQUESTED, ConsentState.APPROVED], expires_at__lte=timezone.now()
+            state__in=[ConsentState.REQUESTED, ConsentState.APPROVED], expires_at__lte=database_time()
         )[:limit]
         found = list(due)
         for consent in found:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db.models import F
-from django.utils import timezone, translation
+from django.utils import translation
 
 from access.evidence_alarms import tell_of_alarms
 from access.low_budgets import tell_of_low_budgets
@@ -23,7 +23,7 @@ from access.models import Delivery, Notification
 from access.notifications import EVENTS
 from evidence.keystore import keystore
 from evidence.webhooks import CLAIMED_FOR, next_attempt, signed_headers
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.ids import encode
 from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused, ask
@@ -42,13 +42,13 @@ MAX_ERROR = 300
 
 def send_due(*, limit: int = BATCH) -> int:
     """Send what is due; returns how many arrived."""
-    now = timezone.now()
+    now = database_time()
     due = list(Delivery.objects.filter(next_attempt_at__lte=now).order_by("next_attempt_at")[:limit])
     return sum(_send_one(row) for row in due if _claim(row))
 
 
 def _claim(row: Delivery) -> bool:
-    until = timezone.now() + CLAIMED_FOR
+    until = database_time() + CLAIMED_FOR
     mine = Delivery.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at)
     return bool(mine.update(next_attempt_at=until, attempts=F("attempts") + 1))
 
@@ -72,7 +72,7 @@ def _send_one(row: Delivery) -> bool:
 
 
 def _settle(row: Delivery, *, error: str = "", final: bool = False) -> None:
-    now = timezone.now()
+    now = database_time()
     changes = {
         "delivered_at": None if error else now,
         "next_attempt_at": next_attempt(row.attempts, now=now) if error and not final else None,

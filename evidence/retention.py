@@ -11,13 +11,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, transaction
-from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.holders import AFTERWARDS, CLASSES
 from evidence.kinds import Kind
 from evidence.models import Retention
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.ids import encode
 from toolhub.kernel.loops import repeat
 from toolhub.kernel.principal import Principal
@@ -73,7 +72,7 @@ def set_retention(*, days: Mapping[str, int | None], by: Principal) -> dict[str,
 @transaction.atomic
 def apply_retention(*, retention: Retention) -> int:
     """Remove the next batch of what is older than it may become; returns how many went."""
-    until = timezone.now() - timedelta(days=retention.days)
+    until = database_time() - timedelta(days=retention.days)
     gone = CLASSES[retention.name].remove(retention.tenant_id, until, BATCH)
     if gone:
         evidence.record(

@@ -28,6 +28,7 @@ from invocations.models import Invocation, State, WorkClass
 from invocations.steps import found_by
 from invocations.summaries import shape_of
 from toolhub.kernel.canonical import digest
+from toolhub.kernel.db import database_time
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.rows import insert
@@ -126,7 +127,7 @@ def _user_data(key: SubjectKey, fingerprint: str) -> dict[str, str]:
     return {"user": fingerprint_under(key, fingerprint.encode())} if fingerprint else {}
 
 
-def _by_manifest(call: Call, preflight: Preflight | None, now: datetime) -> dict[str, Any]:
+def _by_manifest(call: Call, preflight: Preflight | None) -> dict[str, Any]:
     """What the queue has to know of the tool."""
     if preflight is None or preflight.version is None:
         return {}
@@ -137,7 +138,7 @@ def _by_manifest(call: Call, preflight: Preflight | None, now: datetime) -> dict
         "work_class": WorkClass.LONG if is_long else WorkClass.QUICK,
         "serial": manifest.is_serial,
         "keyed": manifest.idempotency == "keyed",
-        "key_until": now + keep if call.envelope.idempotency_key else None,
+        "key_until": database_time() + keep if call.envelope.idempotency_key else None,
     }
 
 
@@ -178,7 +179,7 @@ def write_begin(
         idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
         grant_id=preflight.grant.id if preflight and preflight.grant else None,
         actors=preflight.grant.actors if preflight and preflight.grant else [],
-        **_by_manifest(call, preflight, log.created_at),
+        **_by_manifest(call, preflight),
         consent_id=preflight.consent.id if preflight and preflight.consent else None,
         policy_version=preflight.policy_label if preflight else "",
         policy_hash=preflight.policy_hash if preflight else "",
@@ -256,9 +257,10 @@ def record_denied(
     return invocation
 
 
-def queued_from(now: datetime, *, somebody_waits: bool = True) -> dict[str, Any]:
+def queued_now(*, somebody_waits: bool = True) -> dict[str, Any]:
     """The fields of a row that waits for a worker from now on. It waits longer when nobody holds a line open for its answer."""
     longest = settings.TOOLHUB_QUEUE_WAIT_S if somebody_waits else settings.TOOLHUB_ASYNC_QUEUE_WAIT_S
+    now = database_time()
     return {"queue_deadline_at": now + timedelta(seconds=longest), "rung_at": now}
 
 
@@ -286,7 +288,7 @@ def accept(
         preflight=preflight,
         log=log,
         id=id,
-        **queued_from(log.created_at, somebody_waits=not (call.respond_async or manifest.is_async)),
+        **queued_now(somebody_waits=not (call.respond_async or manifest.is_async)),
     )
     if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
         spend_consent(consent_id=preflight.consent.id, invocation_id=id, by=by)

@@ -7,7 +7,7 @@ stays only as long as an Idempotency-Key that belongs to it, so that the same ca
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from invocations.chains.services import cancel_chain
 from invocations.holding import cancel_call
 from invocations.models import FINAL, Invocation, State, StoredFile
 from invocations.replaying.models import Replay, Rerun
+from toolhub.kernel.db import database_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -148,7 +149,7 @@ def _forget_values(of: Iterable[UUID]) -> int:
 
 def forget_hashes(*, limit: int = 500) -> int:
     """Of calls whose person was erased the hash goes when their Idempotency-Key is free; returns of how many."""
-    now = datetime.now(UTC)
+    now = database_time()
     erased = Q(values_key__destroyed_at__isnull=False) & ~Q(user_fingerprint="")
     calls = Invocation.objects.filter(erased, Q(key_until=None) | Q(key_until__lte=now), state__in=FINAL)
     found = list(calls.values_list("pk", flat=True)[:limit])

@@ -27,7 +27,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations import queue
-from invocations.acceptance import queued_from, record_denied, reserve_for, reserved_data, write_begin
+from invocations.acceptance import queued_now, record_denied, reserve_for, reserved_data, write_begin
 from invocations.calls import Call
 from invocations.cancelling import ask_to_cancel
 from invocations.endings import Ending, finish, principal_of_agent
@@ -36,6 +36,7 @@ from invocations.preflight import Preflight, run_preflight
 from invocations.problems import CallCancelled
 from invocations.steps import StepLog
 from registry.standing import load_standing
+from toolhub.kernel.db import database_time
 from toolhub.kernel.envelopes import RequestEnvelope
 from toolhub.kernel.ids import encode, new_id
 from toolhub.kernel.problems import Conflict, Problem
@@ -110,7 +111,7 @@ def hold(
     call: Call, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog, id: UUID
 ) -> Invocation:
     """Row, sealed input, Begin and the request for a consent, all or nothing. No budget is taken while it waits."""
-    until = log.created_at + timedelta(seconds=settings.TOOLHUB_HOLD_S)
+    until = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S)
     consent = ask(call, preflight, fingerprints, by=by, invocation_id=id, until=until)
     if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
         raise ConsentRequired(
@@ -294,7 +295,7 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         obligations=preflight.obligations,
         budget=preflight.budget,
         steps=[*invocation.steps, *log.steps],
-        **queued_from(now, somebody_waits=False),
+        **queued_now(somebody_waits=False),
     )
     if not won:
         raise Conflict("The call does not wait any more.")

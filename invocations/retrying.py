@@ -16,7 +16,7 @@ from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind
 from invocations import queue
-from invocations.acceptance import queued_from
+from invocations.acceptance import queued_now
 from invocations.models import Attempt, Invocation, State
 from toolhub.kernel.faults import fault
 from toolhub.kernel.principal import Principal
@@ -54,7 +54,7 @@ def run_again(invocation: Invocation, *, because: str, only: Q | None = None) ->
         lease_until=None,
         started_at=None,
         progress=None,
-        **queued_from(now, somebody_waits=False),  # who called is told where the answer will be, if it takes long
+        **queued_now(somebody_waits=False),  # who called is told where the answer will be, if it takes long
     )
     if not won:
         return False

@@ -36,7 +36,7 @@ from invocations.waker import waker
 from registry.callability import check_known
 from registry.compiled import compiled_version
 from registry.standing import load_standing
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.problems import Conflict, Problem
@@ -79,7 +79,7 @@ def find_earlier(call: Call, fingerprints: dict[str, str], *, by: Principal) -> 
 
 def free_key(earlier: Invocation) -> bool:
     """Whether the key of a call that has ended was kept long enough; then the next call may have it."""
-    if not earlier.is_final or earlier.key_until is None or earlier.key_until > datetime.now(UTC):
+    if not earlier.is_final or earlier.key_until is None or earlier.key_until > database_time():
         return False
     Invocation.objects.filter(pk=earlier.pk, key_until=earlier.key_until).update(idempotency_key="")
     return True
@@ -197,7 +197,7 @@ def look(begun: Begun, *, last: bool) -> Answered | None:
     That an earlier answer was read again is a fact of its own.
     """
     found = FOR_WORK.get(pk=begun.invocation.pk)
-    if not found.is_final and sweeper.is_overdue(found, datetime.now(UTC)) and sweeper.close_one(found.pk):
+    if not found.is_final and sweeper.is_overdue(found, database_time()) and sweeper.close_one(found.pk):
         found.refresh_from_db()
     if not found.is_final and not last:
         fault("wait.looked")
@@ -283,7 +283,7 @@ def wait_for_end(invocation_id: UUID, waiter: Waiter, *, at_most_s: float) -> No
     until = time.monotonic() + at_most_s
     while (left := until - time.monotonic()) > 0:
         row = Invocation.objects.only("state", "lease_until", "queue_deadline_at", "attempt").get(pk=invocation_id)
-        if row.is_final or (sweeper.is_overdue(row, datetime.now(UTC)) and sweeper.close_one(invocation_id)):
+        if row.is_final or (sweeper.is_overdue(row, database_time()) and sweeper.close_one(invocation_id)):
             return
         release_connection()
         waiter.wait(left)

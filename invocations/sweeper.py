@@ -40,7 +40,7 @@ BATCH = 100
 
 
 def is_overdue(row: Invocation, now: datetime) -> bool:
-    """By the clock of this host: worth asking the database, which decides."""
+    """By what the database's clock should say: worth asking the database, which decides."""
     if row.state == State.QUEUED:
         return row.queue_deadline_at is not None and row.queue_deadline_at <= now
     if row.state == State.HELD:

@@ -26,7 +26,7 @@ from evidence.checking.walking import Walk
 from evidence.kinds import Kind
 from evidence.models import GLOBAL_LOG, Fact, Log, Verification, VerificationState
 from evidence.verify.problems import Refused
-from toolhub.kernel.db import database_now, one_snapshot
+from toolhub.kernel.db import database_now, database_time, one_snapshot
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.telemetry import PROCESS, meter
@@ -99,7 +99,7 @@ def _begin(tenant_id: UUID) -> bool:
 
 def advance_next() -> Verification | None:
     """One piece of what is due, those that somebody waits for first; None when nothing is."""
-    now = timezone.now()
+    now = database_time()
     due = Verification.objects.filter(Q(lease_until=None) | Q(lease_until__lte=now), state=VerificationState.RUNNING)
     for row in due.order_by(F("asked_by").desc(), F("lease_until").asc(nulls_first=True), "id")[:20]:
         until = now + CLAIMED_FOR
@@ -177,7 +177,7 @@ def _walk(row: Verification, log: Log) -> Walk:
 def _newest_settled() -> UUID:
     """The first id of that time: ids begin with the milliseconds since 1970."""
     newest = new_id()
-    ms = int((timezone.now() - SETTLED_AFTER).timestamp() * 1000)
+    ms = int((database_time() - SETTLED_AFTER).timestamp() * 1000)
     return type(newest)(int=ms << 80)
 
 
@@ -190,7 +190,7 @@ def _note(row: Verification, found: Iterable[Finding], *, end: bool = False, aga
     row.findings = [*row.findings, *new][:MOST_FINDINGS]
     indexes = [each["index"] for each in row.findings if each["index"] is not None]
     row.first_bad = min(indexes, default=None)
-    now = timezone.now()
+    now = database_time()
     if end:
         row.state = VerificationState.FAILED if row.found else VerificationState.PASSED
         row.finished_at = now

@@ -22,7 +22,7 @@ from evidence.events.reading import LogGap, next_events
 from evidence.events.services import note_refusal
 from evidence.models import EventSink, Log, SinkChannel, SinkMode, SinkState
 from evidence.webhooks import CLAIMED_FOR
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused
 from toolhub.kernel.principal import Principal
@@ -75,7 +75,7 @@ class Deliverer:
 def behind() -> list[EventSink]:
     """Active sinks that have not got all of their log, and wait for nothing; the one that waits longest first."""
     size = Log.objects.filter(pk=OuterRef("tenant_id")).values("size")
-    rows = EventSink.objects.filter(state=SinkState.ACTIVE, next_attempt_at__lte=timezone.now())
+    rows = EventSink.objects.filter(state=SinkState.ACTIVE, next_attempt_at__lte=database_time())
     return list(rows.annotate(log_size=Subquery(size)).filter(log_size__gt=F("cursor")).order_by("next_attempt_at"))
 
 
@@ -92,7 +92,7 @@ def deliver_due() -> int:
 
 
 def _claim(sink: EventSink) -> bool:
-    until = timezone.now() + CLAIMED_FOR
+    until = database_time() + CLAIMED_FOR
     mine = EventSink.objects.filter(pk=sink.pk, next_attempt_at=sink.next_attempt_at, state=SinkState.ACTIVE)
     won = bool(mine.update(next_attempt_at=until))
     sink.next_attempt_at = until
@@ -183,7 +183,7 @@ def _advance(sink: EventSink, cursor: int, count: int) -> bool:
 
 def _settle(sink: EventSink, *, error: str, pause: timedelta) -> None:
     """Give the claim back: at once, or after a pause."""
-    now, mine = timezone.now(), EventSink.objects.filter(pk=sink.pk, next_attempt_at=sink.next_attempt_at)
+    now, mine = database_time(), EventSink.objects.filter(pk=sink.pk, next_attempt_at=sink.next_attempt_at)
     if not error:
         mine.update(next_attempt_at=now)
         return

@@ -24,6 +24,7 @@ from evidence.kinds import Kind
 from evidence.models import ExportJob, ExportState
 from evidence.models.exports import OPEN
 from evidence.problems import KeyUnavailable
+from toolhub.kernel.db import database_time
 from toolhub.kernel.faults import fault
 from toolhub.kernel.loops import Rest, repeat
 from toolhub.kernel.principal import Principal
@@ -50,7 +51,7 @@ class Taken(Exception):
 
 def advance_next() -> ExportJob | None:
     """One piece of a job that waits; None when none does. The one that was served longest ago first."""
-    now = timezone.now()
+    now = database_time()
     waiting = ExportJob.objects.filter(Q(lease_until=None) | Q(lease_until__lte=now), state__in=OPEN)
     for row in waiting.order_by(F("lease_until").asc(nulls_first=True), "id")[:20]:
         job = _claim(row)
@@ -60,7 +61,7 @@ def advance_next() -> ExportJob | None:
 
 
 def _lease() -> Any:
-    return timezone.now() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    return database_time() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
 
 
 def _claim(row: ExportJob) -> ExportJob | None:
@@ -115,7 +116,7 @@ def _piece(job: ExportJob) -> None:
     if job.position == job.stop:
         keep_piece(job, format.end(job))
         job.digest = digest_of(job)
-        job.expires_at = timezone.now() + timedelta(days=settings.TOOLHUB_EXPORT_DAYS)
+        job.expires_at = database_time() + timedelta(days=settings.TOOLHUB_EXPORT_DAYS)
         _end(job, ExportState.DONE, Kind.EXPORT_FINISHED)
         return
     names = ("position", "rows", "size", "chunks", "progress")
@@ -163,7 +164,7 @@ def witness(job: ExportJob, kind: Kind, said: dict[str, Any]) -> None:
 
 def expire_due(*, limit: int = 20) -> int:
     """Remove the content of exports whose time is over; returns of how many."""
-    due = ExportJob.objects.filter(state=ExportState.DONE, expires_at__lte=timezone.now())
+    due = ExportJob.objects.filter(state=ExportState.DONE, expires_at__lte=database_time())
     return sum(expire(pk) for pk in due.order_by("expires_at").values_list("pk", flat=True)[:limit])
 
 

@@ -34,7 +34,7 @@ from evidence.witnessing.keeping import (
     notes_of_file,
     notes_of_git,
 )
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused
 from toolhub.kernel.principal import Principal
@@ -111,7 +111,7 @@ def _check_continues(kept: notes.Checkpoint, newest: Checkpoint) -> None:
 def show_all() -> int:
     """One pass; returns how many have the newest checkpoint now that had not."""
     named = {each.name: each for each in configured()}
-    now = timezone.now()
+    now = database_time()
     Anchor.objects.exclude(name__in=named).delete()  # what the settings do not name any more raises no alarm
     for each in named.values():
         Anchor.objects.get_or_create(name=each.name, defaults={"kind": each.kind, "next_attempt_at": now})
@@ -131,7 +131,7 @@ def _wants(row: Anchor, size: int, now: datetime) -> bool:
 
 
 def _claim(row: Anchor) -> bool:
-    until = timezone.now() + CLAIMED_FOR
+    until = database_time() + CLAIMED_FOR
     won = bool(Anchor.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at).update(next_attempt_at=until))
     row.next_attempt_at = until
     return won
@@ -158,7 +158,7 @@ def _show(row: Anchor, anchor: Configured) -> bool:
 
 @transaction.atomic
 def _settle(row: Anchor, *, size: int, error: str, refused: bool) -> None:
-    now = timezone.now()
+    now = database_time()
     changes = {"attempts": 0, "last_error": "", "refused_at": None, "size": size, "anchored_at": now}
     changes["next_attempt_at"] = now + AT_MOST_EVERY[AnchorKind(row.kind)]
     if error:

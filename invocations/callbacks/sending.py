@@ -29,7 +29,7 @@ from evidence.webhooks import CLAIMED_FOR, next_attempt, signed_headers
 from invocations.answers import answer_of
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackSecret
 from invocations.values import values_key_of
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.loops import repeat
 from toolhub.kernel.outbound import Failed, Refused, ask
 from toolhub.kernel.principal import Principal
@@ -55,7 +55,7 @@ WHY_READ = "The answer goes to the callback endpoint that the call named."
 def send_due() -> int:
     """Send what is due; returns how many messages arrived."""
     place = Window(RowNumber(), partition_by=F("endpoint_id"), order_by=F("next_attempt_at").asc())
-    waiting = CallbackDelivery.objects.filter(next_attempt_at__lte=timezone.now()).annotate(place=place)
+    waiting = CallbackDelivery.objects.filter(next_attempt_at__lte=database_time()).annotate(place=place)
     due = in_turn(waiting.filter(place__lte=OF_ONE_ENDPOINT).order_by("next_attempt_at")[:LOOKED_AT])
     if not due:
         return 0
@@ -83,7 +83,7 @@ def _send_if_mine(row: CallbackDelivery) -> bool:
 
 
 def _claim(row: CallbackDelivery) -> bool:
-    until = timezone.now() + CLAIMED_FOR
+    until = database_time() + CLAIMED_FOR
     mine = CallbackDelivery.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at)
     return bool(mine.update(next_attempt_at=until, attempts=F("attempts") + 1))
 
@@ -159,7 +159,7 @@ def _sender(row: CallbackDelivery) -> Principal:
 @transaction.atomic
 def _settle(row: CallbackDelivery, tried: CallbackAttempt, body: bytes, *, final: bool) -> None:
     """Write the attempt down, and what follows from it. Who was asked to send anew meanwhile changes nothing of that."""
-    now, ok = timezone.now(), not tried.error
+    now, ok = database_time(), not tried.error
     again = None if ok or final else next_attempt(row.attempts, now=now)
     tried.save(force_insert=True)
     mine = CallbackDelivery.objects.filter(pk=row.pk, round=row.round, attempts=row.attempts)

@@ -12,7 +12,7 @@ import logging
 import time
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from invocations.chains.problems import ValueMissing
 from invocations.chains.services import end_chain, envelope_and_plan, principal_of
 from invocations.models import FINAL, Invocation, State
 from invocations.signals import call_ended
-from toolhub.kernel.db import release_connection
+from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.loops import repeat
 from toolhub.kernel.problems import Internal, Problem
 from toolhub.kernel.telemetry import context_of, tracer
@@ -96,7 +96,7 @@ def advance(chain_id: UUID) -> bool:
     step = _next(chain, steps)
     if step is None:
         return False
-    if chain.next_at is not None and chain.next_at > datetime.now(UTC):
+    if chain.next_at is not None and chain.next_at > database_time():
         return False
     return _make(chain, step)
 
@@ -127,7 +127,7 @@ def _note(chain: Chain, step: ChainStep, call: Invocation) -> None:
 
 
 def _pause(chain: Chain, seconds: float) -> None:
-    chain.next_at = datetime.now(UTC) + timedelta(seconds=seconds)
+    chain.next_at = database_time() + timedelta(seconds=seconds)
     chain.save(update_fields=["next_at"])
 
 
@@ -175,7 +175,7 @@ def _make(chain: Chain, step: ChainStep) -> bool:
             invocation, problem = _call(chain, step)
     except _Wait as wait:
         longest = LONGEST_WAIT * (2 if step.is_compensation else 1)  # the undoing begins after that of a step was over
-        if datetime.now(UTC) - _last_event(chain) < longest:
+        if database_time() - _last_event(chain) < longest:
             _pause(chain, wait.seconds)
             return False
         invocation, problem = None, wait.problem
@@ -280,7 +280,7 @@ def wait_for_end(chain_id: UUID, waiter: Waiter, *, at_most_s: float) -> None:
 def due() -> list[UUID]:
     """Chains of which no call is open: a turn of theirs was missed, or is to be taken now."""
     open_calls = Invocation.objects.filter(chain_step__chain=OuterRef("pk")).exclude(state__in=FINAL)
-    ready = Q(next_at=None) | Q(next_at__lte=datetime.now(UTC)) | Q(cancel_asked_at__isnull=False)
+    ready = Q(next_at=None) | Q(next_at__lte=database_time()) | Q(cancel_asked_at__isnull=False)
     found = Chain.objects.filter(~Exists(open_calls), ready, state__in=CHAIN_OPEN).order_by("id")
     return list(found.values_list("pk", flat=True)[:BATCH])
 

@@ -20,6 +20,7 @@ from invocations.replaying.pieces import PIECES, Piece
 from invocations.replaying.ringing import ring, waiting
 from invocations.replaying.services import record_end
 from invocations.sandbox.current import current_sandbox
+from toolhub.kernel.db import database_time
 from toolhub.kernel.faults import fault
 from toolhub.kernel.principal import Principal
 
@@ -76,8 +77,8 @@ def claim() -> Replay | None:
         state=ReplayState.RUNNING,
         attempt=F("attempt") + 1,
         crashes=F("crashes") + int(died),
-        lease_until=datetime.now(UTC) + LEASE,
-        rung_at=datetime.now(UTC),
+        lease_until=database_time() + LEASE,
+        rung_at=database_time(),
     )
     if not won:
         return None
@@ -103,7 +104,7 @@ def _work_on(row: Replay) -> None:
         if time.monotonic() >= until:
             break
     Replay.objects.filter(pk=row.pk, attempt=row.attempt, state=ReplayState.RUNNING).update(
-        state=ReplayState.QUEUED, lease_until=None, rung_at=datetime.now(UTC)
+        state=ReplayState.QUEUED, lease_until=None, rung_at=database_time()
     )
 
 
@@ -113,7 +114,7 @@ def save_piece(row: Replay, piece: Piece) -> bool:
     row.result, row.verdict = piece.result, piece.verdict
     changes: dict[str, Any] = {name: getattr(row, name) for name in ("done", "total", "after", "result", "verdict")}
     with transaction.atomic():
-        if not _update(row, crashes=0, lease_until=datetime.now(UTC) + LEASE, **changes):
+        if not _update(row, crashes=0, lease_until=database_time() + LEASE, **changes):
             return False
         piece.write()
         if piece.last:

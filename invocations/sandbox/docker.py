@@ -25,7 +25,7 @@ from invocations.sandbox.engine import Engine, EngineError, NotThere
 from invocations.sandbox.events import Telling
 from invocations.sandbox.figures import Figures
 from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level, smallest_call
-from invocations.sandbox.making import CALL, DEADLINE, INSTANCE, OWNER, POOL, START_S, Maker, NotMade
+from invocations.sandbox.making import CALL, INSTANCE, LONGEST, OWNER, POOL, START_S, Maker, NotMade
 from invocations.sandbox.pool import Pool
 from invocations.sandbox.results import outcome_of
 from invocations.sandbox.rundir import RunDir, default_run_dir
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.figures import Snapshot
     from invocations.sandbox.runtimes import Runtimes
 
-__all__ = ["CALL", "DEADLINE", "INSTANCE", "OWNER", "DockerSandbox"]
+__all__ = ["CALL", "INSTANCE", "LONGEST", "OWNER", "DockerSandbox"]
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
@@ -195,6 +196,10 @@ class Engine:
         with self._requests() as client:
             found: dict[str, Any] = client.info()
             return found
+
+    def now(self) -> float:
+        """Seconds since 1970 by the engine's own clock, which dates what it makes."""
+        return datetime.fromisoformat(self.info()["SystemTime"]).timestamp()
 
     def create(self, config: dict[str, Any], name: str) -> str:
         with self._requests() as client, _naming_the_runtime(config.get("HostConfig", {}).get("Runtime", "")):

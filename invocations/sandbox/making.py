@@ -12,7 +12,6 @@ import os
 import random
 import secrets
 import shutil
-import time
 from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ log = logging.getLogger(__name__)
 
 START_S = 20.0
 SOCKET, ATTACH = "socket", "attach"
-INSTANCE, OWNER, DEADLINE, CALL = "toolhub.instance", "toolhub.owner", "toolhub.deadline", "toolhub.call"
+INSTANCE, OWNER, LONGEST, CALL = "toolhub.instance", "toolhub.owner", "toolhub.longest_s", "toolhub.call"
 POOL = "toolhub.pool"  # one process may have several, and closes each by itself
 _UIDS = range(200_000, 300_000)
 _UID_TRIES = 20
@@ -117,8 +116,9 @@ class Maker:
         return Box(box, shape, stream, channel, folder, door)
 
     def _create(self, shape: Shape, want: Want | None, folder: Path | None) -> str:
-        deadline = time.time() + START_S + self._age_s + shape.longest_s + _OVERDUE_S
-        labels = {INSTANCE: self._instance, OWNER: self.owner, POOL: self.pool, DEADLINE: f"{deadline:.0f}"}
+        # How long, not until when: clocks of hosts differ, and only the engine's own tells how old a box is.
+        longest = START_S + self._age_s + shape.longest_s + _OVERDUE_S
+        labels = {INSTANCE: self._instance, OWNER: self.owner, POOL: self.pool, LONGEST: f"{longest:.0f}"}
         if want is not None:
             labels = {**want.labels, CALL: want.name} | labels
         for _ in range(_UID_TRIES):

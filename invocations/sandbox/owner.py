@@ -26,8 +26,17 @@ def this_process() -> str:
     return f"{_world()}/{os.getpid()}/{_started(os.getpid())}"
 
 
+def is_alive(owner: str) -> bool:
+    """True only when it is certain: it runs on this machine, and here its process number means the same."""
+    try:
+        boot, namespace, pid, started = owner.split("/")
+        return f"{boot}/{namespace}" == _world() and _started(int(pid)) == started
+    except (ValueError, OSError):
+        return False
+
+
 def is_gone(owner: str) -> bool:
-    """True only when it is certain: of an owner elsewhere nothing is known here, its boxes end by their deadline."""
+    """True only when it is certain: of an owner elsewhere nothing is known here, its boxes go when they are too old."""
     try:
         boot, namespace, pid, started = owner.split("/")
         if f"{boot}/{namespace}" != _world():

@@ -10,11 +10,11 @@ import logging
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from invocations.sandbox import owner
 from invocations.sandbox.engine import EngineError
-from invocations.sandbox.making import DEADLINE, INSTANCE, OWNER, START_S, NotMade
+from invocations.sandbox.making import INSTANCE, LONGEST, OWNER, START_S, NotMade
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,23 +139,29 @@ class Upkeep:
 
 
 class Reaper:
-    """Removes boxes of this hub that are overdue, whose owner is gone, or that never ran. ``known`` are those in use here."""
+    """Removes boxes of this hub whose owner is gone, that never ran, or that are older than they may get and of whose owner
+    nothing is known here. How old a box is the engine's clock says, which made it. ``known`` are those in use here."""
 
     def __init__(self, engine: Engine, instance: str, mine: str, known: Callable[[], set[str]]) -> None:
         self._engine, self._instance, self._mine, self._known = engine, instance, mine, known
 
     def remove_orphans(self) -> int:
-        removed = 0
-        for found in self._engine.find({INSTANCE: self._instance}):
-            labels = found.get("Labels") or {}
-            if labels.get(OWNER) == self._mine and found["Id"] in self._known():
-                continue
-            age = time.time() - float(found.get("Created") or time.time())
-            never_ran = found.get("State") != "running" and age > _NOT_RUNNING_S
-            overdue = float(labels.get(DEADLINE, 0)) < time.time()
-            if never_ran or overdue or owner.is_gone(labels.get(OWNER, "")):
-                self._engine.remove(found["Id"])
+        removed, found = 0, self._engine.find({INSTANCE: self._instance})
+        now = self._engine.now() if found else 0.0
+        for box in found:
+            if self._is_orphan(box, now):
+                self._engine.remove(box["Id"])
                 removed += 1
         if removed:
             log.warning("%s boxes that nobody owned were removed", removed)
         return removed
+
+    def _is_orphan(self, box: dict[str, Any], now: float) -> bool:
+        labels, age = box.get("Labels") or {}, now - float(box.get("Created") or now)
+        whose = labels.get(OWNER, "")
+        if whose == self._mine and box["Id"] in self._known():
+            return False
+        never_ran = box.get("State") != "running" and age > _NOT_RUNNING_S
+        overdue = age > float(labels.get(LONGEST, "inf"))
+        left_alone = whose == self._mine or not owner.is_alive(whose)  # one that is alive ends its boxes itself
+        return never_ran or owner.is_gone(whose) or (overdue and left_alone)

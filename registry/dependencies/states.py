@@ -28,6 +28,7 @@ from registry.models import (
     ToolVersion,
     VersionState,
 )
+from toolhub.kernel.db import database_time
 from toolhub.kernel.principal import Principal
 from toolhub.kernel.problems import Conflict
 from unitools.locks import lock_digest, normal_lines
@@ -129,7 +130,7 @@ def queue_wanted() -> int:
 
 def release_unused() -> int:
     """What nobody has used for a week is not kept built. Used again, it is built again."""
-    now = timezone.now()
+    now = database_time()
     built = Dependencies.objects.filter(state__in=(DependencyState.READY, DependencyState.FAILED))
     built.filter(_used(), idle_since__isnull=False).update(idle_since=None)
     built.filter(~_used(), idle_since=None).update(idle_since=now)
@@ -158,7 +159,7 @@ def _locked(which: Q) -> Dependencies | None:
 
 
 def _free() -> Q:
-    return Q(lease_until=None) | Q(lease_until__lte=timezone.now())
+    return Q(lease_until=None) | Q(lease_until__lte=database_time())
 
 
 def claim_next() -> Dependencies | None:
@@ -168,7 +169,7 @@ def claim_next() -> Dependencies | None:
     # Who has submitted many is in nobody's way: the turn is that of the tenant that was served longest ago.
     tenants = Dependencies.objects.filter(version__tool__tenant_id=OuterRef("version__tool__tenant_id"))
     waiting = waiting.annotate(
-        is_served=Exists(tenants.filter(lease_until__gt=timezone.now())),
+        is_served=Exists(tenants.filter(lease_until__gt=database_time())),
         served_at=Subquery(tenants.exclude(state__in=IN_WORK).order_by("-changed_at").values("changed_at")[:1]),
     ).order_by("is_served", F("served_at").asc(nulls_first=True), "changed_at")
     for pk in waiting.values_list("pk", flat=True)[:BATCH]:
@@ -188,7 +189,7 @@ def _claim(pk: UUID) -> Dependencies | None:
         return None
     row.attempt = F("attempt") + 1
     row.builder = f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(8)}"
-    row.lease_until, row.progress = timezone.now() + LEASE, []
+    row.lease_until, row.progress = database_time() + LEASE, []
     row.save(update_fields=["attempt", "builder", "lease_until", "progress"])
     row.refresh_from_db(fields=["attempt"])
     if row.state == DependencyState.QUEUED:
@@ -199,7 +200,7 @@ def _claim(pk: UUID) -> Dependencies | None:
 def tell(claimed: Dependencies, progress: Sequence[str]) -> bool:
     """Renew the lease, and say what is being done. False when somebody else has it."""
     mine = Dependencies.objects.filter(pk=claimed.pk, builder=claimed.builder)
-    return bool(mine.update(lease_until=timezone.now() + LEASE, progress=list(progress)))
+    return bool(mine.update(lease_until=database_time() + LEASE, progress=list(progress)))
 
 
 def give_back(claimed: Dependencies) -> None:

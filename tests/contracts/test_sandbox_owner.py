@@ -16,7 +16,7 @@ import pytest
 
 from invocations.sandbox.base import Limits, Status
 from invocations.sandbox.container import container_config
-from invocations.sandbox.docker import DEADLINE, INSTANCE, OWNER
+from invocations.sandbox.docker import INSTANCE, LONGEST, OWNER
 from invocations.sandbox.rundir import RunDir
 from tests.background import Background, wait_for
 from tests.boxes import AtLevel, docker_sandbox, run_source
@@ -88,11 +88,11 @@ def test_fifty_killed_workers_leave_no_box(engine: Engine, tmp_path: Path, short
 @pytest.mark.parametrize(
     ("labels", "removed"),
     [
-        ({DEADLINE: "1000", OWNER: ""}, 1),
-        ({DEADLINE: "99999999999", OWNER: "another-boot/1/1/1"}, 0),
-        ({DEADLINE: "99999999999", OWNER: "dead"}, 1),
+        ({LONGEST: "-1", OWNER: ""}, 1),
+        ({LONGEST: "7200", OWNER: "another-boot/1/1/1"}, 0),
+        ({LONGEST: "7200", OWNER: "dead"}, 1),
     ],
-    ids=["its deadline has passed", "its owner is on another machine", "its owner is dead"],
+    ids=["it is older than it may get", "its owner is on another machine", "its owner is dead"],
 )
 def test_what_is_overdue_is_removed(engine: Engine, labels: dict[str, str], removed: int) -> None:
     sandbox = docker_sandbox()
@@ -162,3 +162,51 @@ def test_one_that_closes_leaves_the_boxes_of_another_of_the_same_process(tmp_pat
     mine.kill(running.call.name)
     assert running.outcome().status is Status.CANCELLED  # and not lost
     mine.close()
+
+
+FAST_CLOCK = """
+import sys, time
+true_time = time.time
+time.time = lambda: true_time() + float(sys.argv[2])
+from tests.boxes import docker_sandbox
+print(docker_sandbox(instance=sys.argv[1]).remove_orphans())
+"""
+
+
+@pytest.mark.req("SVC-6")
+@pytest.mark.parametrize("ahead_s", [7200, -7200])
+def test_a_process_whose_clock_is_wrong_removes_no_box_of_a_living_one(
+    engine: Engine, tmp_path: Path, short_path: Path, ahead_s: int
+) -> None:
+    """Of a worker on this machine that is at a call, and of one elsewhere, of which nothing is known but how old its box is."""
+    command = [sys.executable, "-c", WORKER, str(tmp_path), str(short_path / "run")]
+    worker = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    with worker.stdout as output:
+        instance = output.readline().strip()
+        while output.readline().strip() != "running":
+            assert worker.poll() is None
+        config = container_config(
+            image=engine.image_id(docker_sandbox().image),
+            uid=200_002,
+            limits=Limits(),
+            package_bytes=0,
+            labels={INSTANCE: instance, LONGEST: "900", OWNER: "another-boot/1/1/1"},
+        )
+        elsewhere = engine.create(config, f"toolhub-test-{instance}")
+        at_work = {box["Id"] for box in engine.find({INSTANCE: instance})} - {elsewhere}
+        try:
+            command = [sys.executable, "-c", FAST_CLOCK, instance, str(ahead_s)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+            assert done.stdout.split() == ["0"]
+            assert at_work & {
+                box["Id"] for box in engine.find({INSTANCE: instance})
+            }  # the other was warm, and may get old
+            assert engine.exists(elsewhere)
+        finally:
+            engine.remove(elsewhere)
+            worker.kill()
+            worker.wait()
+    wait_for(lambda: not any(engine.exists(box) for box in at_work), seconds=5)
+    docker_sandbox(instance=instance).remove_orphans()
