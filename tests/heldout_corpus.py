@@ -121,6 +121,32 @@ KIND = {
     "email": "email", "phone": "phone", "card": "card", "address": "address", "ssn": "us_ssn", "cn_id": "cn_id",
     "iban": "iban", "nino": "national_id", "nir": "national_id",
 }  # fmt: skip
+OF_A_FORM = 0.6  # of Chinese addresses; the others are as Faker writes them
+WIDE = {ord(digit): chr(ord(digit) - ord("0") + ord("０")) for digit in "0123456789"}
+CHINESE = (
+    "<市><区><路><段>段<n>号",
+    "<省><市><区><路><n>号",
+    "<市><区><路><n>弄<m>号<r>室",
+    "<市><区><路><n>号<名>花园<m>幢<m>单元<r>室",
+    "<省><市><区><路><向>段<n>号<m>号楼<r>",
+    "<市><区><路><n>号院<m>号楼<m>单元<r>",
+    "<省><市><区><名>村<m>组<n>号",
+    "<市><区><名>里小区<m>栋<r>室",
+    "<市><区><路><汉>号",
+    "<市><区><路><全>号",
+    "<市><区><路>甲<n>号",
+    "<市><区><路><n>号附<m>号",
+    "<市> <区> <路> <n> 号",
+    "<省><市><区><路><n>-<m>号<m>层",
+    "<縣市><區><街><段>段<n>號",
+    "<縣市><區><街><段>段<n>巷<m>弄<m>號<m>樓",
+    "<縣市><區><街><n>號<m>樓之<m>",
+    "<縣市><區><街><段>段<汉>號",
+    "<縣市><區><街><n>之<m>號",
+    "<邮> <縣市><街><n>號之<m>",
+    "<縣市><區>光明里<m>鄰<街><n>號",
+    "<縣市><區><街><全>號",
+)
 _SLOT = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -129,9 +155,10 @@ class Maker:
 
     def __init__(self, locale: str, seed: int) -> None:
         self.fake = Faker(locale)
-        self.plain = Faker("en_US")
+        self.plain, self.taiwan = Faker("en_US"), Faker("zh_TW")
         self.fake.seed_instance(seed)
         self.plain.seed_instance(seed + 1)
+        self.taiwan.seed_instance(seed + 2)
         self.locale = locale
         self.random: Random = self.fake.random
 
@@ -150,8 +177,36 @@ class Maker:
 
     def _address(self) -> str:
         """As on an envelope, or in one line."""
+        if self.locale == "zh_CN" and self.random.random() < OF_A_FORM:
+            return self.chinese_address(self.random.choice(CHINESE))
         address = str(self.fake.address())
         return self.random.choice([address, address.replace("\n", ", ")])
+
+    def chinese_address(self, form: str) -> str:
+        """Names are Faker's, of the mainland and of Taiwan; the forms are those in which people and offices write them."""
+        number = self.random.randint
+        said = {
+            "省": self.fake.province(),
+            "市": self.fake.city(),
+            "区": self.fake.district() + "区",
+            "路": self.fake.last_name()
+            + self.random.choice(["山", "华", "宁", "安", "平", "德"])
+            + self.random.choice("路街道"),
+            "名": self.fake.last_name() + self.random.choice(["湖", "阳", "锦", "和"]),
+            "縣市": self.taiwan.city().removesuffix("市").removesuffix("縣") + self.random.choice("市縣"),
+            "區": self.random.choice(["大安", "信義", "中正", "三民", "板橋", "西屯"]) + self.random.choice("區鎮鄉"),
+            "街": self.random.choice(["忠孝東", "民權西", "建國南", "文化", "復興", "光明"])
+            + self.random.choice("路街"),
+            "段": self.random.choice("一二三四五六七12345"),
+            "向": self.random.choice("东南西北中"),
+            "汉": self.random.choice(["八", "十二", "八十六", "一百零三", "二百"]),
+            "全": str(number(1, 999)).translate(WIDE),
+            "n": str(number(1, 999)),
+            "m": str(number(1, 30)),
+            "r": str(number(101, 2809)),
+            "邮": str(number(100, 98999)).zfill(5),
+        }
+        return re.sub("<([^<>]+)>", lambda slot: said[slot[1]], form)
 
     def _card(self) -> str:
         number = str(self.fake.credit_card_number())

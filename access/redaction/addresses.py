@@ -17,21 +17,36 @@ if TYPE_CHECKING:
 ZH_REACH = 40
 LOOK_BACK = 160
 
+_DIGIT = "[0-9０-９]"
+_NUM = rf"(?:{_DIGIT}{{1,6}}|[〇零一二三四五六七八九十百千廿卅]{{1,7}})"  # "86", "８６", "八十六"
+_DOOR = rf"[甲乙丙丁附]?{_NUM}(?: ?[-－~之] ?{_NUM}){{0,2}}[甲乙丙丁]?"  # "甲12", "12-3", "12之3"
+_HOUSE = r"(?:[号號][楼樓院]|[号號]|弄|[栋棟]|幢|座)"
+# What lies between a way and a door: 四段, 23巷, 4弄, 3组.
+_WITHIN = rf"(?:{_NUM} ?(?:段|巷|弄|衖|[组組]|[邻鄰]|[队隊]) ?){{0,3}}"
 ZH_ANCHOR = re.compile(
-    r"(?:路|街|巷|大道|道|弄|胡同|里|村|园|苑|小区|大厦|广场)(?:[东南西北]段|[东南西北]|中段)?"
-    r" ?(?:[0-9〇零一二三四五六七八九十百]{1,6}(?:-[0-9]{1,5})? ?(?:号楼|号院|号|弄|栋|幢|座)|[A-Za-z] ?(?:号楼|栋|幢|座))"
+    r"(?:路|街|巷|大道|道|弄|胡同|里|村|[庄莊]|[园園]|苑|小[区區]|社[区區]|大[厦廈]|[广廣][场場]|[条條坊屯寨邨])"
+    rf"(?:[东東南西北中]段|[东東南西北中])? ?{_WITHIN}"
+    rf"(?:{_DOOR} ?{_HOUSE}(?![线線])|[A-Za-z] ?(?:[号號][楼樓]|[栋棟]|幢|座)|(?<=[组組]))"
 )
 ZH_MORE = re.compile(
-    r"(?:[,， ]{0,2}(?:[0-9A-Za-z一二三四五六七八九十-]{1,8}(?:号楼|单元|栋|幢|座|室|楼|层|号|房)"
-    r"|[一-龥]{2,8}(?:小区|花园|大厦|大楼|中心|广场|公寓|家园)(?=[0-9A-Za-z]))){1,6}"
+    rf"(?:[,， ]{{0,2}}(?:[0-9０-９A-Za-z一二三四五六七八九十百-]{{1,8}}"
+    rf"(?:[号號][楼樓]|[单單]元|[栋棟]|幢|座|室|[楼樓]|[层層]|[号號]|房|[户戶]|[Ff](?![A-Za-z]))"
+    rf"|[之附] ?{_NUM}[号號]?|地下(?:室|{_NUM}[层層楼樓])|B[0-9](?![0-9A-Za-z])"
+    rf"|(?<=[栋棟幢座元楼樓]) ?(?:{_DIGIT}{{1,3}}-)?{_DIGIT}{{3,4}}(?![0-9-])"
+    r"|[一-龥]{2,8}(?:小[区區]|花[园園]|大[厦廈]|大[楼樓]|中心|[广廣][场場]|公寓|家[园園])(?=[0-9０-９A-Za-z])))"
+    r"{1,6}"
 )
-ZH_POSTCODE = re.compile(r"[,， ]{0,2}(?:邮编|邮政编码)?[:： ]?[0-8][0-9]{5}(?![0-9])")
-ZH_NO_WAYS = re.compile(r"[知报味频通渠轨管车]道|[这那哪家心手店城夜公英海]里|校园")
-ZH_REGION = re.compile(r"[一-龥]{2,7}?(?:省|自治区|市|特别行政区)")
+ZH_POSTCODE = re.compile(r"[,， ]{0,2}(?:邮编|邮政编码|郵遞區號)?[:： ]?[0-8][0-9]{5}(?![0-9])")
+ZH_POSTCODE_BEFORE = re.compile(r"(?<![0-9A-Za-z.\-])[0-9]{3}(?:[0-9]{2,3})? ?\Z")
+ZH_NO_WAYS = re.compile(r"[知报報味频頻通渠轨軌管车車街]道|[这這那哪家心手店城夜公英海]里|校[园園]|公[园園]")
+ZH_NEEDS_REGION = frozenset("条條坊屯寨邨庄莊")  # they mean much else
+ZH_REGION = re.compile(r"[一-龥]{2,7}?(?:省|自治[区區]|市|特[别別]行政[区區])")
 ZH_LEAD = re.compile(
-    r".*(?:地址|住址|住在|家住|位于|寄到|寄往|寄至|送到|送至|发到|发往|搬到|搬去|收货|来自|前往|去了|在|到|至|往|是|为)"
+    r".*(?:地址|住址|住在|家住|位[于於]|寄到|寄往|寄至|送到|送至|[发發]到|[发發]往|搬到|搬去|收[货貨]|[来來]自|前往|去了"
+    r"|在|到|至|往|是|[为為])"
 )
-ZH_DISTRICT = re.compile(r"[一-龥]{1,6}(?:区|县|旗|镇|乡|街道)")
+ZH_DISTRICT = re.compile(r"[一-龥]{1,6}(?:[区區]|[县縣]|旗|[镇鎮]|[乡鄉]|街道)")
+ZH_JOINTS = frozenset("省市区區县縣旗镇鎮乡鄉里邻鄰道")  # after these an address may go on behind a blank or a comma
 
 _UP = "A-ZÀ-ÖØ-Þ"
 _WORD = rf"[{_UP}][\w'’.\-]{{0,30}}"
@@ -100,7 +115,18 @@ TOWNS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
 
 
 def _is_zh(char: str) -> bool:
-    return "一" <= char <= "龥" or (char.isascii() and char.isalnum())
+    return "一" <= char <= "龥" or "０" <= char <= "９" or (char.isascii() and char.isalnum())
+
+
+def _zh_start(text: str, anchor: int, done: int) -> int:
+    """How far what stands before a way may belong to it."""
+    start = anchor
+    while start > done and anchor - start < ZH_REACH:
+        before = text[start - 1]
+        if not _is_zh(before) and not (before in " ,，" and start - 2 >= done and text[start - 2] in ZH_JOINTS):
+            break
+        start -= 1
+    return start
 
 
 def _zh_addresses(text: str) -> Iterator[Span]:
@@ -108,17 +134,19 @@ def _zh_addresses(text: str) -> Iterator[Span]:
     for match in ZH_ANCHOR.finditer(text):
         if match.start() < done:
             continue
-        start = match.start()
-        while start > done and match.start() - start < ZH_REACH and _is_zh(text[start - 1]):
-            start -= 1
+        start = _zh_start(text, match.start(), done)
         region = ZH_REGION.search(text, start, match.start()) or ZH_DISTRICT.search(text, start, match.start())
-        if region is None and ZH_NO_WAYS.fullmatch(text, match.start() - 1, match.start() + 1):
+        if region is None and (
+            text[match.start()] in ZH_NEEDS_REGION or ZH_NO_WAYS.fullmatch(text, match.start() - 1, match.start() + 1)
+        ):
             continue
         lead = ZH_LEAD.match(text, start, region.end() - 1 if region else match.start() - 1)
         if lead:
             start = lead.end()
         if start == match.start():
             continue  # a way without a name: "路12号"
+        before = ZH_POSTCODE_BEFORE.search(text, max(done, start - 8), start)
+        start = before.start() if before else start
         more = ZH_MORE.match(text, match.end())
         done = more.end() if more else match.end()
         postcode = ZH_POSTCODE.match(text, done)

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from access.redaction import KINDS
-from tests.heldout_corpus import HELD_OUT, TO_LOOK_AT, texts
+from tests.heldout_corpus import CHINESE, HELD_OUT, TO_LOOK_AT, Maker, Text, texts
 from tests.redaction_score import Score, score_of
 
 pytestmark = pytest.mark.req("TOOLS-25")
@@ -35,3 +35,15 @@ def test_almost_all_of_each_kind_is_found(kind: str) -> None:
 @pytest.mark.parametrize("kind", MEASURED)
 def test_what_is_found_of_each_kind_is_almost_always_that(kind: str) -> None:
     assert score().precision([kind]) >= 0.95
+
+
+@pytest.mark.parametrize("form", CHINESE)
+def test_a_chinese_address_is_found_in_each_form_in_which_people_write_it(form: str) -> None:
+    makers = [Maker("zh_CN", seed) for seed in HELD_OUT]
+    corpus = []
+    for maker in makers:
+        for before, after in (("地址：", "，谢谢"), ("我家住在", "。电话在下面"), ("", "\n"), ("请寄到", "收")):
+            address = maker.chinese_address(form)
+            corpus.append(Text(before + address + after, labels=[(len(before), len(before) + len(address), "address")]))
+
+    assert score_of(corpus, ("address",)).recall("address") >= 0.95
