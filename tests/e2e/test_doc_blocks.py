@@ -118,6 +118,11 @@ PAGES_FIND: dict[str, Finds] = {
             )
         }
     ),
+    "move-from-the-tool-service.md": Finds(
+        files={"search.py": "def run(q): return q\n", "capabilities.json": json.dumps(CATALOGUE)},
+        env={"TOOLHUB_API_KEY": "$KEY"},
+        instead={"--as old.tools": "--as older.tools"},
+    ),
     "notifications.md": Finds(
         names={"headers": {"webhook-id": "m", "webhook-timestamp": "1"}, "body": "{}", "secret": "whsec_AAAA"}
         | {"base64": base64, "hmac": hmac}
@@ -229,6 +234,7 @@ def test_the_programs_of_a_page_run_as_they_are_written(
     page: Path, world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("KEY", world.values["KEY"])
     names: dict[str, Any] = {"__name__": "shown", **finds_of(page).names}
 
     for block in blocks(PYTHON)[page]:

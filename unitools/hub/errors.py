@@ -69,6 +69,7 @@ class Refused(HubError):
         retry_after_s: float | None = None,
         call_id: str = "",
         warnings: tuple[str, ...] = (),
+        error_type: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -81,6 +82,7 @@ class Refused(HubError):
         self.retry_after_s = retry_after_s
         self.call_id = call_id
         self.warnings = warnings
+        self.error_type = error_type  # the older tool service's word, where it had one
 
     def __str__(self) -> str:
         return " ".join(part for part in (f"{self.reason or self.code}: {self.message}", self.remedy) if part)
@@ -160,4 +162,5 @@ def refusal(error: Mapping[str, Any], *, status: int = 0, call_id: str = "", war
         retry_after_s=float(after) if isinstance(after, int | float) else None,
         call_id=call_id,
         warnings=warnings,
+        error_type=str(error.get("error_type") or ""),
     )
