@@ -99,9 +99,16 @@ def sources_of(invocation: Invocation) -> tuple[Source, ...]:
 
 
 def answer_of(
-    invocation: Invocation, *, problem: Problem | None = None, preflight: Preflight | None = None
+    invocation: Invocation,
+    *,
+    problem: Problem | None = None,
+    preflight: Preflight | None = None,
+    notices: Sequence[str] = (),
 ) -> ResponseEnvelope:
-    """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed."""
+    """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed.
+
+    ``notices``: about this request; who reads the call again does not get them.
+    """
     sealed = {row.kind: row for row in SEALED.all(invocation_id=invocation.pk)} if invocation.is_final else {}
     output, error = sealed.get(SnapshotKind.OUTPUT), sealed.get(SnapshotKind.ERROR)
     value: dict[str, Any] = evidence.open_values(output) if output else {}
@@ -114,7 +121,7 @@ def answer_of(
         problem = AnswerErased(remedy="Make a new call, with another Idempotency-Key, if the answer is needed again.")
     return ResponseEnvelope(
         data=value.get("data"),
-        warnings=tuple(warnings),
+        warnings=(*warnings, *notices),
         error=problem,
         ttl_seconds=invocation.ttl_seconds,
         evidence=Evidence(snapshot_id=output.wire_id if output else None, sources=sources_of(invocation)),

@@ -113,7 +113,7 @@ def make_call(request: Request, call: Call) -> HttpResponse:
 
 
 def write_answered(request: Request, answered: Answered) -> HttpResponse:
-    response = write_answer(request, answered.invocation, answer_of(answered.invocation))
+    response = write_answer(request, answered.invocation, answer_of(answered.invocation, notices=answered.notices))
     fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"

@@ -57,13 +57,15 @@ class Call:
 class Begun:
     """A call that was made, or an earlier one that stands for it. ``waiter`` hears of its end; None: nobody waits for it.
 
-    ``replay`` is told of the earlier call once it has ended and is answered again. Whoever gets one of these closes it.
+    ``replay`` is told of the earlier call once it has ended and is answered again. ``notices``: what the caller should know of the
+    request, beside the answer. Whoever gets one of these closes it.
     """
 
     invocation: Invocation
     waiter: Waiter | None = None
     at_most_s: float = 0
     replay: Callable[[Invocation], object] | None = None
+    notices: tuple[str, ...] = ()
     _listening: ExitStack = field(default_factory=ExitStack)
 
     def listen(self, *, at_most_s: float) -> None:
@@ -80,6 +82,7 @@ class Answered:
 
     invocation: Invocation
     replayed: bool = False
+    notices: tuple[str, ...] = ()
 
 
 class Refused(Exception):

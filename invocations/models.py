@@ -197,6 +197,7 @@ class Invocation(models.Model):
             models.Index(fields=["tenant", "-id"], name="invocation_newest"),
             models.Index(fields=["tenant", "tool", "-id"], name="invocation_of_tool"),
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
+            models.Index(fields=["agent", "request_id"], name="invocation_of_request", condition=~Q(request_id="")),
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),

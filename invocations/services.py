@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -40,10 +41,9 @@ from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import new_id
 from toolhub.kernel.problems import Conflict, Problem
+from toolhub.kernel.rows import Reading
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from invocations.waker import Waiter
     from registry.standing import Standing
     from toolhub.kernel.principal import Principal
@@ -169,11 +169,40 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
     if call.chain_step is None:  # of a chain's call the message is sent when the chain's turn is committed
         try:
             ring(begun.invocation, somebody_waits=not later)
+            fault("ring.sent")
+            begun.notices = notices_of_request(call, before=id, by=by)
         except BaseException:
             begun.close()
             raise
-        fault("ring.sent")
     return begun
+
+
+OF_REQUEST = Reading(
+    lambda agent, request, before: (
+        Invocation.objects.filter(agent_id=agent, request_id=request, id__lt=before)
+        .exclude(state=State.DENIED)
+        .order_by("-id")[:1]
+    ),
+    agent=UUID,
+    request=str,
+    before=UUID,
+)
+
+
+def notices_of_request(call: Call, *, before: UUID, by: Principal) -> tuple[str, ...]:
+    """Whoever thinks that a request_id makes a call once is told, since the tool has run again. Asked while a worker is at it.
+
+    With an Idempotency-Key the caller has said what is to happen, and calls of one dispatch or chain share their request_id.
+    """
+    if call.envelope.idempotency_key or call.chain_step is not None:
+        return ()
+    earlier = OF_REQUEST.first(agent=by.agent(), request=call.envelope.request_id, before=before)
+    if earlier is None:
+        return ()
+    return (
+        f"This request_id was used before, by the call {earlier.wire_id}, and this is another call. A request_id only finds a call "
+        "again; to have a call that is sent twice made once, send an Idempotency-Key.",
+    )
 
 
 def patience(call: Call, *, later: bool = False) -> float:
@@ -204,7 +233,7 @@ def look(begun: Begun, *, last: bool) -> Answered | None:
         return None
     if begun.replay is not None and found.is_final:
         begun.replay(found)
-    return Answered(found, replayed=begun.replay is not None)
+    return Answered(found, replayed=begun.replay is not None, notices=begun.notices)
 
 
 def last_look(begun: Begun) -> Answered:

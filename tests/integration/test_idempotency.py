@@ -59,6 +59,20 @@ def test_the_same_call_again_is_answered_byte_for_byte_without_a_run(
 
 
 @pytest.mark.req("SPEC-9")
+def test_a_request_id_that_was_used_before_is_said_in_the_answer_and_runs_again(
+    ready: None, caller: Caller, sandbox: ScriptedSandbox
+) -> None:
+    first = caller.invoke(ECHO, {"text": "a"}, request_id="order-2026-11").json()
+    second = caller.invoke(ECHO, {"text": "a"}, request_id="order-2026-11").json()
+    keyed = caller.invoke(ECHO, {"text": "a"}, headers=KEY, request_id="order-2026-11").json()
+
+    assert first["call"]["call_id"] != second["call"]["call_id"]
+    assert first["warnings"] == keyed["warnings"] == []
+    (told,) = second["warnings"]
+    assert f"This request_id was used before, by the call {first['call']['call_id']}" in told
+    assert "Idempotency-Key" in told
+
+
 def test_a_failure_is_answered_again_as_it_was(ready: None, caller: Caller, sandbox: ScriptedSandbox) -> None:
     sandbox.outcome = Outcome(Status.RAISED, error_type="ValueError", error_message="x")
 

@@ -1,7 +1,8 @@
 """How does a program that was written for the older tool service use a hub, as it stands?
 
 ``run_tool(ToolCallRequest) -> ToolResult`` was the one way in there (SVC-1), and so it is here: a thin layer over the clients of a
-hub. A result is a plain ``dict``, ``{"status": "SUCCESS", "output": …}`` or ``{"status": "FAILURE", "error_type": …, …}``. What the hub knows beside it (evidence, warnings, how long the answer is fresh) is in the answers of the client itself.
+hub. A result is a plain ``dict``, ``{"status": "SUCCESS", "output": …}`` or ``{"status": "FAILURE", "error_type": …, …}``.
+What the hub knows beside it (evidence, warnings, how long the answer is fresh) is in the answers of the client itself.
 """
 
 from __future__ import annotations
