@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
+from django.db.models import Q
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from invocations import health
@@ -31,8 +32,24 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.worker")
 
 EVERY_S = 3.0
+SAID_AGAIN_AFTER = timedelta(seconds=15)
 SEEN_WITHIN = timedelta(seconds=30)  # who has not reported for so long is gone, or in trouble
 FORGOTTEN_AFTER = timedelta(hours=1)
+
+
+class Reporter:
+    """Writes when something is otherwise than it last wrote; where others read it, also now and then that it is still there."""
+
+    def __init__(self) -> None:
+        self._last: tuple[object, datetime] | None = None
+
+    def look(self, now: datetime) -> None:
+        snapshot = current_sandbox().snapshot()
+        gist = snapshot.gist() if snapshot is not None else None
+        again = not settings.TOOLHUB_EMBEDDED and self._last is not None and now - self._last[1] >= SAID_AGAIN_AFTER
+        if self._last is None or self._last[0] != gist or again:
+            report(now)
+            self._last = gist, now
 
 
 def report(now: datetime) -> None:
@@ -44,8 +61,8 @@ def report(now: datetime) -> None:
 
 
 def hosts(now: datetime) -> list[tuple[SandboxHost, Snapshot]]:
-    """Who reports now, with what they have."""
-    rows = SandboxHost.objects.filter(seen_at__gte=now - SEEN_WITHIN).order_by("name")
+    """Who reports now, with what they have. This process is there without saying so."""
+    rows = SandboxHost.objects.filter(Q(seen_at__gte=now - SEEN_WITHIN) | Q(name=PROCESS)).order_by("name")
     return [(row, Snapshot.from_json(row.snapshot)) for row in rows]
 
 
@@ -53,9 +70,11 @@ def run(stop: threading.Event) -> None:
     """Report until told to stop; then say goodbye."""
     make_instruments()
     health.make_instruments()
+    reporter = Reporter()
     repeat(
-        lambda: report(datetime.now(UTC)),
+        lambda: reporter.look(datetime.now(UTC)),
         stop,
+        until_news=False,  # boxes change without a word in the database
         every_s=EVERY_S,
         what="What the sandboxes look like was not written",
         log=log,

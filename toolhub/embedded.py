@@ -9,18 +9,27 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from access import deliveries
+from access.models import Delivery
+from evidence.models import Anchor, Erasure, ErasureState, EventSink, Pending, SinkState
 from invocations import sandbox_hosts, sweeper
 from invocations.callbacks import sending
+from invocations.callbacks.models import CallbackDelivery
 from invocations.chains import driving
+from invocations.chains.models import CHAIN_OPEN, Chain
+from invocations.models import Invocation, Tally
 from invocations.sandbox.current import current_sandbox, start_sandbox
 from registry.dependencies import builder
+from registry.dependencies.states import IN_WORK
+from registry.models import Dependencies
 from toolhub.celery import app
 from toolhub.keeper import keeper_threads, loop_thread
+from toolhub.kernel.news import news
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,10 +88,32 @@ def reporter_thread() -> AbstractContextManager[threading.Thread]:
     return loop_thread("reporter", sandbox_hosts.run)
 
 
+def is_under_way() -> bool:
+    """Whether time alone makes something due: leases and deadlines of calls, what is tried again, what is counted by the minute."""
+    return (
+        Invocation.objects.filter(finished_at=None).exists()
+        or Pending.objects.exists()
+        or Tally.objects.exists()
+        or Chain.objects.filter(state__in=CHAIN_OPEN).exists()
+        or Delivery.objects.filter(next_attempt_at__isnull=False).exists()
+        or CallbackDelivery.objects.filter(next_attempt_at__isnull=False).exists()
+        or EventSink.objects.filter(attempts__gt=0).exclude(state=SinkState.ENDED).exists()
+        or Anchor.objects.filter(attempts__gt=0).exists()
+        or Erasure.objects.exclude(state=ErasureState.DONE).exists()
+        or Dependencies.objects.filter(state__in=IN_WORK).exists()
+    )
+
+
+def news_watch() -> AbstractContextManager[None]:
+    """What lets the loops of an idle hub rest."""
+    return news.watched(Path(settings.DATABASES["default"]["NAME"]), is_under_way)
+
+
 @contextmanager
 def all_parts() -> Iterator[None]:
     """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
     with (
+        news_watch(),
         sender_thread(),
         callback_thread(),
         chain_thread(),

@@ -17,6 +17,7 @@ from evidence.exports import running as exporting
 from evidence.log import sealer
 from evidence.search import indexing
 from evidence.witnessing import anchors
+from toolhub.kernel.news import news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ def loop_thread(name: str, loop: Callable[[threading.Event], None]) -> Iterator[
         yield thread
     finally:
         stop.set()
+        news.wake()
         thread.join(timeout=ENDED_WITHIN_S)
 
 

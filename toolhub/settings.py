@@ -206,7 +206,7 @@ WHITENOISE_MAX_AGE = 300  # seconds; names carry no hash, so a browser asks agai
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
 CELERY: dict[str, Any] = {
     "broker_url": TOOLHUB_REDIS_URL or "memory://toolhub",
-    "broker_transport": "toolhub.broker:Transport" if TOOLHUB_REDIS_URL else None,
+    "broker_transport": f"toolhub.{'broker' if TOOLHUB_REDIS_URL else 'in_process_broker'}:Transport",
     "task_serializer": "json",
     "accept_content": ["json"],
     "task_ignore_result": True,
@@ -232,7 +232,7 @@ CELERY: dict[str, Any] = {
             "interval_max": 0.2,
         }
         if TOOLHUB_REDIS_URL
-        else {"polling_interval": 0.01}
+        else {}
     ),
 }
 

@@ -112,7 +112,9 @@ def show_all() -> int:
     """One pass; returns how many have the newest checkpoint now that had not."""
     named = {each.name: each for each in configured()}
     now = database_time()
-    Anchor.objects.exclude(name__in=named).delete()  # what the settings do not name any more raises no alarm
+    forgotten = Anchor.objects.exclude(name__in=named)  # what the settings do not name any more raises no alarm
+    if forgotten.exists():  # SQLite writes also for an empty table that it empties
+        forgotten.delete()
     for each in named.values():
         Anchor.objects.get_or_create(name=each.name, defaults={"kind": each.kind, "next_attempt_at": now})
     newest = latest_checkpoint(GLOBAL_LOG)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from invocations.sandbox.slots import State
@@ -78,6 +78,11 @@ class Snapshot:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def gist(self) -> Snapshot:
+        """All of it that does not change with time alone."""
+        boxes = tuple(replace(box, age_s=0.0, idle_s=0.0) for box in self.boxes)
+        return replace(self, boxes=boxes, breaker_wait_s=0.0)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Snapshot:

@@ -33,7 +33,6 @@ class Stop:
 
 @pytest.fixture(autouse=True)
 def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "close_old_connections", lambda: None)
     monkeypatch.setattr(loops, "release_connection", lambda: None)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError
 
 from toolhub.kernel.db import release_connection
+from toolhub.kernel.news import news
 
 if TYPE_CHECKING:
     import logging
@@ -26,22 +27,37 @@ def repeat(
     what: str,
     log: logging.Logger,
     expected: tuple[type[Exception], ...] = (),
+    until_news: bool = True,
 ) -> None:
     """Do a piece of work until told to stop, and rest between: ``every_s`` seconds, or as many as the piece returns (:class:`Rest`).
+    In a hub that is one process it rests on while nobody has written anything (:mod:`toolhub.kernel.news`), unless the work looks
+    at more than the database (``until_news``).
 
     What goes wrong is logged as ``what`` (how a sentence begins: "Callbacks were not sent") and tried again; that the database is
     away, and what is ``expected``, without the traceback.
     """
     known: tuple[type[Exception], ...] = (DatabaseError, InterfaceError, *expected)
+    kept = None  # the file that the connection was opened on
     while not stop.is_set():
-        close_old_connections()
+        if not news.keeps_connections or kept != news.file:
+            release_connection()
+            kept = news.file
+        seen = news.seen()
         said: object = None
         try:
             said = work()
         except known as error:
             log.warning("%s: this is tried again. %s", what, error)
+            release_connection()
         except Exception:
             log.exception("%s: this is tried again.", what)
-        finally:
             release_connection()
-        stop.wait(said if isinstance(said, Rest) else every_s)
+        if not news.keeps_connections:
+            release_connection()
+        if isinstance(said, Rest):
+            stop.wait(said)
+            continue
+        stop.wait(every_s)
+        if until_news:
+            news.wait(seen, stop)
+    release_connection()
