@@ -199,9 +199,9 @@ STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "static"  # built assets are committed, so there is nothing to collect
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "toolhub.kernel.assets.HashedNames"},
 }
-WHITENOISE_MAX_AGE = 300  # seconds; names carry no hash, so a browser asks again soon after an upgrade
+WHITENOISE_MAX_AGE = 300  # seconds, for names without a hash, which no page uses: toolhub/kernel/assets.py
 
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
 CELERY: dict[str, Any] = {
