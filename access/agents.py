@@ -42,6 +42,8 @@ MAX_NAMED = 100  # agents that one word of a search may stand for
 def create_agent(*, name: str, by: Principal) -> Agent:
     if not name.strip() or len(name.strip()) > 80:
         raise SchemaInvalid.at("/name", "Give the agent a name of at most 80 characters.")
+    if not name.strip().isprintable():
+        raise SchemaInvalid.at("/name", "The name holds a character that nobody sees, such as a line feed. Remove it.")
     try:
         with transaction.atomic():
             agent = Agent.objects.create(tenant_id=by.tenant_id, name=name.strip())

@@ -167,7 +167,7 @@ def grant_problem(candidates: Sequence[GrantValue], wanted: Wanted) -> Problem:
     if not candidates:
         return NoGrant(
             f"{agent} has no grant for {tool}.",
-            remedy=f"Ask for a grant with POST /api/v1/grants/requests, or ask an operator to give {agent} one for {tool}.",
+            remedy=f"Ask for the smallest grant that the details name, or ask an operator to give {agent} one for {tool}.",
             details={"smallest_grant": smallest_grant(wanted)},
         )
     nearest = min(candidates, key=lambda grant: len(shortfall_of(grant, wanted)))

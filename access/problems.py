@@ -1,5 +1,7 @@
 """What can go wrong when somebody asks whether they may?"""
 
+from typing import Any
+
 from toolhub.kernel.problems import PlatformCode, Problem, Retryable
 
 
@@ -9,7 +11,7 @@ class NoGrant(Problem):
     reason, code, status = "AUTH.NO_GRANT", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
     cause = "The agent has no grant that covers this tool, or the grant was revoked or has run out."
-    cure = "Ask an operator for a grant for this tool, or ask with POST /api/v1/grants/requests."
+    cure = "Ask an operator for a grant for this tool, or ask for the smallest one that the details name."
 
 
 class DelegationRefused(Problem):
@@ -60,6 +62,11 @@ class QuotaExceeded(Problem):
     )
     cure = "Wait for the next window, which Retry-After names, or ask an operator to raise the budget."
 
+    def to_error(self) -> dict[str, Any]:
+        """Where a budget leaves no time to wait for, waiting does not help: it is of 0, or of less than one call takes."""
+        error, hopeless = super().to_error(), "budget" in self.details and self.retry_after is None
+        return error | {"retryable": str(Retryable.AFTER_ACTION)} if hopeless else error
+
 
 class TooManyAtOnce(QuotaExceeded):
     """As many calls as may run at the same time are running."""
@@ -85,9 +92,7 @@ class ConsentRequired(Problem):
     cause = (
         "The tool's manifest or a policy wants a person to agree first, and there is no consent that covers this call."
     )
-    cure = (
-        "Ask with POST /api/v1/consents, or call again with `on_consent` set to `ask` or `hold`, and wait for a person."
-    )
+    cure = "Ask a person to agree, as the details say, or have the call wait for one (`on_consent`)."
 
 
 class ConsentTooWide(Problem):

@@ -228,7 +228,7 @@ def result_of(dispatched: Dispatched, envelope: ResponseEnvelope) -> ToolResult:
     assert invocation is not None
     if invocation.is_final:
         return ToolResult(Status.OK, value=envelope.data, call=dispatched.proposed, duration_ms=ms, executed=True)
-    where = f"Its answer will be at GET /api/v1/invocations/{invocation.wire_id}."
+    where = f"Its answer will be found under {invocation.wire_id}."
     if invocation.state == State.HELD:
         message = f"The call waits until a person has agreed to it. {where}"
         return ToolResult(Status.NEEDS_APPROVAL, message=message, call=dispatched.proposed)

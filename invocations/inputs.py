@@ -54,7 +54,7 @@ def check_input(version: CompiledVersion, arguments: Any, body: bytes, *, today:
     raise SchemaInvalid(
         f"The arguments do not match the tool's input schema: {first['message']} (at {first['pointer'] or '/'})",
         details={"findings": findings},
-        remedy=f"Read the input schema at GET /api/v1/tools/{version.manifest.id}.",
+        remedy=f"Correct what the findings name; the input schema stands beside {version.manifest.id} in the list of tools.",
     )
 
 

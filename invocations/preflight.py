@@ -293,7 +293,7 @@ class _Steps:
         unfit = misfits(self.standing.consents, **self._binding()) if self.standing.consents else []
         raise ConsentRequired(
             f"A person must agree before this agent uses {tool}.",
-            remedy="Ask with POST /api/v1/consents, or call again with `on_consent` set to `ask` or `hold`.",
+            remedy="Ask a person to agree, as `request` in the details says, or have the call wait for one (`on_consent`).",
             details={
                 "tool": tool,
                 "mode": widest,

@@ -89,7 +89,7 @@ def in_progress(earlier: Invocation) -> IdempotencyInProgress:
     waits = "waits for a person" if earlier.state == State.HELD else "is still running"
     return IdempotencyInProgress(
         f"The first call with this Idempotency-Key {waits}.",
-        remedy=f"Look at /api/v1/invocations/{earlier.wire_id}, or call again with `Prefer: wait=10` to wait for its answer.",
+        remedy=f"Wait for the end of {earlier.wire_id}, then make the same call again: it is answered with that one's answer.",
         details={"first_call": earlier.wire_id},
     )
 

@@ -45,7 +45,7 @@ def why_not_installed(name: str, *, tenant_id: UUID) -> Problem:
         )
     return UnknownTool(
         f"There is no tool {name[:128]} here.",
-        remedy="List the tools with GET /api/v1/tools and use an id from there.",
+        remedy="List the tools again and use an id from there.",
     )
 
 

@@ -181,7 +181,7 @@ def find_publishable(name: str, *, publisher: str, by: Principal) -> Tool:
     if not found:
         raise UnknownTool(
             f"There is no tool {name[:128]} that this tenant may install.",
-            remedy="GET /api/v1/catalogue lists the tools that others share.",
+            remedy="Look in the shared catalogue for the tools that this tenant may install.",
         )
     if len(found) > 1:
         slugs = sorted(row.tenant.slug for row in found)
@@ -234,7 +234,7 @@ def locked_installation(name: str, *, by: Principal) -> Installation:
     )
     if row is None:
         raise NotInstalled(
-            f"{name[:128]} is not installed here.", remedy="Install it: POST /api/v1/installations, or in the console."
+            f"{name[:128]} is not installed here.", remedy="Install it first, from the shared catalogue."
         )
     return row
 

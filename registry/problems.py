@@ -83,7 +83,7 @@ class UnknownTool(Problem):
 
     reason, code, status = "TOOL.UNKNOWN", PlatformCode.NOT_FOUND, 404
     cause = "No tool of this tenant, own or installed, has this id."
-    cure = "Search the catalogue with GET /api/v1/tools, or ask an operator to install the tool."
+    cure = "List the tools and use an id from there, or ask an operator to install the tool."
 
 
 class ToolNotEnabled(Problem):

@@ -35,6 +35,6 @@ def get_tool(name: str, *, tenant_id: UUID, locked: bool = False) -> Tool:
     if tool is None:
         raise UnknownTool(
             f"This tenant publishes no tool {name[:128]}.",
-            remedy="Only its publisher operates a tool; an installation is changed under /api/v1/installations.",
+            remedy="Only its publisher operates a tool; an installation is changed among the installed tools.",
         )
     return tool
