@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from evidence.models import SubjectKey
+    from evidence.models import SnapshotKind, SubjectKey
     from toolhub.kernel.principal import Principal
 
 
@@ -41,10 +41,14 @@ class Holder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A class of values with a time of its own. ``remove``: at most so many of a tenant that are older; returns how many went."""
+    """A class of values with a time of its own. ``remove``: at most so many of a tenant that are older; returns how many went.
+
+    ``kinds``: which stored values are of it, if any are.
+    """
 
     label: str
     remove: Callable[[UUID, datetime, int], int]
+    kinds: tuple[SnapshotKind, ...] = ()
 
 
 ERASED = "(erased)"  # stands where somebody had written something

@@ -155,3 +155,5 @@ class Kind(TextChoices):
 BEGINS = (Kind.INVOCATION_BEGAN, Kind.DRY_RUN_BEGAN)
 ENDS = (Kind.INVOCATION_ENDED, Kind.DRY_RUN_ENDED)
 PAIR = BEGINS + ENDS
+# What takes stored values away.
+FORGETTING = (Kind.RETENTION_APPLIED, Kind.ERASURE_ASKED)

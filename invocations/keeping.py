@@ -12,12 +12,18 @@ from invocations.erasing import Calls, Replays, forget_hashes, remove_old_artifa
 
 HOLDERS += [Calls(), Replays()]
 AFTERWARDS.append(forget_hashes)
+
+
+def _values(label: str, *kinds: SnapshotKind) -> Kept:
+    return Kept(label, partial(remove_old_values, kinds), kinds)
+
+
 CLASSES |= {
-    "inputs": Kept(_("Arguments of calls, plans of chains"), partial(remove_old_values, (SnapshotKind.INPUT,))),
-    "outputs": Kept(_("Results of calls"), partial(remove_old_values, (SnapshotKind.OUTPUT, SnapshotKind.REPLAY))),
-    "errors": Kept(_("Texts of errors"), partial(remove_old_values, (SnapshotKind.ERROR,))),
-    "logs": Kept(_("What tools printed"), partial(remove_old_values, (SnapshotKind.LOGS, SnapshotKind.LIVE))),
-    "segments": Kept(_("What long runs said meanwhile"), partial(remove_old_values, (SnapshotKind.SEGMENT,))),
+    "inputs": _values(_("Arguments of calls, plans of chains"), SnapshotKind.INPUT),
+    "outputs": _values(_("Results of calls"), SnapshotKind.OUTPUT, SnapshotKind.REPLAY),
+    "errors": _values(_("Texts of errors"), SnapshotKind.ERROR),
+    "logs": _values(_("What tools printed"), SnapshotKind.LOGS, SnapshotKind.LIVE),
+    "segments": _values(_("What long runs said meanwhile"), SnapshotKind.SEGMENT),
     "artifacts": Kept(_("Artifacts"), remove_old_artifacts),
     "files": Kept(_("Files that calls have written"), remove_old_files),
 }

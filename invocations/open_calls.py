@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.dispatch import receiver
 
-from evidence.checking.signals import calls_without_end, which_are_open
+from evidence.checking.signals import calls_without_end, which_are_erased, which_are_open
 from evidence.checking.state import OpenCall
 from evidence.models import Fact
+from invocations.chains.models import Chain
 from invocations.models import Invocation, State
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ COUNTED = 10_000
 def open_among(*, tenant_id: UUID, invocation_ids: set[UUID], **_: Any) -> set[UUID]:
     rows = Invocation.objects.filter(tenant_id=tenant_id, pk__in=invocation_ids, finished_at=None)
     return set(rows.values_list("pk", flat=True))
+
+
+@receiver(which_are_erased, sender=Fact)
+def erased_among(*, tenant_id: UUID, ids: set[UUID], **_: Any) -> set[UUID]:
+    erased = {"tenant_id": tenant_id, "pk__in": ids, "values_key__destroyed_at__isnull": False}
+    return {pk for model in (Invocation, Chain) for pk in model.objects.filter(**erased).values_list("pk", flat=True)}
 
 
 @receiver(calls_without_end, sender=Fact)

@@ -29,6 +29,10 @@ class Wrong(TextChoices):
     )
     PAIR_BROKEN = "pair.broken", gettext_lazy("A call has no Begin, no End although it is over, or two of one.")
     COMMITMENT_WRONG = "commitment.wrong", gettext_lazy("Stored values are not those that the fact commits to.")
+    COMMITMENT_MISSING = (
+        "commitment.missing",
+        gettext_lazy("Stored values that the fact commits to are gone, and no erasure and no retention took them."),
+    )
     TILE_WRONG = "tile.wrong", gettext_lazy("A tile of the tree does not follow from the leaves.")
     TILE_MISSING = "tile.missing", gettext_lazy("A tile of the tree is not there, or is too short or too long.")
     CHECKPOINT_SIGNATURE = "checkpoint.signature", gettext_lazy("A checkpoint is not signed by a key of this log.")

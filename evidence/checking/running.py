@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.checking import ends, rows
+from evidence.checking.commitments import missing_values
 from evidence.checking.findings import Finding, Wrong
 from evidence.checking.kept import against_kept
 from evidence.checking.walking import Walk
@@ -71,6 +72,7 @@ def _piece(walk: Walk, stop: int) -> list[Finding]:
         *found,
         *rows.broken_pairs(walk.tenant_id, walk.pairs),
         *rows.wrong_commitments(walk.tenant_id, walk.pairs),
+        *missing_values(walk.tenant_id, walk.committed),
     ]
 
 

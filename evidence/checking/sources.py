@@ -6,7 +6,8 @@ Of a tenant's log: the texts of its facts in the order of their seals. Of the gl
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django.db import DataError
@@ -25,14 +26,20 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
+_VALUES = re.compile(
+    rb'"snapshot":"(snp_[0-9a-hjkmnp-tv-z]{26})"'
+)  # leaves are canonical JSON: there is one way to write it
+
+
 @dataclass(slots=True)
 class Leaf:
-    """``pair``: of a Begin or an End, the call and the kind."""
+    """``pair``: of a Begin or an End, the call and the kind. ``committed``: ids of the stored values that it commits to."""
 
     index: int
     hash: bytes
     wrong: list[Finding]
     pair: tuple[UUID, str] | None = None
+    committed: list[bytes] = field(default_factory=list)
 
 
 def leaves_of(tenant_id: UUID, start: int, stop: int) -> Iterator[Leaf]:
@@ -75,7 +82,7 @@ def _facts(tenant_id: UUID, start: int, stop: int) -> Iterator[Leaf]:
         if different:
             wrong.append(Finding(Wrong.FACT_COLUMNS, index, ", ".join(different)))
         pair = (row.invocation_id, row.kind) if row.kind in PAIR and row.invocation_id else None
-        yield Leaf(index, hash, wrong, pair)
+        yield Leaf(index, hash, wrong, pair, _VALUES.findall(row.leaf))
 
 
 def _checkpoints(start: int, stop: int) -> Iterator[Leaf]:

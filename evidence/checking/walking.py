@@ -37,6 +37,7 @@ class Walk:
         self.made = Frontier.from_bytes(position, state[:length])
         self.tiled = Frontier.from_bytes(position, state[length:]) if len(state) > length else None
         self.pairs: dict[UUID, list[tuple[str, int]]] = {}  # which Begins and Ends the last piece has, of each call
+        self.committed: dict[str, int] = {}  # which stored values the last piece commits to, each with its leaf
         self.checkpoints = 0
 
     @classmethod
@@ -82,13 +83,14 @@ class Walk:
     def _hashes(self, start: int, stop: int, tiles: dict[tuple[int, int], bytes], found: list[Finding]) -> _Hashes:
         """Of each leaf: what is made from its text, and what its tile says."""
         there: dict[int, bytes] = {}
-        self.pairs = defaultdict(list)
+        self.pairs, self.committed = defaultdict(list), {}
         for leaf in leaves_of(self.tenant_id, start, stop):
             if leaf.index in there:
                 found.append(Finding(Wrong.SEAL_DOUBLED, leaf.index))
                 continue
             there[leaf.index] = leaf.hash
             found += leaf.wrong
+            self.committed |= {id.decode(): leaf.index for id in leaf.committed}
             if leaf.pair:
                 self.pairs[leaf.pair[0]].append((leaf.pair[1], leaf.index))
         made, tiled = [], []

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from evidence.kinds import PAIR, Kind
+from evidence.kinds import FORGETTING, PAIR, Kind
 from evidence.models.append_only import AppendOnlyModel
 from toolhub.kernel.ids import encode, new_id
 
@@ -51,6 +51,11 @@ class Fact(AppendOnlyModel):
         indexes = [
             models.Index(fields=["tenant_id", "-id"], name="fact_newest"),
             models.Index(fields=["invocation_id", "id"], name="fact_of_invocation"),
+            models.Index(
+                fields=["tenant_id"],
+                name="fact_of_forgetting",
+                condition=Q(kind__in=[str(kind) for kind in FORGETTING]),
+            ),
         ]
 
     def __str__(self) -> str:
