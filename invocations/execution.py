@@ -257,9 +257,13 @@ def _run(invocation: Invocation, call: SandboxCall, profile: Profile, steps: Ste
             status="ok" if outcome.status == "ok" else "failed",
             note=str(outcome.status),
         )
+        took: dict[str, float] = {}
         for name, begin_ms, end_ms in outcome.steps:
-            steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms)
-            span.set_attribute(names.ATTR_STEP_MS.format(step=name), round(end_ms - begin_ms, 3))
+            cut = name == "load" and outcome.status is Status.LOAD_TIMED_OUT
+            steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms, status="failed" if cut else "ok")
+            took[name] = took.get(name, 0.0) + end_ms - begin_ms
+        for name, ms in took.items():
+            span.set_attribute(names.ATTR_STEP_MS.format(step=name), round(ms, 3))
         span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
         span.set_attribute(names.ATTR_ISOLATION, outcome.level)
         if outcome.status is not Status.OK:

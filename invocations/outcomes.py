@@ -18,7 +18,7 @@ from invocations.models import State
 from invocations.repairing import repair_output
 from invocations.sandbox.base import IMAGE_MISSING, Outcome, Status
 from invocations.sandbox.results import ARTIFACTS, SCHEMA
-from invocations.time_limits import timed_out
+from invocations.time_limits import load_timed_out, timed_out
 from registry.compiled import compiled_version
 from toolhub.kernel.canonical import canonical
 
@@ -60,6 +60,8 @@ def problem_of_outcome(outcome: Outcome) -> tuple[State, Problem]:
                 details={"error_type": outcome.error_type[:100]},
                 remedy="The message is kept with the call's evidence, for whoever may reveal stored values: by default auditors.",
             )
+        case Status.LOAD_TIMED_OUT:
+            return State.TIMED_OUT, load_timed_out()
         case Status.OUT_OF_MEMORY:
             return State.FAILED, _resource(outcome, "it used more memory than it may")
         case Status.LOG_FLOOD:

@@ -32,20 +32,6 @@ class ImageMissing(Problem):
     cure = "Operators: `make sandbox-images` on each worker host. Then call again."
 
 
-class ToolTimedOut(Problem):
-    """The tool ran out of time and was stopped."""
-
-    reason, code, status = "SANDBOX.TIMEOUT", PlatformCode.TIMEOUT, 504
-    retryable = Retryable.AFTER_ACTION
-    cause = (
-        "The tool did not finish within its limit, which the answer names with who set it. It may have had its effect."
-    )
-    cure = (
-        "Check whether the effect took place; then call again with another Idempotency-Key, with less to do, or "
-        "have the limit raised."
-    )
-
-
 class ResourceExceeded(Problem):
     """The tool exceeded its resource limits and was stopped."""
 

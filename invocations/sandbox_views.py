@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from invocations.models import SandboxHost
     from invocations.sandbox.figures import Snapshot
 
-MOVING = ("creating", "busy", "retiring")
+MOVING = ("creating", "loading", "busy", "retiring")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ def sandboxes(request: ConsoleRequest) -> HttpResponse:
     context = {
         "section": "sandboxes",
         "hosts": found,
-        "states": [(state, states.get(state, 0)) for state in ("ready", "loaded", "busy", "creating", "retiring")],
+        "states": [
+            (state, states.get(state, 0)) for state in ("ready", "loading", "loaded", "busy", "creating", "retiring")
+        ],
         "kills": _sum(each.kills for each in all_of_them),
         "retired": _sum(each.retired for each in all_of_them),
         "waiting": sum(each.waits.now for each in all_of_them),

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from sandbox.hints import Hints
-    from sandbox.programs import Programs
     from sandbox.room import Rooms
 
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
@@ -56,14 +55,20 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
         end.close()
         _closerange(PROGRESS_FD + 1, 1 << 20)
         head["limits"] = rooms.limits
-        write_all(_REPORT_FD, _report_of(rooms.programs, head, arguments, settings, rooms.hints))
+        write_all(_REPORT_FD, _report_of(rooms, head, arguments, settings))
     finally:
         os._exit(0)
 
 
-def _report_of(programs: Programs, head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints) -> bytes:
-    if programs.replaces_tool:
+def _report_of(rooms: Rooms, head: dict[str, Any], arguments: bytes, settings: bytes) -> bytes:
+    programs, hints = rooms.programs, rooms.hints
+
+    def loaded() -> None:
+        rooms.begin_run()
         write_all(_REPORT_FD, protocol.IMPORTED)
+
+    if programs.replaces_tool:
+        loaded()
         return _report(*programs.run(head, arguments, settings, hints), None, hints)
     hints.watch()
     return answer(
@@ -71,7 +76,7 @@ def _report_of(programs: Programs, head: dict[str, Any], arguments: bytes, setti
         arguments,
         settings,
         hints,
-        loaded=lambda: write_all(_REPORT_FD, protocol.IMPORTED),
+        loaded=loaded,
         progress=lambda line: write_all(PROGRESS_FD, line),
     )
 

@@ -45,6 +45,7 @@ class Rooms:
         self.limits_of_one = self.limits  # of processes; the whole box's are the supervisor's, where it can count
         if Meter().exact:
             self.limits_of_one = self.limits | {"cpu_s": self.limits["cpu_s"] * _SECOND_WALL}
+        self.load_s = -(-loaded["load_ms"] // 1000)  # beside it
         self.has_landlock = walls.landlock_version() > 0
         self.readable: tuple[str, ...] = (*READABLE, DEPENDENCIES, *((relay.CA_FILE,) if self.net else ()))
         self.writable: tuple[str, ...] = WRITABLE if self.limits["tmp_bytes"] else ("/dev/null",)
@@ -91,11 +92,15 @@ class Rooms:
         walls.filter_system_calls(self.filter)
 
     def _resource_limits(self) -> list[tuple[int, tuple[int, int]]]:
-        limits = self.limits_of_one
+        limits = self.limits_of_one | {"cpu_s": self.limits_of_one["cpu_s"] + self.load_s}
         if self.rules:
             limits = limits | {"tmp_bytes": max(limits["tmp_bytes"], limits["file_bytes"])}  # here: of one file
         more = {"descriptors": browsing.DESCRIPTORS} if self.browser else {}
         return walls.resource_limits(limits, others=self.others, first=self.fresh, **more)
+
+    def begin_run(self) -> None:
+        """In the tool's process, when its modules are imported: what that took is not its own time."""
+        walls.limit_processor(self.limits_of_one["cpu_s"], first=self.fresh)
 
     def _hints(self) -> Hints:
         """Who notes what the tool reaches for and may not have."""

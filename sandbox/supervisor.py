@@ -41,8 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_LOAD_S, _PREPARE_S = 120.0, 15.0
-_LOAD_GRACE_S = 10.0  # longer than a call may take, for what is imported beforehand
+_PREPARE_S = 15.0
 _RELAY_S = 1.0
 
 
@@ -76,6 +75,10 @@ class Broken(Exception):
     """This box can do no more calls."""
 
 
+class Late(Broken):
+    """It took longer than it may."""
+
+
 class Box:
     """One box, from its first frame to its last."""
 
@@ -94,6 +97,7 @@ class Box:
         self._head: dict[str, Any] = {}
         self._imports_of_others = False
         self._limits: dict[str, int] = {}
+        self._loading_ms = 0.0  # of the processor, before the tool of this call began
         self._child: socket.socket | None = None
         self._files: Exchange | None = None
 
@@ -107,13 +111,13 @@ class Box:
         self._scratch.expect(self._limits["tmp_bytes"], with_files=bool(self._head["fs"]))
         self._imports_of_others = _holds_any(DEPENDENCIES)
         preloaded: list[str] = []
-        why = ""
+        why, late = "", False
         try:
             preloaded = self._have_loaded(body)
             self._prepare()
         except Broken as broken:
-            why = str(broken)
-        said = {"ok": not why, "why": why, "load_ms": _ms_since(begun), "preloaded": preloaded}
+            why, late = str(broken), isinstance(broken, Late)
+        said = {"ok": not why, "why": why, "late": late, "load_ms": _ms_since(begun), "preloaded": preloaded}
         self._channel.send(protocol.LOADED, protocol.pack(said))
         if why:
             os._exit(0)
@@ -122,7 +126,7 @@ class Box:
         """The zygote takes the package. Returns the names of what it has imported beforehand."""
         self._zygote.send(b"load")
         give(self._zygote, body, [])
-        said, _, _ = self._answer_of(self._zygote, min(_LOAD_S, self._limits["wall_ms"] / 1000 + _LOAD_GRACE_S))
+        said, _, _ = self._answer_of(self._zygote, self._head["load_ms"] / 1000)
         verdict, *lines = said.decode("utf-8", "replace").split("\n")
         if verdict != "ok":
             raise Broken(words_of(" ".join(lines).encode()))
@@ -158,7 +162,7 @@ class Box:
         while True:
             ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
             if not ready:
-                raise Broken("The box did not get ready in time.")
+                raise Late("The box did not get ready in time.")
             if any(fd == self._hub.fd for fd, _ in ready):
                 os._exit(0)
             message, pid, descriptors = receive(end)
@@ -182,7 +186,8 @@ class Box:
             report_extra=protocol.MAX_REPORT_BYTES + 16,
             tell=self._tell if called["stream"] else None,
             may_tell=self._hub.listens,
-            is_spent=lambda: self._meter.taken_ms() > self._limits["cpu_s"] * 1000,
+            on_loaded=self._note_loading,
+            is_spent=lambda: self._meter.taken_ms() - self._loading_ms > self._limits["cpu_s"] * 1000,
         )
         del body
         others = {
@@ -190,7 +195,8 @@ class Box:
             self._hub.fd: self._on_hub,
             self._zygote.fileno(): lambda: watch.ZYGOTE_GONE,
         }
-        ended = run.wait(begun + self._limits["wall_ms"] / 1000, others)
+        load_s, run_s = self._head["load_ms"] / 1000, self._limits["wall_ms"] / 1000
+        ended = run.wait(others, load_until=begun + load_s, run_s=run_s)
         at_rest = ended == watch.EXITED and self._processes.at_rest()
         all_dead = at_rest or self._processes.kill_all()
         finished = time.monotonic()
@@ -228,6 +234,9 @@ class Box:
         if not clean or self._head["level"] not in REUSED:
             os._exit(0)
         self._prepare()
+
+    def _note_loading(self) -> None:
+        self._loading_ms = self._meter.taken_ms()
 
     def _lay_out(self, called: dict[str, Any], body: bytes) -> tuple[str, bytes]:
         """The call's files, if it brings any. Returns why that was not possible, and the body without them."""

@@ -44,19 +44,25 @@ def serve(folder: str) -> NoReturn:
         limits = loaded["limits"] | {
             "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0]
         }  # of the whole user here
-        walls.limit_resources(walls.resource_limits(limits))
+        loading = limits | {"cpu_s": limits["cpu_s"] + -(-loaded["load_ms"] // 1000)}
+        walls.limit_resources(walls.resource_limits(loading))
         memory = limits["memory_bytes"] + _OWN_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(entry for entry in sys.path if entry)}
         hints = Hints(readable=(*READABLE, str(place), *interpreter), writable=(str(work), "/dev/null"), refuse=True)
         hints.watch()
         call.set_streams()
+
+        def begin_run() -> None:
+            walls.limit_processor(limits["cpu_s"], first=False)
+            call.write_all(report_fd, protocol.IMPORTED)
+
         report = call.answer(
             head,
             arguments,
             settings,
             hints,
-            loaded=lambda: call.write_all(report_fd, protocol.IMPORTED),
+            loaded=begin_run,
             progress=lambda line: call.write_all(progress_fd, line),
         )
         call.write_all(report_fd, report)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import math
 import os
 import resource
 import stat
 import struct
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +95,16 @@ def resource_limits(
 def limit_resources(limits: list[tuple[int, tuple[int, int]]]) -> None:
     for name, pair in limits:
         resource.setrlimit(name, pair)
+
+
+def limit_processor(seconds: int, *, first: bool) -> None:
+    """How much of a processor this process may take from now on; see :func:`resource_limits`."""
+    soft = math.ceil(time.process_time()) + seconds
+    _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
+    hard = soft if first else soft + 1
+    if ceiling != resource.RLIM_INFINITY:
+        soft, hard = min(soft, ceiling), min(hard, ceiling)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def landlock_version() -> int:

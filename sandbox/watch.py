@@ -14,8 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXITED, TIMED_OUT, SPENT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE, UNKNOWN = (
+EXITED, LOAD_TIMED_OUT, TIMED_OUT, SPENT, IDLED, CANCELLED, LOG_FLOOD, RESULT_TOO_LARGE, ZYGOTE_GONE, UNKNOWN = (
     "exited",
+    "load_timed_out",  # before the tool was called
     "timed_out",
     "spent",
     "idled",
@@ -68,7 +69,8 @@ class Watch:
     """Watch one run.
 
     ``tell`` gets the stream's name and its new bytes, a few times a second, when ``may_tell``: a hub that does not listen
-    must not keep anybody from watching. ``is_spent`` says that the run has taken more processor time than it may.
+    must not keep anybody from watching. ``is_spent`` says that the run has taken more processor time than it may, since
+    ``on_loaded``: when the tool's modules were imported, and not before, its own time begins.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Watch:
         report_extra: int,
         tell: Callable[[str, bytes], None] | None = None,
         may_tell: Callable[[], bool] = lambda: True,
+        on_loaded: Callable[[], None] = lambda: None,
         is_spent: Callable[[], bool] = lambda: False,
     ) -> None:
         most = limits["result_bytes"] + limits["artifact_bytes"] + report_extra
@@ -94,24 +97,31 @@ class Watch:
         self._idle_s = limits["idle_ms"] / 1000
         self._tell, self._may_tell = tell, may_tell
         self._tell_at = 0.0  # when something waits to be told
-        self._is_spent = is_spent
+        self._on_loaded, self._is_spent = on_loaded, is_spent
 
-    def wait(self, deadline: float, others: dict[int, Callable[[], str]]) -> str:
-        """Block until something ends the run. ``others``: what to call when a descriptor has news; a word ends it."""
+    def wait(self, others: dict[int, Callable[[], str]], *, load_until: float, run_s: float) -> str:
+        """Block until something ends the run. ``others``: what to call when a descriptor has news; a word ends it.
+
+        ``load_until``: when the tool's modules must be imported; ``run_s``: how long it may run from then on.
+        """
         poll = select.poll()
         for fd in (*self._pipes, *others):
             poll.register(fd, select.POLLIN)
         heard_at = now = time.monotonic()
         look_at = now + _LOOK_EVERY_S
+        deadline, loaded = load_until, False
         while True:
+            if not loaded and self.loaded_at:
+                loaded, heard_at, deadline = True, self.loaded_at, self.loaded_at + run_s
+                self._on_loaded()
             if now >= deadline:
-                return TIMED_OUT
+                return TIMED_OUT if loaded else LOAD_TIMED_OUT
             if now >= look_at:
-                if self._is_spent():
+                if loaded and self._is_spent():
                     return SPENT
                 look_at = now + _LOOK_EVERY_S
             until = min(deadline, look_at)
-            if self._idle_s:
+            if self._idle_s and loaded:
                 if now >= heard_at + self._idle_s:
                     return IDLED
                 until = min(until, heard_at + self._idle_s)

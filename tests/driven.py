@@ -118,7 +118,15 @@ class DrivenBox:
     def send_load(self, sources: Mapping[str, str], *, level: str = "fresh", **head: Any) -> None:
         files = {"tool/__init__.py": ""} | {f"tool/{name}.py": source for name, source in sources.items()}
         files |= head.pop("more", {})
-        whole = {"fs": [], "net": False, "proc": [], "browser": False, "program": None, "ahead": True} | head
+        whole = {
+            "fs": [],
+            "net": False,
+            "proc": [],
+            "browser": False,
+            "program": None,
+            "ahead": True,
+            "load_ms": 60_000,
+        } | head
         whole |= {"level": level, "limits": asdict(self.limits), "files": list(files)}
         self.channel.send(protocol.LOAD, protocol.pack(whole, *(text.encode() for text in files.values())))
 

@@ -7,6 +7,7 @@ with the harness loaded. The first call of all starts its own, and a hub without
 from __future__ import annotations
 
 import compileall
+import math
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from invocations.direct.child import SECONDS
-from invocations.direct.processes import Process, Processes
+from invocations.direct.processes import LOAD_S, Process, Processes
 
 if TYPE_CHECKING:
     from invocations.sandbox.base import Profile
@@ -32,8 +33,8 @@ class DirectPool(Processes):
 
     image = level = "direct"
 
-    def __init__(self, ready: int = READY) -> None:
-        super().__init__()
+    def __init__(self, ready: int = READY, *, load_s: float = LOAD_S) -> None:
+        super().__init__(load_s=load_s)
         self._most, self._ready = ready, deque[Process]()
         self._harness: Path | None = None
         self._tidier = ThreadPoolExecutor(1, "direct")
@@ -49,7 +50,7 @@ class DirectPool(Processes):
             process.discard()
 
     def pack(self, work: bytes, profile: Profile) -> bytes:
-        seconds = profile.limits.wall_ms // 1000 + GRACE_S
+        seconds = math.ceil(self.load_s) + profile.limits.wall_ms // 1000 + GRACE_S
         return seconds.to_bytes(SECONDS, "big") + work
 
     def put_away(self, run: Process) -> None:

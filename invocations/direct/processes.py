@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from invocations.sandbox.figures import Snapshot
 
 
+LOAD_S = 60.0
+
+
 class Process:
     """One process, which waits for its work, and a pipe that wakes whoever waits for it. Its folder is removed with it."""
 
@@ -91,7 +94,8 @@ class Processes(ABC):
     level = ""
     closing = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, load_s: float = LOAD_S) -> None:
+        self.load_s = load_s
         self._runs: dict[str, Process] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -128,7 +132,8 @@ class Processes(ABC):
             return Outcome(Status.CANCELLED, error_message="This sandbox starts nothing any more.")
         moments = [time.monotonic()]
         try:
-            work = protocol.pack({}, pack_load(profile, call, level="cold"), pack_call(call, stream=False))
+            load = pack_load(profile, call, level="cold", load_s=self.load_s)
+            work = protocol.pack({}, load, pack_call(call, stream=False))
         except UnusableCall as error:
             return Outcome(Status.START_FAILED, error_message=str(error))
         try:
@@ -166,7 +171,7 @@ class Processes(ABC):
         )
         others: dict[int, Callable[[], str]] = {run.ended: lambda: watch.EXITED, run.cancelled: lambda: watch.CANCELLED}
         run.give(work)
-        ended = watcher.wait(started + limits.wall_ms / 1000, others)
+        ended = watcher.wait(others, load_until=started + self.load_s, run_s=limits.wall_ms / 1000)
         run.kill_all()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -33,6 +33,7 @@ class Status(StrEnum):
     RAISED = "raised"  # an exception left the tool; error_type and error_message are set
     DOMAIN_ERROR = "domain_error"  # a unitools.runtime.DomainError; error_code, error_message, error_details are set
     BAD_RESULT = "bad_result"  # the tool returned something that is not strict JSON
+    LOAD_TIMED_OUT = "load_timed_out"  # its code was not imported in time; it was not called
     TIMED_OUT = "timed_out"  # wall clock, processor time or patience over, killed
     OUT_OF_MEMORY = "out_of_memory"
     RESULT_TOO_LARGE = "result_too_large"
@@ -238,7 +239,8 @@ class Outcome:
     @property
     def nothing_ran(self) -> bool:
         """It is certain that the tool did not begin."""
-        return self.status is Status.START_FAILED or (self.status is Status.CANCELLED and not self.box)
+        unless_in_a_box = (Status.CANCELLED, Status.LOAD_TIMED_OUT)
+        return self.status is Status.START_FAILED or (self.status in unless_in_a_box and not self.box)
 
 
 class SandboxUnavailable(Exception):
@@ -252,7 +254,7 @@ class Sandbox(Protocol):
         """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``."""
 
     def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
-        """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up and a small grace.
+        """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up, loading and a small grace.
 
         ``on_event`` is told, from this thread or another, what the tool says meanwhile; it must not block.
         """

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from invocations.sandbox.attached import ChannelLost, TooLate
+from invocations.sandbox.loads import LoadTimedOut
 from sandbox import protocol
 
 if TYPE_CHECKING:
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
     from invocations.sandbox.egress import Door
 
 CANCEL_S = 0.25
-_LOAD_S = 60.0
-_LOAD_MORE_S = 10.0  # than a call may take
 _GRACE_S = 3.0  # the supervisor stops the tool by itself; this is for one that does not get to it
 _SEND_S = 20.0
 _LAST_WORDS_S = 1.0
+_TOO_SLOW = "The tool's code was not imported within {:g} s, so the tool was not called."
 
 
 class NothingRan(Exception):
@@ -74,6 +74,29 @@ class Box:
         if not self.is_alive():
             raise NothingRan("The box had ended.")
 
+    def load(self, body: bytes, *, seconds: float) -> None:
+        """Put a tool's code into it. :class:`NothingRan`, :class:`NotLoaded`, :class:`LoadTimedOut`."""
+        self.stream.allow(_SEND_S)
+        try:
+            self.channel.send(protocol.LOAD, body)
+        except ChannelLost as error:
+            self.wait_until_loaded(_LAST_WORDS_S)
+            raise NothingRan(str(error)) from error
+        self.wait_until_loaded(seconds)
+
+    def wait_until_loaded(self, seconds: float) -> None:
+        self.stream.allow(seconds + _GRACE_S)
+        try:
+            head, _ = protocol.unpack(self.channel.receive(protocol.LOADED))
+        except TooLate as error:
+            raise LoadTimedOut(_TOO_SLOW.format(seconds)) from error
+        except (ChannelLost, protocol.ProtocolError) as error:
+            raise NotLoaded(str(error)) from error
+        if head["late"]:
+            raise LoadTimedOut(_TOO_SLOW.format(seconds))
+        if not head["ok"]:
+            raise NotLoaded(str(head["why"]), said_no=True)
+
     def close(self) -> None:
         """End the conversation: the box ends by itself then, and the engine removes it."""
         self.stream.break_off()
@@ -91,18 +114,26 @@ class Talk:
         self._answered = threading.Event()
 
     def run(
-        self, load: bytes | None, call: bytes, *, wall_s: float, on_event: Callable[[str, bytes], None] | None
+        self,
+        load: bytes | None,
+        call: bytes,
+        load_s: float,
+        wall_s: float,
+        *,
+        on_event: Callable[[str, bytes], None] | None,
     ) -> Said:
-        """Have the call done. :class:`NothingRan` and :class:`NotLoaded`: it was not; :class:`ChannelLost`: it may have been."""
+        """Have the call done. :class:`ChannelLost`: it may have been. It was not: :class:`NothingRan`, and with a ``load``
+        :class:`NotLoaded`, :class:`LoadTimedOut`.
+        """
         box = self._box
         try:
             sent = time.perf_counter()
             self._send(load, call)
             loaded = sent
             if load is not None:
-                self._wait_until_loaded(min(_LOAD_S, wall_s + _LOAD_MORE_S) + _GRACE_S)
+                box.wait_until_loaded(load_s)
                 loaded = time.perf_counter()
-            box.stream.allow(wall_s + _GRACE_S)
+            box.stream.allow(load_s + wall_s + _GRACE_S)
             while True:
                 kind, body = box.channel.receive_one_of(protocol.EVENT, protocol.RESULT)
                 head, parts = protocol.unpack(body)
@@ -132,20 +163,8 @@ class Talk:
                 self._called = True
         except ChannelLost as error:
             if load is not None:
-                self._wait_until_loaded(_LAST_WORDS_S)
+                box.wait_until_loaded(_LAST_WORDS_S)
             raise NothingRan(str(error)) from error
-
-    def _wait_until_loaded(self, seconds: float) -> None:
-        box = self._box
-        box.stream.allow(seconds)
-        try:
-            head, _ = protocol.unpack(box.channel.receive(protocol.LOADED))
-        except TooLate as error:
-            raise NotLoaded("It did not take the tool's package in time.") from error
-        except (ChannelLost, protocol.ProtocolError) as error:
-            raise NotLoaded(str(error)) from error
-        if not head["ok"]:
-            raise NotLoaded(str(head["why"]), said_no=True)
 
     def ask_to_end(self) -> None:
         """Only the call of this conversation: what the box does afterwards is nobody's business here."""

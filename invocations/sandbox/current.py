@@ -41,6 +41,7 @@ def caps() -> Caps:
         memory_bytes=memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
         ready=settings.TOOLHUB_SANDBOX_READY,
         idle_s=settings.TOOLHUB_SANDBOX_IDLE_S,
+        load_s=settings.TOOLHUB_SANDBOX_LOAD_S,
     )
 
 
@@ -49,7 +50,9 @@ def current_sandbox() -> Sandbox:
     """By ``TOOLHUB_DIRECT``: whether tools that an operator trusts run beside it, as plain processes."""
     if not settings.TOOLHUB_DIRECT:
         return _boxes()
-    return DirectOrBox(_boxes(), DirectPool(), usual=settings.TOOLHUB_SANDBOX_LEVEL)
+    return DirectOrBox(
+        _boxes(), DirectPool(load_s=settings.TOOLHUB_SANDBOX_LOAD_S), usual=settings.TOOLHUB_SANDBOX_LEVEL
+    )
 
 
 def _boxes() -> Sandbox:
@@ -68,6 +71,6 @@ def _boxes() -> Sandbox:
                 usual=Profile(isolation=settings.TOOLHUB_SANDBOX_LEVEL),
             )
         case "fake":
-            return FakeSandbox()
+            return FakeSandbox(load_s=settings.TOOLHUB_SANDBOX_LOAD_S)
         case other:
             raise ImproperlyConfigured(f"TOOLHUB_SANDBOX is {other!r}; it must be 'docker' or 'fake'.")

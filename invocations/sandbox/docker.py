@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from invocations.sandbox.ahead import Ahead
@@ -20,12 +21,15 @@ from invocations.sandbox.base import IMAGE_MISSING, Event, Outcome, Profile, San
 from invocations.sandbox.box import Box, NothingRan, NotLoaded, Talk
 from invocations.sandbox.browser_bounds import bounds_not_enforceable
 from invocations.sandbox.container import shape_of
-from invocations.sandbox.egress import Rules, not_enforceable, with_connections
+from invocations.sandbox.egress import not_enforceable, with_connections
 from invocations.sandbox.engine import Engine, EngineError, NotThere
 from invocations.sandbox.events import Telling
 from invocations.sandbox.figures import Figures
 from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level, smallest_call
+from invocations.sandbox.loader import Loader
+from invocations.sandbox.loads import LoadTimedOut
 from invocations.sandbox.making import CALL, INSTANCE, LONGEST, OWNER, POOL, START_S, Maker, NotMade
+from invocations.sandbox.outlet import Seen, way_out
 from invocations.sandbox.pool import Pool
 from invocations.sandbox.results import outcome_of
 from invocations.sandbox.rundir import RunDir, default_run_dir
@@ -36,10 +40,9 @@ from invocations.sandbox.work import UnusableCall, pack_call, pack_load
 from sandbox import protocol, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from invocations.sandbox.base import Connection
     from invocations.sandbox.container import Shape
     from invocations.sandbox.egress import Gate
     from invocations.sandbox.figures import Snapshot
@@ -95,12 +98,18 @@ class DockerSandbox:
         self._images: dict[str, str] = {}  # ids by name, as last seen
         self._namespaces: dict[str, bool] = {}  # by runtime, once it is known
         self._run_dir = RunDir(run_dir or default_run_dir(), instance)
-        self._maker = Maker(self._engine, instance, self._run_dir, age_s=self.caps.age_s, gate=gate)
+        self._maker = Maker(self._engine, instance, self._run_dir, age_s=self.caps.age_s + self.caps.load_s, gate=gate)
         self._owner = self._maker.owner
         self._reaper = Reaper(self._engine, instance, self._owner, self._known)
         self._upkeep = Upkeep(self._maker, self._reaper, self._look)
-        self._pool: Pool[Box] = Pool(self.caps, on_work=self._upkeep.tell, pressure=pressure)
         self._running, self._figures, self._ahead = Running(), Figures(), Ahead()
+        self._loader = Loader(self._figures, load_s=self.caps.load_s, most=self.caps.boxes)
+        self._pool: Pool[Box] = Pool(
+            self.caps,
+            on_work=self._upkeep.tell,
+            on_load=lambda slot, load: self._loader.begin(self._pool, slot, load),
+            pressure=pressure,
+        )
         self._started = False
         self._lock = threading.Lock()
 
@@ -147,6 +156,8 @@ class DockerSandbox:
         except Refused as error:
             status = Status.CANCELLED if error.cancelled else Status.START_FAILED
             outcome = _nothing_ran(status, str(error), clock, retry_after_s=error.retry_after_s)
+        except LoadTimedOut as error:
+            outcome = _nothing_ran(Status.LOAD_TIMED_OUT, str(error), clock, retry_after_s=error.retry_after_s)
         except NoImage as error:
             outcome = replace(_nothing_ran(Status.START_FAILED, str(error), clock), error_code=IMAGE_MISSING)
         except (UnusableCall, NotMade, NotLoaded, EngineError, SandboxUnavailable) as error:
@@ -170,13 +181,13 @@ class DockerSandbox:
             image = self._image_id(call.image or self.image)
         known = self._namespaces.get(runtime)
         level = choose_level(profile, call, pooled=self.caps.ready > 0, namespaces=known is not False)
-        ahead, seen, why = self._ahead.may(call.key), _Seen(), ""
+        ahead, seen, why = self._ahead.may(call.key), Seen(), ""
         for _ in range(_TRIES):
-            with clock.step("wait"):
-                slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run)
             try:
+                slot = self._wait_for_box(self._want(profile, call, level, image, runtime, ahead=ahead), run, clock)
                 outcome = self._converse(profile, call, slot, run, clock, body, telling, seen, ahead)
             except (NothingRan, NotLoaded) as error:
+                seen.add(getattr(error, "connections", ()))
                 if run.cancelled:
                     raise Refused(CANCELLED, cancelled=True) from error
                 why = str(error)
@@ -196,7 +207,9 @@ class DockerSandbox:
                 return replace(outcome, level=level, image=image)
         raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=False)
 
-    def _want(self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str) -> Want:
+    def _want(
+        self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str, *, ahead: bool = True
+    ) -> Want:
         shape = shape_of(profile, call, level=level, image=image, runtime=runtime)
         key = (call.key, profile, shape, level) if level in REUSED else None
         return Want(
@@ -208,15 +221,25 @@ class DockerSandbox:
             level=level,
             label=call.labels.get("toolhub.tool", ""),
             labels=call.labels,
+            load=self._load_of(profile, call, level, ahead=ahead) if key is not None else None,
         )
 
-    def _wait_for_box(self, want: Want, run: Run) -> Slot[Box]:
-        ticket = self._pool.ask(want)
-        run.waits(ticket)
-        if not ticket.wait(START_S):
-            reason = "All boxes are in use" if ticket.blocked else "No box got ready"
-            self._pool.withdraw(ticket, Refused(f"{reason} for {START_S:.0f} s.", retry_after_s=START_S))
-        self._figures.waited((self._pool.now() - ticket.since) * 1000)
+    def _load_of(self, profile: Profile, call: SandboxCall, level: str, *, ahead: bool) -> Callable[[], bytes]:
+        return partial(pack_load, profile, call, level=level, load_s=self.caps.load_s, ahead=ahead)
+
+    def _wait_for_box(self, want: Want, run: Run, clock: Clock) -> Slot[Box]:
+        """A box that can be called: of a key, its tool's code is loaded."""
+        with clock.step("wait"):
+            ticket = self._pool.ask(want)
+            run.waits(ticket)
+            if not ticket.settled and not self._pool.wait_for(ticket, START_S):
+                reason = "All boxes are in use" if ticket.blocked else "No box got ready"
+                self._pool.withdraw(ticket, Refused(f"{reason} for {START_S:.0f} s.", retry_after_s=START_S))
+        now = self._pool.now()
+        self._figures.waited((now - ticket.since) * 1000)
+        if want.load is not None and (span := self._pool.loads.span(want.key, ticket.since)) is not None:
+            waits_on = ticket.slot is not None and ticket.slot.calls  # for its turn, since others were before it
+            clock.part("load", clock.at(span[0]), clock.at(span[1] if waits_on else now))
         if ticket.refusal is not None:
             raise ticket.refusal
         assert ticket.slot is not None
@@ -231,7 +254,7 @@ class DockerSandbox:
         clock: Clock,
         body: bytes,
         telling: Telling | None,
-        seen: _Seen,
+        seen: Seen,
         ahead: bool,
     ) -> Outcome:
         box = slot.box
@@ -240,11 +263,13 @@ class DockerSandbox:
         try:
             box.check_alive()
             unfit = ""
-            load = None if slot.calls else pack_load(profile, call, level=slot.level, ahead=ahead)
-            with _way_out(box, profile, slot.tenant, seen):
+            load = None if slot.loaded or slot.calls else self._load_of(profile, call, slot.level, ahead=ahead)()
+            seen.add(slot.connections)
+            slot.connections = ()
+            with way_out(box, profile.capabilities, slot.tenant, seen):
                 run.talks(talk)
                 unfit, used = "lost", True
-                said = talk.run(load, body, wall_s=profile.limits.wall_ms / 1000, on_event=telling)
+                said = talk.run(load, body, self.caps.load_s, profile.limits.wall_ms / 1000, on_event=telling)
             ended = said.head["ended"]
             unfit = "" if said.head["clean"] else "dirty" if ended == watch.EXITED else ended
         except NothingRan:
@@ -260,7 +285,8 @@ class DockerSandbox:
         loaded = min(begun + said.head["load_ms"], answered)
         finished = max(loaded, min(begun + said.head["run_ms"], answered))
         outcome = outcome_of(said.head, said.parts, profile.limits, box=box.id)
-        clock.steps += [("load", granted, loaded), ("run", loaded, finished), ("collect", finished, clock.now())]
+        clock.add("load", granted, loaded)
+        clock.steps += [("run", loaded, finished), ("collect", finished, clock.now())]
         return with_connections(replace(outcome, steps=tuple(clock.steps)), seen.connections)
 
     def _lost(self, error: Exception, run: Run, clock: Clock, box: Box) -> Outcome:
@@ -278,9 +304,10 @@ class DockerSandbox:
     def _gives_namespaces(self, runtime: str, run: Run) -> bool:
         """Asked with a package of the hub's own, because a tool's may fail to load for reasons of its own."""
         call, profile = smallest_call(), Profile()
-        slot = self._wait_for_box(self._want(profile, call, FRESH, self._image_id(self.image), runtime), run)
+        image = self._image_id(self.image)
         try:
-            self._converse(profile, call, slot, run, Clock(), pack_call(call, stream=False), None, _Seen(), True)
+            slot = self._wait_for_box(self._want(profile, call, FRESH, image, runtime), run, Clock())
+            self._converse(profile, call, slot, run, Clock(), pack_call(call, stream=False), None, Seen(), True)
         except NotLoaded as error:
             if not error.said_no:
                 return True  # it is not known
@@ -322,8 +349,8 @@ class DockerSandbox:
             level = self._usual.isolation
             if self._namespaces.get(runtime) is False and level == FRESH:
                 level = SINGLE
-            image = self._images[self.image]
-            self._pool.keep_ready(shape_of(self._usual, None, level=level, image=image, runtime=runtime))
+            shape = shape_of(self._usual, None, level=level, image=self._images[self.image], runtime=runtime)
+            self._pool.keep_ready(shape)
 
     # -- ends
 
@@ -354,6 +381,7 @@ class DockerSandbox:
     def close(self) -> None:
         self._running.close()
         self._pool.close()
+        self._loader.close()
         if self._started:
             self._upkeep.stop()
             with suppress(EngineError):
@@ -363,34 +391,6 @@ class DockerSandbox:
             self._gate.close()
         self._run_dir.close()
         self._engine.close()
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What the gate tells of a call, in all boxes. None while it has not: then nobody knows, and the box serves no more."""
-
-    connections: Sequence[Connection] | None = ()
-
-
-@contextmanager
-def _way_out(box: Box, profile: Profile, tenant: str, seen: _Seen) -> Iterator[None]:
-    """While the block runs the call may go where its profile lets it."""
-    if box.door is None:
-        yield
-        return
-    earlier, seen.connections = seen.connections, None
-    try:
-        box.door.begin(Rules(profile.capabilities), tenant=tenant)
-    except OSError as error:
-        raise NotMade(f"The way out of the box could not be opened. {error}", broken=False) from error
-    try:
-        yield
-    finally:
-        try:
-            told = box.door.end()
-            seen.connections = None if earlier is None else (*earlier, *told)
-        except OSError:
-            log.exception("What a tool reached for was not told")
 
 
 def _nothing_ran(status: Status, message: str, clock: Clock, retry_after_s: float = 0.0) -> Outcome:

@@ -69,6 +69,8 @@ class Snapshot:
     refills: int = 0  # boxes made ahead
     failed_starts: int = 0
     failed_refills: int = 0
+    loads: dict[str, int] = field(default_factory=dict)  # boxes that were loaded ahead of calls: ok, late, failed
+    load_s: float = 0.0  # that these took together
     kills: dict[str, int] = field(default_factory=dict)  # tools that were stopped, by reason
     retired: dict[str, int] = field(default_factory=dict)  # boxes that were ended, by reason
     breaker: str = "closed"  # closed, open, half_open
@@ -98,6 +100,8 @@ class Figures:
         self._lock = threading.Lock()
         self._calls: Counter[tuple[str, str]] = Counter()
         self._kills: Counter[str] = Counter()
+        self._loads: Counter[str] = Counter()
+        self._load_s = 0.0
         self._waited: deque[float] = deque(maxlen=_WAITS)
         self._waits, self._waited_s = 0, 0.0
 
@@ -108,6 +112,11 @@ class Figures:
     def killed(self, why: str) -> None:
         with self._lock:
             self._kills[why] += 1
+
+    def loaded(self, seconds: float, how: str) -> None:
+        with self._lock:
+            self._loads[how] += 1
+            self._load_s += seconds
 
     def waited(self, ms: float) -> None:
         with self._lock:
@@ -123,7 +132,7 @@ class Figures:
                 calls.setdefault(level, {})[status] = count
             waited = sorted(self._waited)
             waits = Waits(self._waits, self._waited_s, _part(waited, 0.5), _part(waited, 0.95), pool.waiting())
-            kills = dict(self._kills)
+            kills, loads, load_s = dict(self._kills), dict(self._loads), self._load_s
         states = Counter(str(slot.state) for slot in slots)
         boxes = (
             BoxView(
@@ -154,6 +163,8 @@ class Figures:
             failed_starts=pool.not_made_for["call"],
             failed_refills=pool.not_made_for["refill"],
             kills=kills,
+            loads=loads,
+            load_s=load_s,
             retired=dict(pool.ledger.retired),
             breaker=str(pool.breakers.engine.state(now)),
             breaker_why=pool.breakers.engine.why,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from invocations.sandbox.slots import Shape, Want
 
 IDLE = (State.READY, State.LOADED)
+HELD = (State.LOADING, State.BUSY)  # by a tenant
 
 
 def full_weight(shape: Shape) -> int:
@@ -46,7 +47,7 @@ class Ledger(Generic[B]):
     def move(self, slot: Slot[B], state: State) -> None:
         if state not in TRANSITIONS[slot.state]:
             raise AssertionError(f"A box goes from {slot.state} to {state}.")
-        if slot.state is State.BUSY:
+        if slot.state in HELD:
             self._hold(slot, -1)
         shelf = self._shelf(slot)
         if shelf is not None:
@@ -54,7 +55,7 @@ class Ledger(Generic[B]):
             self._tidy(slot)
         slot.state = state
         self._weigh(slot)
-        if state is State.BUSY:
+        if state in HELD:
             self._hold(slot, 1)
         elif state is State.RETIRING:
             self.doomed.append(slot)
@@ -75,6 +76,10 @@ class Ledger(Generic[B]):
         loaded = self._loaded.get(want.key) if want.key is not None else None
         slots = loaded or self._blank.get(want.shape)
         return slots[-1] if slots else None
+
+    def has_loaded(self, key: Hashable) -> bool:
+        """Whether there is a box of this key that calls can wait for."""
+        return any(slot.loaded and slot.key == key and slot.state is State.BUSY for slot in self.slots.values())
 
     def blank(self, shape: Shape) -> int:
         return len(self._blank.get(shape, ()))

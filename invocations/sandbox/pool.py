@@ -12,39 +12,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
-from enum import Enum, auto
+from collections import Counter
 from typing import TYPE_CHECKING, Generic
 
 from invocations.sandbox.breaker import Breakers
 from invocations.sandbox.ledger import IDLE, Ledger, full_weight
+from invocations.sandbox.loads import Loads, LoadTimedOut
+from invocations.sandbox.plans import Plans
+from invocations.sandbox.refills import Refills
 from invocations.sandbox.sizing import Sizing
 from invocations.sandbox.slots import B, Caps, Job, Refused, Slot, State, Ticket
+from invocations.sandbox.turns import Turn, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from invocations.sandbox.slots import Shape, Want
 
-_LETS_NOBODY_PAST_AFTER_S, _LETS_NOBODY_PAST_FOR_S = 2.0, 5.0  # a call that waits for room is not overtaken then
-_NOT_AGAIN_FOR_S = 60.0  # for calls of the same tenant
-_REFILLS = 2  # at a time
 _ENDS = 3  # at a time: whoever does the work has a hand free for a call that waits
-_REFILL_BY_S = 1.0  # however many calls run
-_REFILL_UNDER_PRESSURE_BY_S = 5.0
-_PRESSURE = 60.0  # per cent of the time in which something waits for a processor
 _AGAIN_S = 5.0  # between two tries of what has failed
 _STOPPING = "The hub is stopping, so the tool was not run."
 
 
-class _Turn(Enum):
-    SETTLED = auto()
-    COMING = auto()  # its box is being made
-    BLOCKED = auto()  # there is no room
-
-
 class Pool(Generic[B]):
-    """May be used from many threads at once. ``on_work`` is called when there may be a job, and must not come back."""
+    """May be used from many threads at once. ``on_work`` is called when there may be a job, ``on_load`` when a box is to be
+    loaded; neither may come back.
+    """
 
     def __init__(
         self,
@@ -52,6 +45,7 @@ class Pool(Generic[B]):
         *,
         clock: Callable[[], float] = time.monotonic,
         on_work: Callable[[], None] = lambda: None,
+        on_load: Callable[[Slot[B], Callable[[], bytes]], None] = lambda *_: None,
         pressure: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.caps, self.breakers = caps, Breakers()
@@ -59,14 +53,13 @@ class Pool(Generic[B]):
         self.sizing = Sizing(burst=caps.ready, most=max(caps.boxes // 2, 1), forget_after_s=caps.idle_s)
         self.made: Counter[str] = Counter()  # for a call, or to refill
         self.not_made_for: Counter[str] = Counter()
-        self._clock, self._on_work, self._pressure = clock, on_work, pressure
+        self._clock, self._on_work, self._on_load = clock, on_work, on_load
+        self.loads = Loads()
         self._lock = threading.Lock()
         self._waiting: dict[int, Ticket[B]] = {}
-        self._planned: deque[Slot[B]] = deque()  # to be made
-        self._stopping_others: dict[str, float] = {}  # since when, by tenant
+        self._plans, self._turns = Plans(self.ledger), Turns(self.ledger)
+        self._refills = Refills(self.ledger, self.sizing, pressure)
         self._number = self._ending = 0
-        self._short_since = 0.0  # of blank boxes
-        self._no_refill_before = 0.0
         self._closed = False
 
     # -- calls
@@ -94,7 +87,7 @@ class Pool(Generic[B]):
             if ticket.settled:
                 return False
             self._refuse(ticket, why)
-            self._make_no_more_than_wanted(ticket)
+            self._plans.make_no_more_than(len(self._waiting_for(ticket.want.shape)), ticket)
             self._match(self._clock())
             return True
 
@@ -110,7 +103,7 @@ class Pool(Generic[B]):
             why = why or self.ledger.worn_out(slot, now)
             if why:
                 self.ledger.retire(slot, why)
-            elif slot.calls:
+            elif slot.calls or slot.loaded:
                 self.ledger.move(slot, State.LOADED)
             else:
                 self.ledger.move(slot, State.READY)
@@ -118,17 +111,59 @@ class Pool(Generic[B]):
             self._match(now)
             self._tell()
 
+    # -- whoever loads
+
+    def loaded_one(self, slot: Slot[B]) -> None:
+        """It is offered to calls from now on, whether or not anybody waits for it still."""
+        with self._lock:
+            now = self._clock()
+            slot.loaded, slot.used = True, now
+            self.loads.end(slot.key, now)
+            if slot.doomed or self._closed:
+                self.ledger.retire(slot, slot.doomed or "closing")
+            else:
+                self.ledger.move(slot, State.LOADED)
+            self._match(now)
+            self._tell()
+
+    def not_loaded(self, slot: Slot[B], why: Exception) -> None:
+        """Whoever waits for it is told why, and may ask again."""
+        with self._lock:
+            now = self._clock()
+            self.loads.end(slot.key, now)
+            if isinstance(why, LoadTimedOut):
+                self.loads.rest(slot.key, now, str(why))
+            self.ledger.retire(slot, "lost")
+            for ticket in [each for each in self._waiting.values() if each.want.load and each.want.key == slot.key]:
+                self._refuse(ticket, why)
+            self._match(now)
+            self._tell()
+
+    def wait_for(self, ticket: Ticket[B], seconds: float) -> bool:
+        """Until it is settled. ``seconds``: beside the time in which its box is loaded, which is bounded by itself."""
+        until, key = self._clock() + seconds, ticket.want.key
+        patience_s = self.loads.patience_s(key) or seconds
+        while not ticket.wait(min(patience_s, max(0.0, until - self._clock()))):
+            now = self._clock()
+            if self.loads.go_on(key):
+                until = now + seconds
+            elif now >= until:
+                return False
+            patience_s = max(patience_s, self.loads.patience_s(key))
+            with self._lock:
+                self._match(now)  # perhaps another box is worth a load by now
+        return True
+
     # -- whoever does the work
 
     def next_job(self) -> Job[B] | None:
         """What to do now: make what a call waits for, whose room is kept; end what must go; make boxes ahead."""
         with self._lock:
             now = self._clock()
-            for planned in self._planned:
-                if self.breakers.may_try(planned.shape, now):
-                    self.breakers.begin(planned.shape, now)
-                    self._planned.remove(planned)
-                    return Job(planned, make=True)
+            planned = self._plans.take(lambda shape: self.breakers.may_try(shape, now))
+            if planned is not None:
+                self.breakers.begin(planned.shape, now)
+                return Job(planned, make=True)
             for doomed in self.ledger.doomed:
                 if doomed.not_before <= now and self._ending < _ENDS:
                     self._ending += 1
@@ -163,13 +198,13 @@ class Pool(Generic[B]):
             self.not_made_for["refill" if slot.refill else "call"] += 1
             self.ledger.move(slot, State.GONE)
             waiting = [slot.own] if slot.own else self._waiting_for(slot.shape)
-            if not slot.doomed and (slot.own or len(waiting) > self._coming()[slot.shape]):
+            if not slot.doomed and (slot.own or len(waiting) > self._plans.coming()[slot.shape]):
                 for ticket in waiting[:1]:
                     self._refuse(ticket, why)
             if slot.refill:
-                self._no_refill_before = now + _AGAIN_S
+                self._refills.not_before = now + _AGAIN_S
             self.breakers.failed(slot.shape, now, str(why), broken=broken, died=died)
-            self._drop_plans(lambda planned: self.breakers.refusal(planned.shape, now) is not None)
+            self._plans.drop(lambda planned: self.breakers.refusal(planned.shape, now) is not None)
             self._match(now)
             self._tell()
 
@@ -191,10 +226,9 @@ class Pool(Generic[B]):
         """What time alone brings about. To be called about once a second."""
         with self._lock:
             now = self._clock()
-            if self._shape_in_short_supply(now) is not None:
-                self._short_since = self._short_since or now
-            stops = self._stopping_others
-            self._stopping_others = {who: at for who, at in stops.items() if now - at < _NOT_AGAIN_FOR_S}
+            if self._refills.shape_in_short_supply(self._plans.coming(), now) is not None:
+                self._refills.short(now)
+            self._turns.forget(now)
             for slot in self.ledger.idle():
                 spare = slot.state is State.LOADED or self.ledger.blank(slot.shape) > self.sizing.target(
                     slot.shape, now
@@ -202,6 +236,7 @@ class Pool(Generic[B]):
                 why = "idle" if spare and now - slot.used > self.caps.idle_s else ""
                 if why := self.ledger.worn_out(slot, now) or why:
                     self.ledger.retire(slot, why)
+            self.loads.forget({slot.key for slot in self.ledger.slots.values()}, now)
             self._match(now)
             self._on_work()
 
@@ -236,7 +271,7 @@ class Pool(Generic[B]):
             self._closed = True
             for ticket in list(self._waiting.values()):
                 self._refuse(ticket, Refused(_STOPPING, cancelled=True))
-            self._drop_plans()
+            self._plans.drop()
             for slot in self.ledger.idle():
                 self.ledger.retire(slot, "closing")
             self._tell()
@@ -261,7 +296,7 @@ class Pool(Generic[B]):
     # -- under the lock
 
     def _tell(self) -> None:
-        if self.ledger.doomed or self._planned or (self._short_since and not self.ledger.held):
+        if self.ledger.doomed or self._plans or (self._refills.short_since and not self.ledger.held):
             self._on_work()
 
     def _match(self, now: float) -> None:
@@ -269,128 +304,96 @@ class Pool(Generic[B]):
         if not self._waiting:
             return
         left = list(self._waiting.values())
-        coming = self._coming()
+        coming = self._plans.coming()
         promised: Counter[str] = Counter()
+        first: set[Hashable] = set()  # of its key, and the only one for which a box is made or loaded now
         blocked = False
         while left:
             ticket = min(left, key=lambda one: (self.ledger.share(one.want, promised[one.want.tenant]), one.number))
             left.remove(ticket)
-            if blocked and not self._may_pass(ticket.want, promised[ticket.want.tenant]):
+            if blocked and not self._turns.may_pass(ticket.want, promised[ticket.want.tenant], self._waiting.values()):
                 ticket.blocked = True
                 continue
-            turn = self._serve(ticket, coming, now)
-            ticket.blocked = turn is _Turn.BLOCKED
-            promised[ticket.want.tenant] += turn is _Turn.COMING
+            turn = self._serve(ticket, coming, first, now)
+            ticket.blocked = turn is Turn.BLOCKED
+            promised[ticket.want.tenant] += turn is Turn.COMING
             blocked = blocked or ticket.blocked
-            if ticket.blocked and self._lets_nobody_past(ticket, now):
+            if ticket.blocked and self._turns.lets_nobody_past(ticket, now):
                 return
         self._tell()
 
-    def _serve(self, ticket: Ticket[B], coming: Counter[Shape], now: float) -> _Turn:
+    def _serve(self, ticket: Ticket[B], coming: Counter[Shape], first: set[Hashable], now: float) -> Turn:
         want = ticket.want
         slot = self.ledger.fitting(want)
+        if want.load is not None and (slot is None or not slot.loaded):
+            if (late := self.loads.refusal(want.key, now)) is not None:
+                self._refuse(ticket, late)
+                return Turn.SETTLED
+            if want.key in first or not self._may_load(want.key, now):
+                return Turn.COMING
+            first.add(want.key)
         if slot is not None:
             if not self.ledger.has_room(0, want.shape.memory_bytes, keep=slot):
-                return _Turn.BLOCKED
+                return Turn.BLOCKED
             if slot.state is State.READY:
                 self.sizing.took(want.shape, now)
-                self._short_since = self._short_since or now
+                self._refills.short(now)
+            if want.load is not None and not slot.loaded:
+                self._load(ticket, slot, want.load, now)
+                return Turn.COMING
             self._grant(ticket, slot)
-            return _Turn.SETTLED
+            return Turn.SETTLED
         if want.own and any(slot.own is ticket for slot in self.ledger.creating()):
-            return _Turn.COMING
+            return Turn.COMING
         if not want.own and coming[want.shape]:
             coming[want.shape] -= 1
-            return _Turn.COMING
+            return Turn.COMING
         if (refusal := self.breakers.refusal(want.shape, now)) is not None:
             self._refuse(ticket, refusal)
-            return _Turn.SETTLED
+            return Turn.SETTLED
         if not self.ledger.has_room(1, full_weight(want.shape)):
-            return _Turn.BLOCKED
-        self._planned.append(self.ledger.add(want.shape, now, own=ticket if want.own else None))
-        return _Turn.COMING
+            return Turn.BLOCKED
+        self._plans.add(want.shape, now, ticket if want.own else None)
+        return Turn.COMING
 
     def _grant(self, ticket: Ticket[B], slot: Slot[B]) -> None:
         self._waiting.pop(ticket.number, None)
-        if slot.state is not State.LOADED:
-            slot.key, slot.tenant = ticket.want.key, ticket.want.tenant  # and from now on for nobody else
-            slot.label, slot.level = ticket.want.label, ticket.want.level
+        if slot.state is State.LOADED:
+            self.loads.served(slot.key, ticket.since, self._clock())
+        else:
+            self._assign(ticket, slot)
         slot.own = None
         self.ledger.move(slot, State.BUSY)
         ticket.settle(slot=slot)
+
+    def _assign(self, ticket: Ticket[B], slot: Slot[B]) -> None:
+        slot.key, slot.tenant = ticket.want.key, ticket.want.tenant  # and from now on for nobody else
+        slot.label, slot.level = ticket.want.label, ticket.want.level
+
+    def _may_load(self, key: Hashable, now: float) -> bool:
+        if self.loads.go_on(key):
+            return False
+        waiting = (ticket.since for ticket in self._waiting.values() if ticket.want.key == key)
+        return not self.ledger.has_loaded(key) or self.loads.is_worth(key, waiting, now)
+
+    def _load(self, ticket: Ticket[B], slot: Slot[B], load: Callable[[], bytes], now: float) -> None:
+        self._assign(ticket, slot)
+        self.ledger.move(slot, State.LOADING)
+        self.loads.begin(slot.key, now)
+        self._on_load(slot, load)
 
     def _refuse(self, ticket: Ticket[B], why: Exception) -> None:
         self._waiting.pop(ticket.number, None)
         ticket.settle(refusal=why)
 
-    def _may_pass(self, want: Want, promised: int) -> bool:
-        """Whether a call may be served although another one waits for room."""
-        tenants = {ticket.want.tenant for ticket in self._waiting.values()} | set(self.ledger.held)
-        return self.ledger.share(want, promised + 1) <= 1 / len(tenants)
-
-    def _lets_nobody_past(self, ticket: Ticket[B], now: float) -> bool:
-        """For a while, so that it gets its room; but what asks for too much, again and again, does not stop the others."""
-        if now - ticket.since < _LETS_NOBODY_PAST_AFTER_S:
-            return False
-        since = self._stopping_others.get(ticket.want.tenant, -_NOT_AGAIN_FOR_S)
-        if now - since >= _NOT_AGAIN_FOR_S:
-            since = self._stopping_others[ticket.want.tenant] = now
-        return now - since < _LETS_NOBODY_PAST_FOR_S
-
-    def _coming(self) -> Counter[Shape]:
-        """Boxes that are being made for nobody in particular."""
-        return Counter(slot.shape for slot in self.ledger.creating() if slot.want is None and not slot.doomed)
-
     def _waiting_for(self, shape: Shape) -> list[Ticket[B]]:
         return [ticket for ticket in self._waiting.values() if ticket.want.shape == shape and not ticket.want.own]
 
-    def _make_no_more_than_wanted(self, withdrawn: Ticket[B]) -> None:
-        shape = withdrawn.want.shape
-        for slot in self.ledger.creating():
-            if slot.own is withdrawn:
-                slot.own, slot.doomed = None, "nobody waits"
-        spare = self._coming()[shape] - len(self._waiting_for(shape))
-        for slot in list(self._planned):
-            if slot.doomed or (slot.want is None and slot.shape == shape and spare > 0):
-                spare -= not slot.doomed
-                self._planned.remove(slot)
-                self.ledger.move(slot, State.GONE)
-
-    def _drop_plans(self, which: Callable[[Slot[B]], bool] = lambda _: True) -> None:
-        for slot in filter(which, list(self._planned)):
-            self._planned.remove(slot)
-            self.ledger.move(slot, State.GONE)
-
-    def _shape_in_short_supply(self, now: float) -> Shape | None:
-        coming = self._coming()
-        for shape in self.sizing.shapes(now):
-            if self.ledger.blank(shape) + coming[shape] < self.sizing.target(shape, now):
-                return shape
-        return None
-
     def _refill(self, now: float) -> Slot[B] | None:
         """A box made ahead: when nobody waits, and later rather than beside a call."""
-        if self._closed or self._waiting or not self._short_since or now < self._no_refill_before:
+        if self._closed or self._waiting:
             return None
-        making = list(self.ledger.creating())
-        if len(making) >= _REFILLS or any(not slot.refill for slot in making):
+        shape = self._refills.next(self._plans.coming(), now)
+        if shape is None or not self.breakers.may_try(shape, now) or not self._refills.has_room_for(shape, now):
             return None
-        shape = self._shape_in_short_supply(now)
-        if shape is None:
-            self._short_since = 0.0
-            return None
-        if not self.breakers.may_try(shape, now):
-            return None
-        room = (
-            self.caps.memory_bytes - self.ledger.bytes >= full_weight(shape)
-            and len(self.ledger.slots) < self.caps.boxes
-        )
-        return self.ledger.add(shape, now, refill=True) if room and self._is_calm(now) else None
-
-    def _is_calm(self, now: float) -> bool:
-        if not self.ledger.held:
-            return True
-        short = now - self._short_since
-        if short < _REFILL_BY_S:
-            return False
-        return short >= _REFILL_UNDER_PRESSURE_BY_S or self._pressure() < _PRESSURE
+        return self.ledger.add(shape, now, refill=True)

@@ -163,6 +163,10 @@ def _files(head: dict[str, Any], contents: list[bytes]) -> dict[str, Any]:
 def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """What was done to the tool. Its own word does not count then."""
     match head["ended"]:
+        case watch.LOAD_TIMED_OUT:
+            return _error(
+                Status.LOAD_TIMED_OUT, "The tool's own modules were not imported in time, so it was not called."
+            )
         case watch.TIMED_OUT:
             return _error(Status.TIMED_OUT, f"The tool ran longer than {limits.wall_ms} ms and was stopped.")
         case watch.SPENT:

@@ -114,6 +114,17 @@ class Clock:
             begin = self.steps.pop()[1]
         self.steps.append((name, begin, end))
 
+    def part(self, name: str, begin: float, end: float) -> None:
+        """Of the last step, this part was another one."""
+        whole, begun, ended = self.steps.pop()
+        begin, end = max(begun, begin), min(ended, end)
+        parts = (
+            ((whole, begun, begin), (name, begin, end), (whole, end, ended))
+            if begin < end
+            else ((whole, begun, ended),)
+        )
+        self.steps += [each for each in parts if each[2] > each[1] or len(parts) == 1]
+
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         begin = self.now()

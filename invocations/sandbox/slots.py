@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
 MIB = 1024 * 1024
 IDLE_BYTES = 16 * MIB  # what a box holds while it waits, measured with its shim
@@ -20,6 +20,7 @@ class State(StrEnum):
     CREATING = "creating"
     READY = "ready"  # blank: it has nobody's code
     LOADED = "loaded"  # it has one tenant's tool version, and waits
+    LOADING = "loading"  # a tenant's tool version is being put into it
     BUSY = "busy"
     RETIRING = "retiring"
     GONE = "gone"
@@ -27,7 +28,8 @@ class State(StrEnum):
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.CREATING: frozenset({State.READY, State.BUSY, State.RETIRING, State.GONE}),
-    State.READY: frozenset({State.BUSY, State.RETIRING}),
+    State.READY: frozenset({State.LOADING, State.BUSY, State.RETIRING}),
+    State.LOADING: frozenset({State.LOADED, State.RETIRING}),
     State.LOADED: frozenset({State.BUSY, State.RETIRING}),
     State.BUSY: frozenset({State.READY, State.LOADED, State.RETIRING}),
     State.RETIRING: frozenset({State.GONE}),
@@ -53,7 +55,8 @@ class Shape(Protocol):
 class Want:
     """A call needs a box: of this shape, and used before for this key only. Without a key it serves this call alone.
 
-    ``own``: made for this call, by whose name and labels the engine knows it.
+    ``own``: made for this call, by whose name and labels the engine knows it. ``load``: what a box is loaded with before it is
+    offered to calls with this key; without it the call does that.
     """
 
     shape: Shape
@@ -64,6 +67,7 @@ class Want:
     level: str = ""
     label: str = ""  # what people call the tool
     labels: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    load: Callable[[], bytes] | None = field(default=None, hash=False, compare=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -81,6 +85,8 @@ class Slot(Generic[B]):
     level: str = ""
     used: float = 0.0
     calls: int = 0
+    loaded: bool = False
+    connections: Sequence[Any] = ()  # that the load tried, for the first call to tell
     weight: int = 0
     why: str = ""  # it is retired
     doomed: str = ""  # it is to be retired as soon as it is not busy, and why
@@ -140,5 +146,6 @@ class Caps:
     memory_bytes: int = 4096 * MIB
     ready: int = 1
     idle_s: float = 300.0
+    load_s: float = 60.0  # until a tool's code is imported
     calls: int = 500  # of one box
     age_s: float = 1800.0

@@ -25,10 +25,11 @@ class UnusableCall(Exception):
     """The call cannot be handed to any box. The message says why."""
 
 
-def pack_load(profile: Profile, call: SandboxCall, *, level: str, ahead: bool = True) -> bytes:
+def pack_load(profile: Profile, call: SandboxCall, *, level: str, load_s: float, ahead: bool = True) -> bytes:
     """The body of a ``LOAD`` frame: what the box is for, then the package's files.
 
-    ``ahead``: what these import of others is imported before the call, where the box serves more than one.
+    ``load_s``: how long it may take until the tool can be called. ``ahead``: what the files import of others is imported
+    before the call, where the box serves more than one.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(call.package)) as archive:
@@ -50,6 +51,7 @@ def pack_load(profile: Profile, call: SandboxCall, *, level: str, ahead: bool = 
     head: dict[str, Any] = {
         "level": level,
         "ahead": ahead,
+        "load_ms": round(load_s * 1000),
         "limits": asdict(profile.limits),
         "fs": capabilities["fs"],
         "net": bool(capabilities["net"] or capabilities["cidr"]),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox import box
 from invocations.sandbox.base import BoxKey, Limits, Profile, Status
 from invocations.sandbox.egress import Gate
+from invocations.sandbox.slots import Caps
 from tests.boxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 
@@ -66,14 +66,16 @@ def test_what_a_dependency_does_as_it_is_imported_is_the_calls_own_end(
 
 
 @pytest.mark.req("SVC-7")
-def test_a_dependency_that_is_never_imported_takes_no_more_than_the_calls_time(
-    sandbox: DockerSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("level", ["fresh", "single"])
+def test_a_dependency_that_is_never_imported_takes_no_more_than_the_time_of_a_load(
+    sandbox_of: Callable[..., DockerSandbox], tmp_path: Path, level: str
 ) -> None:
-    monkeypatch.setattr(box, "_LOAD_MORE_S", 0.0)
+    sandbox = sandbox_of(caps=Caps(load_s=2))
 
-    end = run(sandbox, tmp_path, "import time\ntime.sleep(3_600)", "fresh")
+    end = run(sandbox, tmp_path, "import time\ntime.sleep(3_600)", level)
 
-    assert (end.status, end.level) == (Status.TIMED_OUT, "fresh"), end
+    assert end.status is Status.LOAD_TIMED_OUT, end
+    assert next(name for name, _, _ in end.steps if name != "wait") == "load", end.steps
 
 
 CONNECTS = """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from invocations.sandbox.base import Limits, Profile, SandboxUnavailable, Status
-from invocations.sandbox.box import Talk
+from invocations.sandbox.box import Box
 from invocations.sandbox.docker import CALL, DockerSandbox
 from invocations.sandbox.slots import Caps, State
 from tests.background import SAYS_THAT_IT_RUNS, Background, wait_for
@@ -219,12 +219,12 @@ def test_a_call_can_be_cancelled_while_its_package_is_loaded(
 ) -> None:
     sandbox = sandbox_of()
     call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
-    wait_until_loaded = Talk._wait_until_loaded
+    wait_until_loaded = Box.wait_until_loaded
 
-    def cancelled_meanwhile(talk: Talk, seconds: float) -> None:
+    def cancelled_meanwhile(box: Box, seconds: float) -> None:
         sandbox.kill(call.name)
-        wait_until_loaded(talk, seconds)
+        wait_until_loaded(box, seconds)
 
-    monkeypatch.setattr(Talk, "_wait_until_loaded", cancelled_meanwhile)
+    monkeypatch.setattr(Box, "wait_until_loaded", cancelled_meanwhile)
 
     assert sandbox.run(Profile(), call).status is Status.CANCELLED

@@ -109,6 +109,7 @@ def test_a_code_of_the_tools_own_is_not_passed_on(
 OUTCOMES = {
     Status.RAISED: (502, "TOOL.EXECUTION_FAILED", "failed"),
     Status.BAD_RESULT: (502, "SCHEMA.OUTPUT_INVALID", "failed"),
+    Status.LOAD_TIMED_OUT: (504, "SANDBOX.LOAD_TIMEOUT", "timed_out"),
     Status.TIMED_OUT: (504, "SANDBOX.TIMEOUT", "timed_out"),
     Status.OUT_OF_MEMORY: (502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),
     Status.RESULT_TOO_LARGE: (502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),

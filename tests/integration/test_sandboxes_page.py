@@ -33,7 +33,7 @@ def box(id: str, state: str, tenant: str = "", tool: str = "") -> BoxView:
 def snapshot_of(*boxes: BoxView, **changes: Any) -> Snapshot:
     fields: dict[str, Any] = {
         "boxes": boxes,
-        "states": {"creating": 0, "ready": 1, "loaded": 2, "busy": 0, "retiring": 0},
+        "states": {"creating": 0, "ready": 1, "loaded": 2, "loading": 0, "busy": 0, "retiring": 0},
         "max_boxes": 32,
         "memory_bytes": 48 << 20,
         "max_memory_bytes": 4 << 30,

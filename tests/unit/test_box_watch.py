@@ -86,26 +86,37 @@ def test_what_ends_elsewhere_ends_the_run_and_what_is_in_the_pipes_is_kept(pipes
     pipes.write(STDERR, b"e" * 80)
     pipes.write(PROGRESS, b"{}\n")
 
-    ended = run.finish(run.wait(soon(60), ends()))
+    ended = run.finish(run.wait(ends(), load_until=soon(60), run_s=60))
 
     assert (ended, run.report, run.logs) == (watch.EXITED, b"report", (b"out", b"e" * 50))
     assert sorted(pipes.told) == [("progress", b"{}\n"), ("stderr", b"e" * 50), ("stdout", b"out")]
 
 
-def test_a_run_has_until_its_deadline(pipes: Pipes) -> None:
-    assert pipes.watch().wait(soon(), {}) == watch.TIMED_OUT
+def test_a_tool_has_until_its_deadline_from_when_it_is_loaded(pipes: Pipes) -> None:
+    assert pipes.watch().wait({}, load_until=soon(), run_s=60) == watch.LOAD_TIMED_OUT
+    pipes.write(REPORT, b"L")
+    assert pipes.watch().wait({}, load_until=soon(60), run_s=0.3) == watch.TIMED_OUT
+
+
+def test_silence_and_what_is_spent_while_a_tool_is_loaded_are_not_its_own(pipes: Pipes) -> None:
+    run = pipes.watch(idle_ms=100, is_spent=lambda: True)
+
+    assert run.wait({}, load_until=soon(0.6), run_s=60) == watch.LOAD_TIMED_OUT
 
 
 def test_a_run_that_has_spent_what_it_may_is_ended_though_nothing_happens(pipes: Pipes) -> None:
-    assert pipes.watch(is_spent=lambda: True).wait(soon(60), {}) == watch.SPENT
+    pipes.write(REPORT, b"L")
+
+    assert pipes.watch(is_spent=lambda: True).wait({}, load_until=soon(60), run_s=60) == watch.SPENT
 
 
 @pytest.mark.parametrize("pipe", [STDOUT, STDERR, PROGRESS])
 def test_silence_ends_a_run_and_any_word_breaks_it(pipes: Pipes, pipe: int) -> None:
     run = pipes.watch(idle_ms=300)
+    pipes.write(REPORT, b"L")
     speaker = pipes.write_later(pipe, b"x", 0.1, times=6)
 
-    assert run.wait(soon(60), {}) == watch.IDLED
+    assert run.wait({}, load_until=soon(60), run_s=60) == watch.IDLED
 
     speaker.join()
     assert run.finish(watch.IDLED) == watch.IDLED
@@ -116,7 +127,7 @@ def test_a_report_is_no_word(pipes: Pipes) -> None:
     run = pipes.watch(idle_ms=200)
     speaker = pipes.write_later(REPORT, b"x", 0.05, times=10)
 
-    assert run.wait(soon(60), {}) == watch.IDLED
+    assert run.wait({}, load_until=soon(60), run_s=60) == watch.IDLED
 
     assert len(run.report) < 10
     speaker.join()
@@ -130,13 +141,13 @@ def test_too_much_ends_a_run(pipes: Pipes, pipe: int, size: int, ended: str) -> 
     run = pipes.watch()
     pipes.write(pipe, b"x" * size)
 
-    assert run.finish(run.wait(soon(60), {})) == ended
+    assert run.finish(run.wait({}, load_until=soon(60), run_s=60)) == ended
 
 
 def test_a_run_that_ended_with_too_much_in_its_pipes_is_said_to_have(pipes: Pipes, ends: Any) -> None:
     run = pipes.watch()
 
-    ended = run.wait(soon(60), ends())
+    ended = run.wait(ends(), load_until=soon(60), run_s=60)
     pipes.write(STDERR, b"x" * 1001)
 
     assert run.finish(ended) == watch.LOG_FLOOD
@@ -148,7 +159,7 @@ def test_it_is_told_in_few_pieces_and_only_when_asked(pipes: Pipes) -> None:
         pipes.write(STDOUT, b"x")
     speaker = pipes.write_later(STDOUT, b"y", 0.15)
 
-    run.wait(soon(0.4), {})
+    run.wait({}, load_until=soon(0.4), run_s=60)
 
     assert pipes.told == [("stdout", b"x" * 20), ("stdout", b"y")]
     speaker.join()
@@ -158,7 +169,7 @@ def test_who_does_not_listen_is_told_at_the_end(pipes: Pipes) -> None:
     run = pipes.watch(may_tell=lambda: False)
     pipes.write(STDOUT, b"x")
 
-    run.wait(soon(0.2), {})
+    run.wait({}, load_until=soon(0.2), run_s=60)
     told = list(pipes.told)
     run.finish(watch.EXITED)
 
@@ -170,7 +181,7 @@ def test_nothing_is_told_unless_asked(pipes: Pipes, ends: Any) -> None:
     run = pipes.watch(tell=False)
     pipes.write(STDOUT, b"x")
 
-    run.finish(run.wait(soon(60), ends()))
+    run.finish(run.wait(ends(), load_until=soon(60), run_s=60))
 
     assert pipes.told == []
     assert run.logs == (b"x", b"")

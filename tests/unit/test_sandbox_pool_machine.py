@@ -217,7 +217,7 @@ class Machine(RuleBasedStateMachine):
             self.running, key=lambda slot: slot.number
         )
         in_hand = [job.slot for job in self.jobs]
-        to_do = [*self.pool.ledger.doomed, *self.pool._planned]
+        to_do = [*self.pool.ledger.doomed, *self.pool._plans._planned]
         for slot in slots:
             if slot.state in (State.CREATING, State.RETIRING):
                 assert (in_hand + to_do).count(slot) == 1

@@ -67,6 +67,7 @@ STATUS: dict[str, tuple[str, str, Text]] = {
     "building": ("info", "circle-dashed", gettext_lazy("Being installed")),
     "ready": ("ok", "circle-check", gettext_lazy("Installed")),
     "box_creating": ("info", "circle-dashed", gettext_lazy("Starting")),
+    "box_loading": ("info", "circle-dashed", gettext_lazy("Loading")),
     "box_ready": ("info", "circle-dot", gettext_lazy("Blank")),
     "box_loaded": ("ok", "circle-check", gettext_lazy("Warm")),
     "box_busy": ("info", "play", gettext_lazy("Busy")),

@@ -115,6 +115,14 @@ TOOLHUB_SANDBOX_READY = _number(
 TOOLHUB_SANDBOX_IDLE_S = _number(
     "TOOLHUB_SANDBOX_IDLE_S", 300, unit="seconds", roles=(WORKER,), about="A box that nobody used for so long is ended."
 )
+TOOLHUB_SANDBOX_LOAD_S = _number(
+    "TOOLHUB_SANDBOX_LOAD_S",
+    60,
+    unit="seconds",
+    least=1,
+    roles=(WORKER,),
+    about="How long the import of a tool's code may take before the tool is called. It is no part of the tool's own time.",
+)
 TOOLHUB_SANDBOX_RUN_DIR = _text(
     "TOOLHUB_SANDBOX_RUN_DIR",
     allowed="a path",
