@@ -13,7 +13,7 @@ from tests.crash.postgres import own_postgres
 from tests.e2e.processes import Process, clean_environment
 from tests.e2e.services import OwnRedis
 from tests.e2e.wire import remove_boxes
-from tests.how_to import Follower, blocks_of
+from tests.how_to import WITHIN_S, Follower, blocks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ KEEPER = "the keeper's host"
 
 
 def until_ready(worker: Process) -> None:
-    worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready")
+    worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready", within_s=WITHIN_S)
 
 
 @pytest.mark.long
