@@ -50,7 +50,12 @@ HOSTILE = (
 
 def documents() -> list[dict[str, Any]]:
     hostile = [
-        manifest(name, implementation={"module": "sample.hostile", "entry": name}, timeout_ms=15_000)
+        manifest(
+            name,
+            input_schema={"type": "object"},  # each takes arguments of its own
+            implementation={"module": "sample.hostile", "entry": name},
+            timeout_ms=15_000,
+        )
         for name in HOSTILE
     ]
     return [manifest(name, **changes) for name, changes in TOOLS.items()] + hostile
