@@ -51,9 +51,10 @@ from toolhub.kernel import names
 from toolhub.kernel.db import release_connection
 from toolhub.kernel.faults import fault
 from toolhub.kernel.ids import encode
+from toolhub.kernel.log_context import logged_as
 from toolhub.kernel.problems import DatabaseUnavailable, Forbidden, Internal, Problem
 from toolhub.kernel.rows import Reading
-from toolhub.kernel.telemetry import context_of, current_trace, tracer
+from toolhub.kernel.telemetry import context_of, current_trace, trace_id_of, tracer
 
 if TYPE_CHECKING:
     from invocations.sandbox.base import Limits, Outcome
@@ -368,6 +369,12 @@ def run_waiting() -> None:
 
 def run_claimed(invocation: Invocation) -> None:
     """Run a call that this worker has claimed, and end it."""
+    known = {"call_id": invocation.wire_id, "tenant": str(invocation.tenant_id)}
+    with logged_as(**known, trace_id=trace_id_of(invocation.trace)):
+        _run_claimed(invocation)
+
+
+def _run_claimed(invocation: Invocation) -> None:
     fault("claim.committed")
     try:
         ending = execute(invocation)

@@ -39,7 +39,8 @@ from registry.compiled import compiled_version
 from registry.standing import load_standing
 from toolhub.kernel.db import database_time, release_connection
 from toolhub.kernel.faults import fault
-from toolhub.kernel.ids import new_id
+from toolhub.kernel.ids import encode, new_id
+from toolhub.kernel.log_context import note_for_log
 from toolhub.kernel.problems import Conflict, Problem
 from toolhub.kernel.rows import Reading
 
@@ -118,6 +119,7 @@ def begin_call(call: Call, *, by: Principal) -> Begun:
     fingerprints = fingerprints_of(call, by)
     preflight: Preflight | None = None
     id = new_id()
+    note_for_log(call_id=encode("inv", id))
     try:
         if call.scope:
             by.check(call.scope)
@@ -259,6 +261,7 @@ def check_may_be_answered_again(earlier: Invocation, standing: Standing, call: C
 
 def begin_replay(earlier: Invocation, standing: Standing, call: Call, *, by: Principal) -> Begun:
     """Let an earlier call with the same key stand for this one. One that has not ended is waited for when the caller says so."""
+    note_for_log(call_id=earlier.wire_id)
     if not earlier.is_final and (call.wait_s is None or earlier.state == State.HELD):
         raise in_progress(earlier)
     check_may_be_answered_again(earlier, standing, call)

@@ -6,12 +6,14 @@ crash left stays open.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+from logging.config import dictConfig
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -101,6 +103,14 @@ def begin_drain() -> None:
     from toolhub.readiness import DRAINING  # noqa: PLC0415  as above
 
     DRAINING.set()
+
+
+@setup_logging.connect
+def _keep_logging(loglevel: int | str | None = None, **_: Any) -> None:
+    """Celery's lines go where all others go, in their form; it would give its loggers handlers of its own."""
+    dictConfig(settings.LOGGING)
+    if loglevel is not None:
+        logging.getLogger("celery").setLevel(loglevel)
 
 
 @worker_init.connect

@@ -236,4 +236,4 @@ CELERY: dict[str, Any] = {
     ),
 }
 
-LOGGING = logging_of(ours=TOOLHUB_LOG_LEVEL or "INFO", rest=TOOLHUB_LOG_LEVEL or "WARNING")
+LOGGING = logging_of(ours=TOOLHUB_LOG_LEVEL or "INFO", rest=TOOLHUB_LOG_LEVEL or "WARNING", form=TOOLHUB_LOG_FORMAT)

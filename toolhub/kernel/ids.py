@@ -6,6 +6,7 @@ what it is, and the same 128 bits in Crockford's base 32: ``inv_01kc8q4m7tfxz…
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -94,3 +95,11 @@ def converters() -> dict[str, type[PrefixedIdConverter]]:
         {"prefix": prefix, "regex": f"{prefix}_[{ALPHABET}]{{{LENGTH}}}"},
     )
     return {prefix: make(prefix) for prefix in PREFIXES}
+
+
+_HARMLESS = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+def request_id_for(given: str) -> str:
+    """The id of a request: the caller's, if it is harmless."""
+    return given if _HARMLESS.fullmatch(given) else str(new_id())

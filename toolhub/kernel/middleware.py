@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from toolhub.kernel.handlers import problem_of, respond
-from toolhub.kernel.ids import new_id
+from toolhub.kernel.ids import request_id_for
+from toolhub.kernel.log_context import known_for_log
 from toolhub.kernel.names import HEADER_REQUEST_ID
 from toolhub.kernel.problems import Malformed
 from toolhub.kernel.telemetry import current_trace
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponseBase
 
-_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-
 
 def request_id(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
     """Give the request an id (the caller's if it is harmless) and answer with it, so that a person can quote it; and with the
@@ -25,8 +23,8 @@ def request_id(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Calla
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        given = request.headers.get(HEADER_REQUEST_ID, "")
-        request.request_id = given if _SAFE_ID.fullmatch(given) else str(new_id())  # type: ignore[attr-defined]
+        known = known_for_log("request_id")  # of the web server's; there is none where a request comes by another way
+        request.request_id = known or request_id_for(request.headers.get(HEADER_REQUEST_ID, ""))  # type: ignore[attr-defined]
         response = get_response(request)
         response.headers[HEADER_REQUEST_ID] = request.request_id  # type: ignore[attr-defined]
         for name, value in current_trace().items():

@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from toolhub.kernel.log_context import note_for_log
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -62,6 +64,7 @@ def hub_wide() -> Iterator[None]:
 def act_for(tenant_id: UUID) -> None:
     """For the rest of this request. :func:`scoped_request` forgets it when the request ends."""
     _scope.set(str(tenant_id))
+    note_for_log(tenant=str(tenant_id))
 
 
 def scoped_request(

@@ -14,6 +14,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from toolhub.kernel import names, telemetry
 from toolhub.kernel.access_log import told
+from toolhub.kernel.ids import request_id_for
+from toolhub.kernel.log_context import logged_as
 from toolhub.kernel.once import Once
 
 if TYPE_CHECKING:
@@ -92,12 +94,15 @@ def measured(application: Application) -> Application:
         request, started = _Measured(scope, send), time.perf_counter()
         instruments().active.add(1)
         try:
-            with telemetry.tracer.start_as_current_span(
-                scope["method"] if scope["method"] in METHODS else OTHER,
-                context=extract(carrier),
-                kind=SpanKind.SERVER,
-                attributes={"url.path": told(scope["path"]), "url.scheme": scope.get("scheme", "http")},
-            ) as span:
+            with (
+                logged_as(request_id=request_id_for(carrier.get(names.HEADER_REQUEST_ID.lower(), ""))),
+                telemetry.tracer.start_as_current_span(
+                    scope["method"] if scope["method"] in METHODS else OTHER,
+                    context=extract(carrier),
+                    kind=SpanKind.SERVER,
+                    attributes={"url.path": told(scope["path"]), "url.scheme": scope.get("scheme", "http")},
+                ) as span,
+            ):
                 try:
                     await application(scope, receive, request.send)
                 except Exception:

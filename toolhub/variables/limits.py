@@ -105,6 +105,13 @@ TOOLHUB_RATE_REFUSED_CALLS = _number(
     roles=(WEB,),
     about="Refused calls of one agent before the answer is 429. 0: any number.",
 )
+TOOLHUB_LOG_FORMAT = VARIABLES.choice(
+    "TOOLHUB_LOG_FORMAT",
+    "line",
+    of=("line", "json"),
+    example="json",
+    about="json: each line of the log is an object with time, level, logger, message, request_id, call_id, tenant and trace_id.",
+)
 TOOLHUB_LOG_LEVEL = VARIABLES.choice(
     "TOOLHUB_LOG_LEVEL",
     "",

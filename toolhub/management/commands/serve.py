@@ -101,6 +101,7 @@ class Command(BaseCommand):
                 ws="none",
                 log_level="warning" if embedded else "info",
                 access_log=not options["no_access_log"],
+                log_config=None,  # its lines go where all others go, in their form
                 lifespan="off",
                 server_header=False,
                 proxy_headers=bool(settings.TOOLHUB_PROXIES),
