@@ -234,3 +234,20 @@ def test_what_keeps_evidence_is_missed_when_it_is_gone(tenant: Tenant) -> None:
 
     assert (len(missing), missing_triggers(connection, wanted)) == (len(wanted), [])
     assert Fact.objects.get(pk=fact.pk).outcome == "x"  # against that there is the log
+
+
+def comments() -> str:
+    """What takes the comments of all triggers away, as a dump without them does; nothing where there are none."""
+    if connection.vendor != "postgresql":
+        return "SELECT 1"
+    return """DO $$ DECLARE it record; BEGIN FOR it IN SELECT tgname, tgrelid::regclass AS of FROM pg_trigger
+        WHERE starts_with(tgname, 'toolhub_') LOOP EXECUTE format('COMMENT ON TRIGGER %I ON %s IS NULL', it.tgname, it.of);
+        END LOOP; END $$"""
+
+
+@pytest.mark.django_db
+def test_what_keeps_evidence_is_there_after_a_dump_without_comments() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(comments())
+
+    assert missing_triggers(connection, triggers_for(connection.vendor)) == []

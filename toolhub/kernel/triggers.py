@@ -2,7 +2,7 @@
 
 They are put up after each migration and not by one, as row level security is: on SQLite a table that is altered is made anew,
 and loses its triggers without a word. On PostgreSQL each is ``ENABLE ALWAYS``, so that ``session_replication_role`` does not
-switch it off, and carries a hash of its text.
+switch it off, and carries a hash of its text as its argument, which every dump has: comments may be left out of one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 PREFIX = "toolhub_"
 _THERE = (
-    "SELECT c.relname, t.tgname, obj_description(t.oid, 'pg_trigger') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+    "SELECT c.relname, t.tgname, encode(substring(t.tgargs FROM 1 FOR 64), 'escape') "
+    "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
     "WHERE starts_with(t.tgname, %s) AND t.tgenabled = 'A' AND c.relnamespace = 'public'::regnamespace"
 )
 _THERE_SQLITE = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger'"
@@ -65,7 +66,6 @@ def _statements(trigger: Trigger, vendor: str) -> list[str]:
     return [
         *([trigger.function] if trigger.function else []),
         f"DROP TRIGGER IF EXISTS {trigger.name} ON {trigger.table}",
-        trigger.create,
+        f"{trigger.create.removesuffix('()')}('{trigger.note(vendor)}')",
         f"ALTER TABLE {trigger.table} ENABLE ALWAYS TRIGGER {trigger.name}",
-        f"COMMENT ON TRIGGER {trigger.name} ON {trigger.table} IS '{trigger.note(vendor)}'",
     ]
