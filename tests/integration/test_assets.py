@@ -6,17 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from tests.whole_application import application
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CSS = Path(__file__).resolve().parents[2] / "static" / "ui" / "app.css"
-
-
-pytestmark = pytest.mark.django_db(
-    transaction=True
-)  # a web process holds its keys against the database when it is loaded
 
 
 def asked(method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -32,8 +27,6 @@ def asked(method: str = "GET", **headers: str) -> tuple[int, dict[str, str], byt
         + [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
         "client": ("127.0.0.1", 1),
     }
-    from toolhub.asgi import application
-
     sent: list[Mapping[str, Any]] = []
 
     async def ask() -> None:

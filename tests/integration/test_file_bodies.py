@@ -17,7 +17,8 @@ from invocations.file_bodies import FORM_BYTES
 from invocations.models import StoredFile
 from invocations.stored_files import MAX_FILE_BYTES
 from tests.capsules import SOURCE, shouting
-from toolhub.kernel import bodies, telemetry
+from tests.whole_application import application
+from toolhub.kernel import bodies
 from toolhub.kernel.bodies import MAX_REQUEST_BYTES
 from unitools.capsules import MAX_CAPSULE_BYTES, pack
 from unitools.packages import MAX_PACKAGE_BYTES
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
     from tests.conftest import Caller, Person
 
-with pytest.MonkeyPatch.context() as _patch:
-    _patch.setattr(telemetry, "setup", lambda service: None)  # it would trace all other tests of this process too
-    from toolhub.asgi import application
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PIECE = 1024 * 1024

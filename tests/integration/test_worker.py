@@ -120,10 +120,10 @@ def test_the_lease_is_kept_while_the_result_is_judged(
             renewed.set()
         return kept
 
-    def judge_for_long(*what: Any) -> Any:
+    def judge_for_long(*what: Any, **within: Any) -> Any:
         judged.set()
         assert renewed.wait(timeout=30)
-        return ending_of(*what)
+        return ending_of(*what, **within)
 
     monkeypatch.setattr(minding, "_keep_lease", keep_and_tell)
     monkeypatch.setattr(execution, "ending_of", judge_for_long)
