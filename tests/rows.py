@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 
 from access.models import Tenant
-from evidence.models import Anchor, LogKey
+from evidence.models import Anchor, LogKey, MasterKey
 from invocations.models import SandboxHost, Unmapped
 from toolhub.kernel.ids import encode
 from toolhub.walls import tables
@@ -35,7 +35,7 @@ def rows_of(tenant: Tenant | None = None) -> dict[str, list[dict[str, Any]]]:
     """Every row of a tenant, or of all; without when a key was last used."""
     found = {}
     for name, model in sorted(tables().items()):
-        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, Anchor):
+        if tenant is not None and model in (SandboxHost, Unmapped, LogKey, MasterKey, Anchor):
             continue  # of no tenant
         rows: Any = model._default_manager.order_by("pk")
         if tenant is not None:

@@ -59,7 +59,12 @@ def hostile(enable: Callable[..., Tool], grant: Callable[..., Any]) -> Callable[
     enable("echo")
 
     def make(name: str) -> None:
-        enable(name, implementation={"module": "sample.hostile", "entry": name}, timeout_ms=10_000)
+        enable(
+            name,
+            input_schema={"type": "object"},  # each takes arguments of its own
+            implementation={"module": "sample.hostile", "entry": name},
+            timeout_ms=10_000,
+        )
 
     return make
 

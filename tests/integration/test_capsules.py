@@ -102,7 +102,7 @@ def test_the_same_capsule_again_gives_the_same_versions(caller: Caller) -> None:
 def test_other_code_under_the_same_version_is_refused_and_nothing_of_it_is_kept(caller: Caller) -> None:
     upload(caller, capsule().data)
 
-    answer = upload(caller, capsule(shouting(), shouting(name="new"), source="def run(): return {}\n").data)
+    answer = upload(caller, capsule(shouting(), shouting(name="new"), source="def run(text): return {}\n").data)
 
     assert_problem(answer, 409, "TOOL.VERSION_EXISTS")
     assert (Capsule.objects.count(), ToolVersion.objects.count()) == (1, 1)

@@ -162,6 +162,7 @@ def test_public_pages_need_nobody() -> None:
         "metrics": 404,  # of whom has the token, where one is set
         "global_checkpoint": 404,  # there is none yet
         "global_keys": 200,
+        "sdk": 200,
         "oauth_protected_resource": 200,
         "oauth_protected_mcp": 200,
         "oauth_authorization_server": 200,

@@ -210,7 +210,7 @@ def test_the_refusal_says_how_far_they_are_and_what_went_wrong(
 def test_a_call_pays_one_question_for_dependencies_and_none_without(
     ready: ToolVersion, enable: Callable[..., Tool], caller: Caller, grant: Callable[..., Any], bell: Bell
 ) -> None:
-    plain = enable("tail")
+    plain = enable("write")
     grant()
 
     def asked(tool: str) -> int:

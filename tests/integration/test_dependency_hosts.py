@@ -58,7 +58,7 @@ def test_one_process_is_at_it_and_a_lost_one_leaves_it_to_others(
 
 def test_who_submits_many_is_in_nobodys_way(submit: Callable[..., ToolVersion], stranger: Person, wheels: Path) -> None:
     mine = [submit(dependencies=FIRST, version=f"1.0.{number}") for number in range(3)]
-    theirs = services.submit_version(document=manifest("tail", dependencies=FIRST), by=stranger.by)
+    theirs = services.submit_version(document=manifest("write", dependencies=FIRST), by=stranger.by)
 
     assert [claimed.version for claimed in iter(states.claim_next, None)] == [mine[0], theirs, *mine[1:]]
 
@@ -156,7 +156,7 @@ def test_what_another_host_cannot_build_is_not_taken_from_the_first(
 def test_two_versions_with_one_lock_share_a_folder(
     ready: ToolVersion, submit: Callable[..., ToolVersion], operator: Person, lock: list[str]
 ) -> None:
-    other = submit("tail", dependencies=FIRST, dependency_lock=lock)
+    other = submit("write", dependencies=FIRST, dependency_lock=lock)
     enabled(other, operator)
     build_all()
 
@@ -297,7 +297,7 @@ def test_what_another_tool_asks_of_the_same_lock_stops_no_host(
 ) -> None:
     make_wheel(wheels, "first", requires=['second; extra == "plus"'])
     lock = [line("first", sha256_of(wheels, "first"))]
-    asks_more = submit("tail", dependencies=["first[plus]==1.0"], dependency_lock=lock)
+    asks_more = submit("write", dependencies=["first[plus]==1.0"], dependency_lock=lock)
     good = submit(dependencies=FIRST, dependency_lock=lock)
     enabled(good, operator)
     build_all()

@@ -71,7 +71,7 @@ NO_WORDS = {
     "evidence.EventSink": dict.fromkeys(("name", "url", "kinds"), SETUP) | {"last_error": HUBS, "created_by": IDS},
     "evidence.SinkSecret": {"key_id": IDS},
     "evidence.Snapshot": dict.fromkeys(("alg", "commitment", "key_id"), IDS),
-    "evidence.Verification": {"asked_by": IDS, "findings": HUBS, "checker": HUBS},
+    "evidence.Verification": {"asked_by": IDS, "findings": HUBS, "checker": HUBS, "stopped_by": HUBS},
     "access.Tenant": {"slug": CHOSEN, "name": CHOSEN},
     "access.Agent": {"name": CHOSEN},
     "access.ApiKey": {"name": CHOSEN} | dict.fromkeys(("lookup", "revoked_by", "created_by"), IDS)
@@ -114,7 +114,7 @@ NO_WORDS = {
     "invocations.Rerun": dict.fromkeys(("why", "notes", "state", "problem"), HUBS) | {"version": IDS, "image": IDS},
     "invocations.Invocation": dict.fromkeys(("tool", "actors", "user_fingerprint", "arguments_fingerprint"), IDS)
     | dict.fromkeys(("policy_version", "policy_hash", "profile_hash", "output_digest", "resolved_by", "trace"), IDS)
-    | {"obligations": RULES, "profile": RULES, "steps": HUBS, "reason": HUBS, "budget": HUBS},
+    | {"obligations": RULES, "limiters": RULES, "profile": RULES, "steps": HUBS, "reason": HUBS, "budget": HUBS},
     "invocations.Attempt": dict.fromkeys(("worker", "status", "box", "image"), HUBS),
     "invocations.Tally": dict.fromkeys(("kind", "agent", "tool", "reason"), HUBS),
     "invocations.StoredFile": {"fingerprint": IDS, "key_id": IDS, "changed_by": IDS},

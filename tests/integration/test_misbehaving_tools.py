@@ -38,7 +38,6 @@ BEHAVIOURS: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "not_json": ({}, 502, "SCHEMA.OUTPUT_INVALID", "failed"),
     "large": ({}, 502, "SANDBOX.RESOURCE_EXCEEDED", "failed"),
     "out_of_stock": ({"ttl_seconds": 5}, 409, "DOMAIN.OUT_OF_STOCK", "failed"),
-    "not_there": ({}, 502, "TOOL.EXECUTION_FAILED", "failed"),
 }
 
 

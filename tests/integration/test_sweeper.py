@@ -202,7 +202,7 @@ def test_the_loop_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("broken")
 
     monkeypatch.setattr(sweeper, "sweep", one)
-    monkeypatch.setattr(loops, "close_old_connections", lambda: None)
+    monkeypatch.setattr(loops, "release_connection", lambda: None)
 
     sweeper.run(stop)
 

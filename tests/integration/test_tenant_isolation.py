@@ -37,7 +37,7 @@ API_OBJECTS = [route for route in SCOPED if route.takes]
 # What these name belongs to no tenant: a person's own means of signing in, a link that is a secret, a catalogue of the hub.
 OF_NO_TENANT = {
     "account_reset_password_from_key", "mfa_remove_webauthn", "mfa_edit_webauthn", "openid_connect_login",
-    "openid_connect_callback", "invitation", "api_error", "problem", "global_tile",
+    "openid_connect_callback", "invitation", "api_error", "problem", "global_tile", "sdk_project", "sdk_file",
 }  # fmt: skip
 
 
@@ -136,6 +136,7 @@ SAY_NOTHING = {
     "shared_tools", "install", "configuration", "api_catalogue", "api_policy_schema", "api_policy_analysis",
     "api_configuration_schema", "api_log_anchor", "api_file", "api_artifact", "api_invocation_events", "artifact", "sandboxes",
     "export_content", "api_export_content", "export_new", "erasure_new", "retention", "api_retention", "api_publishing",
+    "service_levels",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from access.models import (
 )
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.models import Erasure, EventSink, SinkSecret, Snapshot, SubjectKey, TenantKey
+from evidence.models import Erasure, EventSink, SinkSecret, Snapshot, SubjectKey, TenantKey, Verification
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
@@ -291,6 +291,7 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
     their_sink = saved(
         EventSink(tenant_id=theirs.pk, name="theirs", channel="webhook", next_attempt_at=NOW, created_by="usr_1")
     )
+    their_look = saved(Verification(tenant_id=theirs.pk, asked_by="usr_2", begun_at=NOW))
     sealed = {"subject_key": their_key, "wrapped_key": b"x", "nonce": b"x", "ciphertext": b"x", "size": 1}
     call = call_of(tenant, agent, None, None)
     call.values_key = their_key
@@ -303,6 +304,9 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
         ),
         ("evidence_snapshot", "subject_key_id"): Snapshot(
             tenant_id=tenant.pk, invocation_id=call.pk, kind="input", alg="a", commitment="c", created_at=NOW, **sealed
+        ),
+        ("evidence_verification", "closed_by_id"): Verification(
+            tenant_id=tenant.pk, asked_by="usr_1", begun_at=NOW, closed_by=their_look
         ),
         ("evidence_subjectkey", "tenant_key_id"): SubjectKey(
             tenant_key=their_tenant_key, tenant_id=tenant.pk, subject="x", **wrapped

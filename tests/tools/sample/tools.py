@@ -20,6 +20,11 @@ def echo(text: str = "", **rest: Any) -> dict[str, Any]:
     return {"text": text, "dry_run": call.dry_run, "currency": call.currency, **rest}
 
 
+def strict(**rest: Any) -> dict[str, Any]:
+    """Takes whatever a test's input schema names."""
+    return rest
+
+
 def write(text: str = "") -> dict[str, Any]:
     return {"written": text, "key": runtime.current_call().idempotency_key}
 
