@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def manifest(name: str = "echo", **changes: Any) -> dict[str, Any]:
+def manifest(name: str = "echo", /, **changes: Any) -> dict[str, Any]:
     """A valid manifest of ``sample.tools.<name>``, version 1.0.0. ``changes`` replace top-level fields; None removes one."""
     document: dict[str, Any] = {
         "id": f"sample.tools.{name}",

@@ -24,6 +24,7 @@ ONLY_WITH_SQLITE = (
     "tests/contracts",
     "tests/egress",
     "tests/e2e/test_console_walk.py",
+    "tests/e2e/test_doc_blocks.py",
     "tests/e2e/test_signing_in_walk.py",
 )
 # ... and these go through all roles and forms, whose pages other tests open on both databases.

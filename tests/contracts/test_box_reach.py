@@ -228,10 +228,9 @@ def test_a_tool_may_be_a_program(box_of: Callable[..., DrivenBox], level: str) -
     ("source", "kind", "message"),
     [
         ("raise SystemExit(3)", protocol.EXITED, "exit code 3"),
-        ("import os; os.abort()", protocol.EXITED, "signal 6"),
         ("import os; [os.write(3, b'1' * 65536) for _ in range(100)]", protocol.TOO_LARGE, "bytes"),
         ("import os; os.execv('/usr/bin/env', ['env'])", protocol.EXITED, "exit code 1"),
-        ("pass", protocol.RETURNED, ""),
+        ("pass", protocol.EXITED, "exit code 0"),
     ],
 )
 def test_a_program_that_fails_has_no_result(
@@ -244,6 +243,15 @@ def test_a_program_that_fails_has_no_result(
 
     assert (said.kind, said.value) == (kind, None), said
     assert message in said.about["error"].get("message", "")
+
+
+def test_a_program_that_a_signal_ends_dies_as_a_tool_does(box_of: Callable[..., DrivenBox]) -> None:
+    box = box_of()
+    box.load({"main": "import os; os.abort()"}, level="single", program={"argv": [PYTHON, "-I", "-S", "main.py"]})
+
+    said = box.call()
+
+    assert (said.kind, said.value, said.ended, said.head["exit"]) == (0, None, watch.EXITED, {"signal": 6})
 
 
 def test_a_program_that_is_not_there_has_no_result(box_of: Callable[..., DrivenBox]) -> None:

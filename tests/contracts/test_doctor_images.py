@@ -27,6 +27,7 @@ def test_doctor_names_the_images_that_are_not_there_and_the_command_that_builds_
     assert doctor.images() == "not on this host: ruby; tools that need one wait for `make sandbox-images`"
 
 
+@pytest.mark.django_db  # doctor asks first whether anything is set up
 def test_an_image_that_is_not_there_is_a_note(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.TOOLHUB_SANDBOX = "docker"
     monkeypatch.setattr(doctor, "CHECKS", (doctor.images,))

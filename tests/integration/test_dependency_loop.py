@@ -67,7 +67,7 @@ def test_it_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPatch) ->
         raise RuntimeError("broken")
 
     monkeypatch.setattr(builder, "EVERY_S", 0)
-    monkeypatch.setattr(loops, "close_old_connections", nothing)
+    monkeypatch.setattr(loops, "release_connection", nothing)
     monkeypatch.setattr(Builder, "pass_once", broken)
 
     builder.run(stop)

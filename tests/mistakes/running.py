@@ -196,6 +196,23 @@ RUNNING: dict[str, list[Mistake]] = {
             deprecating(successor="sample.tools.echo2", sunset="2030-01-01"),
         )
     ],
+    "deprecations.sunset": [
+        Mistake(
+            "a day that is over",
+            deprecating(sunset="2020-01-01"),
+            "/deprecations/0/sunset",
+            deprecating(sunset="2130-01-01"),
+        ),
+    ],
+    "deprecations.sunset_of": [
+        Mistake(
+            "of a tag",
+            deprecating(pointer="/tags", sunset="2130-01-01"),
+            "/deprecations/0/sunset",
+            deprecating(pointer="/input_schema/properties/text", sunset="2130-01-01"),
+        ),
+    ],
+    "name.of_id": [Mistake("another word", {"name": "reverb"}, "/name", {"name": "echo"})],
     "implementation.outside_sandbox": [
         Mistake(
             "a program beside the hub",

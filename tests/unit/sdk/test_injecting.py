@@ -58,7 +58,8 @@ def test_a_model_cannot_give_what_is_injected(name: str, caplog: Any) -> None:
     for told in (spoofed.to_content(), caplog.text):
         assert "mallory" not in told
         assert SECRET not in told
-        assert name not in told
+    [unknown] = dispatched(u, ("balance", {"nobodys": "mallory"}), context={"uid_key": SECRET})
+    assert spoofed.to_content() == unknown.to_content().replace("nobodys", name)  # that it is injected does not show
 
 
 @pytest.mark.req("UNI-2")
