@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 CANNOT_RUN = (NotFound, UnknownTool, Malformed)
 
 
-class TenantCommand(BaseCommand):
+class TenantCommand(BaseCommand, ABC):
     """What a service does for ``by``. Exits with 1 when what is named is not there, and with 2 when a rule says no.
 
     A secret that is shown once goes to the standard output alone, all else that is said about it to the standard error: so a
@@ -49,5 +50,6 @@ class TenantCommand(BaseCommand):
             self.stderr.write("\n".join(said(problem)))
             sys.exit(2)
 
+    @abstractmethod
     def act(self, *, by: Principal, **options: Any) -> None:
-        raise NotImplementedError
+        """Call the service and say what came of it."""
