@@ -45,11 +45,11 @@ bench: python ## measure, against `docker run` and a peer in the same minutes, o
 	$(PROVISION) measure bench $(ARGS)
 
 soak: python ## half an hour of mixed calls on both shapes while logs are sealed and verified and keys are rotated (ARGS="--minutes 5")
-	$(PROVISION) measure bench.soak_protocol $(ARGS)
+	$(PROVISION) measure bench.soak_hub $(ARGS)
 
 soak-sandbox: ## 20,000 calls through the pool, one in twenty hostile: is anything wrong, does anything grow? (needs `make sandbox-image`)
 	$(NEEDS_VENV)
-	@exec $(VENV) -m bench.soak $(ARGS)
+	@exec $(VENV) -m bench.soak_pool $(ARGS)
 
 requirements: ## which requirements have a test, and which do not
 	$(NEEDS_VENV)

@@ -11,9 +11,9 @@ from django.db.models.signals import post_migrate
 NEEDED_TABLES = {"access_tenant", "evidence_fact", "evidence_pending", "guardian_groupobjectpermission"}
 
 
-def give_roles_what_they_allow(*, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
+def sync_role_permissions(*, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
     """After each migration: roles of tenants that are older than a permission get it."""
-    from access.members import sync_roles  # noqa: PLC0415  models load only after the apps
+    from access.members.services import sync_roles  # noqa: PLC0415  models load only after the apps
 
     if using == DEFAULT_DB_ALIAS and set(connections[using].introspection.table_names()) >= NEEDED_TABLES:
         sync_roles()
@@ -23,8 +23,8 @@ class AccessConfig(AppConfig):
     name = "access"
 
     def ready(self) -> None:
-        import access.agents  # noqa: PLC0415  tells the search of facts the names of agents; models load only after the apps
-        import access.erasing  # noqa: PLC0415  says what is kept of persons
-        import access.sign_in_facts  # noqa: F401, PLC0415  hears of changes that django-allauth makes
+        import access.agents.services  # noqa: PLC0415  tells the search of facts the names of agents; models load only after the apps
+        import access.consents.erasure  # noqa: PLC0415  says what is kept of persons
+        import access.sign_in.facts  # noqa: F401, PLC0415  hears of changes that django-allauth makes
 
-        post_migrate.connect(give_roles_what_they_allow, sender=self, dispatch_uid="sync_roles")
+        post_migrate.connect(sync_role_permissions, sender=self, dispatch_uid="sync_roles")

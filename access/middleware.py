@@ -16,11 +16,11 @@ from guardian.shortcuts import get_perms
 
 from access.models import Tenant
 from access.roles import HUB_OWNERS, HUB_PERMISSIONS
-from access.signing_in import must_set_up_second_factor
-from toolhub.kernel.handlers import API_PREFIX
-from toolhub.kernel.ids import decode
-from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.tenancy import act_for, hub_wide
+from access.sign_in.adapters import must_set_up_second_factor
+from kernel.database.tenancy import act_for, hub_wide
+from kernel.http.exception_handlers import API_PREFIX
+from kernel.ids import decode
+from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def principal_of_user(user: Any, tenant: Tenant) -> Principal:
     )
 
 
-def tenants_of(user: Any) -> list[Tenant]:
+def list_tenants(user: Any) -> list[Tenant]:
     """Where somebody belongs; the tenant they joined first comes first, and is where they begin."""
     mine = Tenant.objects.filter(memberships__user=user)
     return list(mine.annotate(joined_at=Min("memberships__created_at")).order_by("joined_at", "name"))
@@ -58,12 +58,14 @@ def tenants_of(user: Any) -> list[Tenant]:
 def tenants_for(request: HttpRequest) -> tuple[Tenant | None, list[Tenant]]:
     """The tenant in which a signed-in person acts, as this session chose it, and all that they may choose from."""
     with hub_wide():
-        tenants = tenants_of(request.user)
+        tenants = list_tenants(request.user)
     chosen = request.session.get(SESSION_TENANT, "")
     return next((each for each in tenants if each.wire_id == chosen), tenants[0] if tenants else None), tenants
 
 
-def principal(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+def attach_principal(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         request.principal, request.tenant, request.tenants = None, None, []  # type: ignore[attr-defined]
         console = not request.path.startswith((API_PREFIX, "/static/", "/healthz", "/readyz"))

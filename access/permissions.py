@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rest_framework.permissions import BasePermission
 
-from toolhub.kernel.api import caller
-from toolhub.kernel.principal import ActorKind
-from toolhub.kernel.problems import Forbidden
+from kernel.http.api_requests import get_caller
+from kernel.principal import ActorKind
+from kernel.problems import Forbidden
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class HoldsRequiredScope(BasePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
-        by, person = caller(request), caller(request).kind is ActorKind.USER
+        by, person = get_caller(request), get_caller(request).kind is ActorKind.USER
         needed = _of(request, view.required_permission if person else view.required_scope)  # type: ignore[attr-defined]
         if needed is None:
             raise Forbidden("Only people do this, never a key.", remedy="Do it in the console, or with your session.")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from kernel.problems import PlatformCode, Problem, Retryable
 
 
 class NoGrant(Problem):
@@ -11,7 +11,7 @@ class NoGrant(Problem):
     reason, code, status = "AUTH.NO_GRANT", PlatformCode.FORBIDDEN, 403
     retryable = Retryable.AFTER_ACTION
     cause = "The agent has no grant that covers this tool, or the grant was revoked or has run out."
-    cure = "Ask an operator for a grant for this tool, or ask for the smallest one that the details name."
+    cure = "Ask an operator for a grant for this tool; the details name the smallest that would do."
 
 
 class DelegationRefused(Problem):
@@ -60,7 +60,7 @@ class QuotaExceeded(Problem):
     cause = (
         "What the tenant, the agent, the tool or the grant may use in this window is used up or held by calls that run."
     )
-    cure = "Wait for the next window, which Retry-After names, or ask an operator to raise the budget."
+    cure = "Wait for the next window, or ask an operator to raise the budget."
 
     def to_error(self) -> dict[str, Any]:
         """Where a budget leaves no time to wait for, waiting does not help: it is of 0, or of less than one call takes."""
@@ -81,7 +81,7 @@ class RateLimited(QuotaExceeded):
 
     reason, code, status = "QUOTA.RATE_LIMITED", PlatformCode.RATE_LIMITED, 429
     cause = "More calls were made in a short time than the rate of the tenant, the agent, the tool or the grant allows."
-    cure = "Slow down and try again after the time that Retry-After says, or ask an operator to raise the rate."
+    cure = "Slow down and call again when the rate has room again, or ask an operator to raise it."
 
 
 class ConsentRequired(Problem):
@@ -92,7 +92,7 @@ class ConsentRequired(Problem):
     cause = (
         "The tool's manifest or a policy wants a person to agree first, and there is no consent that covers this call."
     )
-    cure = "Ask a person to agree, as the details say, or have the call wait for one (`on_consent`)."
+    cure = "Ask a person who may decide to agree, and call again once they have."
 
 
 class ConsentTooWide(Problem):
@@ -191,7 +191,7 @@ class IssuerUnavailable(Problem):
     reason, code, status = "AUTH.ISSUER_UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 30
     cause = "The keys of the identity provider could not be fetched, and none that would fit are kept."
-    cure = "Try again after the time that Retry-After says. Operators: check that the hub reaches the provider."
+    cure = "Try again after `retry_after_s` seconds. Operators: check that the hub reaches the provider."
 
 
 class ObligationFailed(Problem):

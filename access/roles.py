@@ -49,7 +49,7 @@ PERMISSIONS: dict[str, str] = {
     "evidence.retain": _("Say how long values are kept"),
 }
 
-# What a person may be given on a single tool or agent, and do with that one only (access/exceptions.py).
+# What a person may be given on a single tool or agent, and do with that one only (access/object_permissions/rules.py).
 ON_TOOL: dict[str, str] = {
     "tools.review": _("Approve or refuse its submitted versions"),
     "tools.operate": _("Enable, pause, stage, yank, share and deprecate it"),

@@ -1,12 +1,13 @@
 """Which services of this app do others call? Each lives in a module of its own; this is the list.
 
-People: :mod:`access.members`. Agents and keys: :mod:`access.agents`. What agents are given: :mod:`access.grants`,
-:mod:`access.consents`.
+People: :mod:`access.members.services`. Agents and keys: :mod:`access.agents.services`. What agents are given:
+:mod:`access.grants.services`,
+:mod:`access.consents.services`.
 """
 
 from __future__ import annotations
 
-from access.agents import (
+from access.agents.services import (
     KEY_LIFETIME,
     create_agent,
     create_key,
@@ -15,8 +16,8 @@ from access.agents import (
     revoke_key,
     rotate_key,
 )
-from access.grants import give_grant, revoke_grant
-from access.members import create_tenant, end_membership, give_membership, group_name, sync_roles
+from access.grants.services import give_grant, revoke_grant
+from access.members.services import create_tenant, end_membership, give_membership, group_name, sync_roles
 
 __all__ = [
     "KEY_LIFETIME",

@@ -1,57 +1,11 @@
-"""Console addresses of people, grants and consents."""
+"""Addresses of signing out and the tenant one looks at."""
 
 from django.urls import path
 
-from access import account_views, agent_views, erasure_views, grant_views, people_views, provider_views, views
+from access import pages
 
-urlpatterns = [
-    *account_views.urlpatterns,
-    path("sign-out", views.sign_out, name="sign_out"),
-    path("account/sign-out", views.sign_out, name="account_logout"),
-    path("tenant", views.switch_tenant, name="switch_tenant"),
-    path("agents", agent_views.agents, name="agents"),
-    path("agents/new", agent_views.agent_new, name="agent_new"),
-    path("agents/<agt:agent_id>", agent_views.agent, name="agent"),
-    path("agents/<agt:agent_id>/state", agent_views.agent_state, name="agent_state"),
-    path("agents/<agt:agent_id>/keys/new", agent_views.key_new, name="key_new"),
-    path("keys/<key:key_id>/rotate", agent_views.key_rotate, name="key_rotate"),
-    path("keys/<key:key_id>/revoke", agent_views.key_revoke, name="key_revoke"),
-    path("people", people_views.people, name="people"),
-    path("people/new", people_views.person_new, name="person_new"),
-    path("people/<usr:user_id>", people_views.person, name="person"),
-    path("people/<usr:user_id>/roles", people_views.person_roles, name="person_roles"),
-    path("people/<usr:user_id>/permissions", people_views.person_permissions, name="person_permissions"),
-    path("people/<usr:user_id>/invitation", people_views.person_link, name="person_link"),
-    path("invitations/<str:uid>/<str:token>", people_views.invitation, name="invitation"),
-    path("tenants", people_views.tenants, name="tenants"),
-    path("tenants/owners", people_views.hub_owners, name="hub_owners"),
-    path("tenants/new", people_views.tenant_new, name="tenant_new"),
-    path("issuers", provider_views.issuers, name="issuers"),
-    path("issuers/new", provider_views.issuer_new, name="issuer_new"),
-    path("issuers/<iss:issuer_id>", provider_views.issuer, name="issuer"),
-    path("issuers/<iss:issuer_id>/edit", provider_views.issuer_edit, name="issuer_edit"),
-    path("issuers/<iss:issuer_id>/distrust", provider_views.issuer_distrust, name="issuer_distrust"),
-    path("issuers/<iss:issuer_id>/subjects", provider_views.issuer_subject_add, name="issuer_subject_add"),
-    path("issuers/<iss:issuer_id>/subjects/remove", provider_views.issuer_subject_remove, name="issuer_subject_remove"),
-    path("notifications", provider_views.notifications, name="notifications"),
-    path("notifications/new", provider_views.notification_new, name="notification_new"),
-    path("notifications/<ntf:notification_id>", provider_views.notification, name="notification"),
-    path("notifications/<ntf:notification_id>/end", provider_views.notification_end, name="notification_end"),
-    path("deliveries/<dlv:delivery_id>/again", provider_views.delivery_again, name="delivery_again"),
-    path("evidence/erasures", erasure_views.erasures, name="erasures"),
-    path("evidence/erasures/new", erasure_views.erasure_new, name="erasure_new"),
-    path("evidence/erasures/confirm", erasure_views.erasure_confirm, name="erasure_confirm"),
-    path("evidence/erasures/<era:erasure_id>", erasure_views.erasure_page, name="erasure"),
-    path("evidence/retention", erasure_views.retention_page, name="retention"),
-    path("grants", grant_views.grant_list, name="grants"),
-    path("grants/new", grant_views.grant_new, name="grant_new"),
-    path("grants/revoke", grant_views.grants_revoke, name="grants_revoke"),
-    path("grants/requests", grant_views.grant_request_list, name="grant_requests"),
-    path("grants/requests/new", grant_views.grant_request_new, name="grant_request_new"),
-    path("grants/requests/<grq:request_id>", grant_views.grant_request, name="grant_request"),
-    path("grants/requests/<grq:request_id>/approve", grant_views.grant_request_approve, name="grant_request_approve"),
-    path("grants/requests/<grq:request_id>/decline", grant_views.grant_request_decline, name="grant_request_decline"),
-    path("grants/<grt:grant_id>", grant_views.grant, name="grant"),
-    path("grants/<grt:grant_id>/extend", grant_views.grant_extend, name="grant_extend"),
-    path("grants/<grt:grant_id>/revoke", grant_views.grant_revoke, name="grant_revoke"),
+PAGES = [
+    path("sign-out", pages.sign_out, name="sign_out"),
+    path("account/sign-out", pages.sign_out, name="account_logout"),
+    path("tenant", pages.switch_tenant, name="switch_tenant"),
 ]

@@ -25,10 +25,10 @@ from django.test.utils import CaptureQueriesContext  # noqa: E402
 
 from access.models import Agent, Tenant  # noqa: E402
 from access.roles import SCOPES  # noqa: E402
-from registry.api import ToolListView  # noqa: E402
+from kernel.database.tenancy import acting_for  # noqa: E402
+from kernel.principal import ActorKind, Principal  # noqa: E402
 from registry.models import Installation, Tool, ToolVersion  # noqa: E402
-from toolhub.kernel.principal import ActorKind, Principal  # noqa: E402
-from toolhub.kernel.tenancy import acting_for  # noqa: E402
+from registry.tools.api import ToolListView  # noqa: E402
 
 TOOLS, TENANTS, INSTALLED = 10_000, 1_000, 200
 BATCH = 5_000
@@ -39,7 +39,7 @@ DOMAINS = ("", " fs ", " net ", " fs net ", " browser ")
 WORDS = ("price", "route", "stock", "invoice", "weather", "address", "ticket", "order", "search", "report")
 
 
-def manifest(number: int, random: random.Random) -> dict[str, Any]:
+def build_manifest(number: int, random: random.Random) -> dict[str, Any]:
     name = f"{random.choice(GROUPS)}.pack{number % 97}.tool{number}"
     word, other = random.sample(WORDS, 2)
     properties = {f"field_{each}": {"type": "string", "maxLength": 100} for each in range(12)}
@@ -57,13 +57,13 @@ def manifest(number: int, random: random.Random) -> dict[str, Any]:
     }
 
 
-def fill() -> list[Tenant]:
+def fill_database() -> list[Tenant]:
     """Deterministic. Publishers are the first ten tenants; every tenant installs some of everybody's."""
     chosen = random.Random(17)
     tenants = [Tenant(slug=f"tenant-{number}", name=f"Tenant {number}") for number in range(TENANTS)]
     Tenant.objects.bulk_create(tenants, batch_size=BATCH)
     Agent.objects.bulk_create([Agent(tenant=tenant, name="reader") for tenant in tenants], batch_size=BATCH)
-    documents = [manifest(number, chosen) for number in range(TOOLS)]
+    documents = [build_manifest(number, chosen) for number in range(TOOLS)]
     tools = [
         Tool(tenant=tenants[number % 10], name=document["id"], shared=True, state_changed_by="usr_1")
         for number, document in enumerate(documents)
@@ -102,7 +102,7 @@ def fill() -> list[Tenant]:
     return tenants
 
 
-def ask(tenant: Tenant, agent: Agent, query: dict[str, str]) -> tuple[float, dict[str, object]]:
+def request_page(tenant: Tenant, agent: Agent, query: dict[str, str]) -> tuple[float, dict[str, object]]:
     """One page through the view, authentication left out."""
     request = RequestFactory().get("/api/v1/tools", query)
     request.principal = None  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ def ask(tenant: Tenant, agent: Agent, query: dict[str, str]) -> tuple[float, dic
     return spent, response.data["data"]
 
 
-def queries(random: random.Random) -> dict[str, dict[str, str]]:
+def choose_queries(random: random.Random) -> dict[str, dict[str, str]]:
     return {
         "no filter": {},
         "group": {"group": random.choice(GROUPS)},
@@ -135,21 +135,21 @@ def queries(random: random.Random) -> dict[str, dict[str, str]]:
     }
 
 
-def main(count: int) -> dict[str, list[float]]:
-    tenants = fill()
+def measure_discovery(count: int) -> dict[str, list[float]]:
+    tenants = fill_database()
     agents = {agent.tenant_id: agent for agent in Agent.objects.all()}
     chosen = random.Random(3)
     found: dict[str, list[float]] = {}
     for _ in range(count):
-        for name, query in queries(chosen).items():
+        for name, query in choose_queries(chosen).items():
             tenant = chosen.choice(tenants)
-            spent, page = ask(tenant, agents[tenant.pk], query)
+            spent, page = request_page(tenant, agents[tenant.pk], query)
             found.setdefault(name, []).append(spent)
             if name == "no filter":
-                spent, _ = ask(tenant, agents[tenant.pk], {"after": str(page["next"])})
+                spent, _ = request_page(tenant, agents[tenant.pk], {"after": str(page["next"])})
                 found.setdefault("second page", []).append(spent)
     with CaptureQueriesContext(connection) as seen:
-        ask(tenants[0], agents[tenants[0].pk], {"q": "price"})
+        request_page(tenants[0], agents[tenants[0].pk], {"q": "price"})
     if any("COUNT(" in each["sql"] for each in seen):
         raise SystemExit("A page counts.")
     connection.close()
@@ -157,4 +157,4 @@ def main(count: int) -> dict[str, list[float]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]))))
+    print(json.dumps(measure_discovery(int(sys.argv[1]))))

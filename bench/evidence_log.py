@@ -31,14 +31,14 @@ from django.db import close_old_connections, connection, transaction  # noqa: E4
 from bench.figures import CannotMeasure  # noqa: E402
 from evidence import services as evidence  # noqa: E402
 from evidence.kinds import Kind  # noqa: E402
-from evidence.log import reading, sealer  # noqa: E402
+from evidence.log import reader, sealer  # noqa: E402
 from evidence.log.signer import make_signing_key  # noqa: E402
 from evidence.models import Fact, Pending, Seal  # noqa: E402
 from evidence.verify import merkle  # noqa: E402
 from evidence.verify.notes import open_checkpoint  # noqa: E402
 from evidence.verify.wholelog import check_log  # noqa: E402
-from toolhub.kernel.ids import new_id  # noqa: E402
-from toolhub.kernel.principal import Principal  # noqa: E402
+from kernel.ids import new_id  # noqa: E402
+from kernel.principal import Principal  # noqa: E402
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -106,7 +106,7 @@ def _pgbench(script: Path, seconds: float, first: int) -> float:
     return float(found[1])
 
 
-def append(seconds: float) -> dict[str, list[float]]:
+def measure_appends(seconds: float) -> dict[str, list[float]]:
     """Transactions per second of each variant, round by round."""
     found: dict[str, list[float]] = {name: [] for name in VARIANTS}
     with connection.cursor() as cursor:
@@ -123,7 +123,7 @@ def append(seconds: float) -> dict[str, list[float]]:
     return found
 
 
-def fill(tenant_id: UUID, count: int) -> None:
+def insert_facts(tenant_id: UUID, count: int) -> None:
     """Facts with leaves of 600 bytes, pending, by COPY."""
     ids = [new_id() for _ in range(count)]
     connection.ensure_connection()
@@ -152,7 +152,7 @@ def fill(tenant_id: UUID, count: int) -> None:
         cursor.execute("ANALYZE evidence_fact, evidence_pending")
 
 
-def seal() -> float:
+def measure_sealing() -> float:
     """Leaves per second until nothing is pending."""
     count, begun = Pending.objects.count(), time.perf_counter()
     while sealer.seal_pending()[1]:
@@ -160,39 +160,39 @@ def seal() -> float:
     return count / (time.perf_counter() - begun)
 
 
-def proofs(tenant_id: UUID, size: int) -> dict[str, list[float]]:
+def measure_proofs(tenant_id: UUID, size: int) -> dict[str, list[float]]:
     """Milliseconds, each from the database anew."""
     chosen = random.Random(6)
     included, continued = [], []
     for index in (chosen.randrange(size) for _ in range(PROOFS)):
         fact = Fact.objects.get(seal__tenant_id=tenant_id, seal__leaf_index=index)
         begun = time.perf_counter()
-        reading.proof_of(fact)
+        reader.build_inclusion_proof(fact)
         included.append((time.perf_counter() - begun) * 1000)
         begun = time.perf_counter()
-        reading.consistency(tenant_id, index + 1)
+        reader.build_consistency_proof(tenant_id, index + 1)
         continued.append((time.perf_counter() - begun) * 1000)
     return {"inclusion": included, "consistency": continued}
 
 
-def verify_whole(tenant_id: UUID, size: int) -> dict[str, list[float]]:
+def measure_verification(tenant_id: UUID, size: int) -> dict[str, list[float]]:
     """Seconds, and by how many MiB the process grew."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.perf_counter()
-    newest = reading.checkpoint_at(tenant_id)
-    origin = reading.origin_of(tenant_id)
-    checkpoint = open_checkpoint(newest.note, reading.keys_of(origin), origin=origin)
-    wrong = list(check_log(reading.leaves(tenant_id, 0, size), [checkpoint]))
+    newest = reader.checkpoint_at(tenant_id)
+    origin = reader.load_origin(tenant_id)
+    checkpoint = open_checkpoint(newest.note, reader.list_vkeys(origin), origin=origin)
+    wrong = list(check_log(reader.iter_leaves(tenant_id, 0, size), [checkpoint]))
     if wrong or checkpoint.size != size:
         raise CannotMeasure(f"The log does not verify: {wrong[:3]}")
     seconds = time.perf_counter() - begun
     return {"verify": [seconds], "grew": [(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024]}
 
 
-def lag(seconds: float) -> dict[str, list[float]]:
+def measure_lag(seconds: float) -> dict[str, list[float]]:
     """Milliseconds from a fact's commit to the commit of a checkpoint that holds it, the sealer's loop running."""
     stop, tenants = threading.Event(), [new_id() for _ in range(20)]
-    thread = threading.Thread(target=sealer.run, args=(stop,))
+    thread = threading.Thread(target=sealer.run_sealer, args=(stop,))
     thread.start()
     written: dict[UUID, float] = {}
     found: list[float] = []
@@ -233,15 +233,15 @@ def _sealed_by_now(written: dict[UUID, float]) -> list[float]:
 def main() -> None:
     count, seconds = int(sys.argv[1]), float(sys.argv[2])
     make_signing_key()
-    found = {f"append {name}": rates for name, rates in append(seconds).items()}
+    found = {f"append {name}": rates for name, rates in measure_appends(seconds).items()}
     tenant_id = new_id()
     with connection.cursor() as cursor:  # what was measured so far is no part of what follows
         cursor.execute("DELETE FROM evidence_pending")
-    fill(tenant_id, count)
-    found["seal"] = [seal()]
-    found |= proofs(tenant_id, count)
-    found |= verify_whole(tenant_id, count)
-    found |= lag(seconds * 5)
+    insert_facts(tenant_id, count)
+    found["seal"] = [measure_sealing()]
+    found |= measure_proofs(tenant_id, count)
+    found |= measure_verification(tenant_id, count)
+    found |= measure_lag(seconds * 5)
     print(json.dumps({name: [round(each, 3) for each in values] for name, values in found.items()}))
 
 

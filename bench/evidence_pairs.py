@@ -25,16 +25,16 @@ from access import services as access  # noqa: E402
 from evidence import services as evidence  # noqa: E402
 from evidence.kinds import Kind  # noqa: E402
 from evidence.models import Fact  # noqa: E402
-from invocations.endings import principal_of_agent  # noqa: E402
+from invocations.end.end_record import build_caller_principal  # noqa: E402
+from invocations.evidence_pairs.constraints import TRIGGERS  # noqa: E402
 from invocations.models import Invocation, State  # noqa: E402
-from invocations.pairs import TRIGGERS  # noqa: E402
-from toolhub.kernel.ids import new_id  # noqa: E402
-from toolhub.kernel.principal import Principal  # noqa: E402
+from kernel.ids import new_id  # noqa: E402
+from kernel.principal import Principal  # noqa: E402
 
 WRITERS, SECONDS = 4, 2.0
 
 
-def first_call() -> Invocation:
+def make_first_call() -> Invocation:
     """The one that all others are copies of."""
     tenant = access.create_tenant(slug="bench", name="Bench")
     agent = access.create_agent(name="bench", by=Principal.system("bench", tenant_id=tenant.pk))
@@ -49,12 +49,12 @@ def first_call() -> Invocation:
     with transaction.atomic():
         call.save(force_insert=True)
         evidence.record(
-            kind=Kind.INVOCATION_BEGAN, subject=call.wire_id, actor=principal_of_agent(call), invocation_id=call.pk
+            kind=Kind.INVOCATION_BEGAN, subject=call.wire_id, actor=build_caller_principal(call), invocation_id=call.pk
         )
     return call
 
 
-def copying(model: type[Invocation | Fact], **given: str) -> str:
+def build_copy_statement(model: type[Invocation | Fact], **given: str) -> str:
     columns = [str(field.column) for field in model._meta.concrete_fields]
     taken = ", ".join(given.get(column, column) for column in columns)
     table = model._meta.db_table
@@ -62,9 +62,11 @@ def copying(model: type[Invocation | Fact], **given: str) -> str:
 
 
 def write_calls(url: str, call: Invocation, begin: Fact, until: float, done: list[int]) -> None:
-    rows = copying(Invocation, id="%(id)s")
-    began = copying(Fact, id="%(fact)s", invocation_id="%(id)s")
-    ended = copying(Fact, id="%(fact)s", invocation_id="%(id)s", kind="'invocation.ended'", outcome="'failed'")
+    rows = build_copy_statement(Invocation, id="%(id)s")
+    began = build_copy_statement(Fact, id="%(fact)s", invocation_id="%(id)s")
+    ended = build_copy_statement(
+        Fact, id="%(fact)s", invocation_id="%(id)s", kind="'invocation.ended'", outcome="'failed'"
+    )
     with psycopg.connect(url) as own:
         while time.monotonic() < until:
             id = new_id()
@@ -79,7 +81,7 @@ def write_calls(url: str, call: Invocation, begin: Fact, until: float, done: lis
             done.append(1)
 
 
-def rate(url: str, call: Invocation, begin: Fact, *, held: bool) -> float:
+def measure_rate(url: str, call: Invocation, begin: Fact, *, held: bool) -> float:
     with connection.cursor() as cursor:
         for each in TRIGGERS:
             cursor.execute(f"ALTER TABLE {each.table} {'ENABLE ALWAYS' if held else 'DISABLE'} TRIGGER {each.name}")
@@ -98,12 +100,12 @@ def main() -> None:
     url = psycopg.conninfo.make_conninfo(
         host=told["HOST"], port=told["PORT"], dbname=told["NAME"], user=told["USER"], password=told["PASSWORD"]
     )
-    call = first_call()
+    call = make_first_call()
     begin = Fact.objects.get(invocation_id=call.pk)
     found: dict[str, list[float]] = {"held": [], "free": []}
     for number in range(int(sys.argv[1])):
         for name in ("held", "free") if number % 2 else ("free", "held"):
-            found[name].append(rate(url, call, begin, held=name == "held"))
+            found[name].append(measure_rate(url, call, begin, held=name == "held"))
     print(json.dumps(found))
 
 

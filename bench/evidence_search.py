@@ -26,13 +26,13 @@ from django.db import connection  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from django_htmx.middleware import HtmxDetails  # noqa: E402
 
-from access.facts_api import FactListView  # noqa: E402
 from access.models import Tenant as TenantRow  # noqa: E402
-from bench.evidence_filling import AREAS, DAYS, RARE_CODE, Filling, Tenant  # noqa: E402
+from bench.evidence_dataset import AREAS, DAYS, RARE_CODE, DatasetTenant, DatasetWriter  # noqa: E402
 from bench.figures import CannotMeasure  # noqa: E402
-from evidence.search.views import facts  # noqa: E402
-from toolhub.kernel.principal import ActorKind, Principal  # noqa: E402
-from toolhub.kernel.tenancy import acting_for  # noqa: E402
+from evidence.search.api import FactListView  # noqa: E402
+from evidence.search.pages import facts  # noqa: E402
+from kernel.database.tenancy import acting_for  # noqa: E402
+from kernel.principal import ActorKind, Principal  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 TABLES = ("evidence_fact", "evidence_seal", "evidence_posting", "evidence_indexblock")
 
 
-def queries(tenant: Tenant, chosen: random.Random) -> dict[str, dict[str, str]]:
+def choose_queries(tenant: DatasetTenant, chosen: random.Random) -> dict[str, dict[str, str]]:
     """§1.6 of the design record, and searches by qualifiers. Each time others."""
 
     def one(name: str) -> str:
@@ -73,7 +73,7 @@ def queries(tenant: Tenant, chosen: random.Random) -> dict[str, dict[str, str]]:
     }
 
 
-def by_rest(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
+def make_rest_request(tenant: DatasetTenant, query: dict[str, str]) -> Callable[[], int]:
     request = RequestFactory().get("/api/v1/evidence/facts", query)
     request._force_auth_user = Principal(  # type: ignore[attr-defined]
         ActorKind.USER, "usr_1", "bench", tenant.id, frozenset({"evidence.view"})
@@ -90,7 +90,7 @@ def by_rest(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
     return ask
 
 
-def by_console(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
+def make_console_request(tenant: DatasetTenant, query: dict[str, str]) -> Callable[[], int]:
     request: Any = RequestFactory().get(
         "/evidence", query | {"view": "timeline"}, headers={"HX-Request": "true", "HX-Target": "rows"}
     )
@@ -107,32 +107,32 @@ def by_console(tenant: Tenant, query: dict[str, str]) -> Callable[[], int]:
     return ask
 
 
-def timed(tenant: Tenant, ask: Callable[[], int]) -> float:
+def time_request(tenant: DatasetTenant, ask: Callable[[], int]) -> float:
     with acting_for(tenant.id):
         begun = time.perf_counter()
         ask()
         return (time.perf_counter() - begun) * 1000
 
 
-def measure(tenants: list[Tenant], rounds: int) -> dict[str, list[float]]:
+def measure_pages(tenants: list[DatasetTenant], rounds: int) -> dict[str, list[float]]:
     chosen, found = random.Random(5), dict[str, list[float]]()
     for tenant in tenants[:3]:  # what is loaded and compiled once a process
-        for query in queries(tenant, random.Random(1)).values():
-            timed(tenant, by_rest(tenant, query))
-            timed(tenant, by_console(tenant, query))
+        for query in choose_queries(tenant, random.Random(1)).values():
+            time_request(tenant, make_rest_request(tenant, query))
+            time_request(tenant, make_console_request(tenant, query))
     for _ in range(rounds):
         (tenant,) = chosen.choices(tenants, [each.size for each in tenants])
-        for name, query in queries(tenant, chosen).items():
-            ask = by_rest(tenant, query)
+        for name, query in choose_queries(tenant, chosen).items():
+            ask = make_rest_request(tenant, query)
             connection.close()
             connection.ensure_connection()
-            found.setdefault(f"{name} · cold", []).append(timed(tenant, ask))
-            found.setdefault(f"{name} · warm", []).append(timed(tenant, ask))
-            found.setdefault(f"{name} · drawn", []).append(timed(tenant, by_console(tenant, query)))
+            found.setdefault(f"{name} · cold", []).append(time_request(tenant, ask))
+            found.setdefault(f"{name} · warm", []).append(time_request(tenant, ask))
+            found.setdefault(f"{name} · drawn", []).append(time_request(tenant, make_console_request(tenant, query)))
     return found
 
 
-def sizes() -> dict[str, list[float]]:
+def measure_table_sizes() -> dict[str, list[float]]:
     """MiB of each table with its indexes."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -142,13 +142,13 @@ def sizes() -> dict[str, list[float]]:
         return {f"MiB of {name}": [float(size)] for name, size in cursor.fetchall()}
 
 
-def main(count: int, rounds: int) -> dict[str, list[float]]:
+def measure_search(count: int, rounds: int) -> dict[str, list[float]]:
     connection.ensure_connection()
-    tenants = Filling(connection.connection, count).run()
+    tenants = DatasetWriter(connection.connection, count).run()
     with connection.cursor() as cursor:
         cursor.execute(f"VACUUM ANALYZE {', '.join(TABLES)}")
-    return measure(tenants, rounds) | sizes()
+    return measure_pages(tenants, rounds) | measure_table_sizes()
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]))))
+    print(json.dumps(measure_search(int(sys.argv[1]), int(sys.argv[2]))))

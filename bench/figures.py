@@ -21,7 +21,7 @@ class CannotMeasure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class MeasuredTimes:
     """Milliseconds of one thing, measured many times."""
 
     name: str
@@ -51,7 +51,7 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
         print("  " + "  ".join(cells).rstrip(), flush=True)
 
 
-def said_by(*command: str) -> str:
+def read_output(*command: str) -> str:
     """What a program prints, or "unknown"."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20)
@@ -67,20 +67,20 @@ def _processor() -> str:
     return platform.machine()
 
 
-def machine() -> list[tuple[str, str]]:
+def describe_machine() -> list[tuple[str, str]]:
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    changed = " with changes" if said_by("git", "status", "--porcelain") not in ("", "unknown") else ""
+    changed = " with changes" if read_output("git", "status", "--porcelain") not in ("", "unknown") else ""
     return [
         ("processor", f"{os.cpu_count()} × {_processor()}"),
         ("memory", f"{gib:.1f} GiB"),
         ("load before (1, 5, 15 min)", load),
         ("system", f"{platform.system()} {platform.release()}"),
         ("Python", platform.python_version()),
-        ("Docker engine", said_by("docker", "version", "--format", "{{.Server.Version}}")),
-        ("sources", said_by("git", "rev-parse", "--short", "HEAD") + changed),
+        ("Docker engine", read_output("docker", "version", "--format", "{{.Server.Version}}")),
+        ("sources", read_output("git", "rev-parse", "--short", "HEAD") + changed),
     ]
 
 
-def verdict(what: str, measured: str, *, reached: bool) -> list[str]:
+def judge_figure(what: str, measured: str, *, reached: bool) -> list[str]:
     return [what, measured, "reached" if reached else "NOT reached"]

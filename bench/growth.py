@@ -26,7 +26,7 @@ _RSS_MIB = 50
 
 
 @dataclass(frozen=True)
-class Look:
+class ResourceSample:
     """What there is at one moment."""
 
     containers: int
@@ -39,7 +39,7 @@ class Look:
     shims: int
 
 
-class Growth:
+class GrowthLog:
     HEAD = (
         "after calls",
         "containers",
@@ -55,7 +55,7 @@ class Growth:
     def __init__(self) -> None:
         self._instance, self._run_dir = "none", Path("/nonexistent")
         self._own: set[bytes] = set()  # every container of the pool that was ever seen
-        self._looks: list[tuple[str, Look]] = []
+        self._looks: list[tuple[str, ResourceSample]] = []
         with closing(Engine()) as engine:
             engine.version()
         self._look("before")
@@ -97,13 +97,13 @@ class Growth:
     def _look(self, when: str) -> None:
         self._looks.append((when, self._now()))
 
-    def _now(self) -> Look:
+    def _now(self) -> ResourceSample:
         gc.collect()
         with closing(Engine()) as engine:
             every = {found["Id"]: (found.get("Labels") or {}).get(INSTANCE) for found in engine.find({})}
         self._own |= {box.encode() for box, instance in every.items() if instance == self._instance}
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return Look(
+        return ResourceSample(
             containers=sum(instance == self._instance for instance in every.values()),
             others=sum(instance != self._instance for instance in every.values()),
             folders=sum(1 for _ in self._run_dir.rglob("*")),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from bench.figures import ROOT, CannotMeasure, Times
+from bench.figures import ROOT, CannotMeasure, MeasuredTimes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ NOWHERE = "redis://127.0.0.1:1/0"  # settings ask for both or neither; a preflig
 
 
 @contextmanager
-def fresh_data() -> Iterator[dict[str, str]]:
+def make_fresh_data() -> Iterator[dict[str, str]]:
     """An environment with data of its own, and a copy of the tools: editing them meanwhile would change their build."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("TOOLHUB_")}
     if image := os.environ.get("TOOLHUB_SANDBOX_IMAGE"):
@@ -48,7 +48,7 @@ def fresh_data() -> Iterator[dict[str, str]]:
         }
 
 
-def manage(env: dict[str, str], *words: str) -> str:
+def run_python(env: dict[str, str], *words: str) -> str:
     done = subprocess.run([sys.executable, *words], cwd=ROOT, env=env, capture_output=True, text=True)
     if done.returncode:
         raise CannotMeasure(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
@@ -58,23 +58,23 @@ def manage(env: dict[str, str], *words: str) -> str:
 def _measured(env: dict[str, str], module: str, words: tuple[str, ...]) -> dict[str, list[float]]:
     """What ``module`` prints on a migrated database: name -> milliseconds."""
     Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
-    manage(env, "manage.py", "migrate", "--no-input")
-    found: dict[str, list[float]] = json.loads(manage(env, "-m", module, *words).splitlines()[-1])
+    run_python(env, "manage.py", "migrate", "--no-input")
+    found: dict[str, list[float]] = json.loads(run_python(env, "-m", module, *words).splitlines()[-1])
     return found
 
 
-def on_sqlite(module: str, *words: str) -> dict[str, list[float]]:
-    with fresh_data() as env:
+def measure_on_sqlite(module: str, *words: str) -> dict[str, list[float]]:
+    with make_fresh_data() as env:
         return _measured(env, module, words)
 
 
-def on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
+def measure_on_postgresql(url: str, module: str, *words: str) -> dict[str, list[float]]:
     """On a fresh database of the server that ``url`` names."""
-    with own_database(url) as env:
+    with make_own_database(url) as env:
         return _measured(env, module, words)
 
 
-def database_rows(url: str) -> list[tuple[str, str]]:
+def describe_database(url: str) -> list[tuple[str, str]]:
     """Which PostgreSQL is measured, for the table of the machine. Refuses one whose commits do not wait for the disk."""
     try:
         with psycopg.connect(url, connect_timeout=5) as server:
@@ -92,7 +92,7 @@ def database_rows(url: str) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def own_database(url: str) -> Iterator[dict[str, str]]:
+def make_own_database(url: str) -> Iterator[dict[str, str]]:
     """The environment of a hub with a database beside the one that ``url`` names."""
     name = f"toolhub_bench_{os.getpid()}"
     own = url.rpartition("/")[0] + "/" + name
@@ -102,17 +102,17 @@ def own_database(url: str) -> Iterator[dict[str, str]]:
     except psycopg.Error as error:
         raise CannotMeasure(f"PostgreSQL at TOOLHUB_TEST_DATABASE_URL cannot be used: {error}") from error
     try:
-        with fresh_data() as env:
+        with make_fresh_data() as env:
             env |= {"TOOLHUB_DATABASE_URL": own, "TOOLHUB_REDIS_URL": NOWHERE}
             Path(env["TOOLHUB_DATA_DIR"]).mkdir(parents=True, exist_ok=True)
-            manage(env, "manage.py", "init", "--keys-only")  # the production shape makes none by itself
+            run_python(env, "manage.py", "init", "--keys-only")  # the production shape makes none by itself
             yield env
     finally:
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -145,11 +145,11 @@ def wait_until_it_answers(base: str, process: subprocess.Popen[bytes], log: Path
 
 
 @contextmanager
-def serving(**settings: str) -> Iterator[tuple[str, dict[str, str], int]]:
+def run_embedded_hub(**settings: str) -> Iterator[tuple[str, dict[str, str], int]]:
     """The embedded hub in a process of its own: (address, its environment, its process). Its log is ``bench.log``."""
-    with fresh_data() as env:
+    with make_fresh_data() as env:
         env |= settings
-        base = f"127.0.0.1:{free_port()}"
+        base = f"127.0.0.1:{find_free_port()}"
         data = Path(env["TOOLHUB_DATA_DIR"])
         data.mkdir(parents=True)
         log = data / "bench.log"
@@ -175,9 +175,9 @@ def serving(**settings: str) -> Iterator[tuple[str, dict[str, str], int]]:
                     process.wait()
 
 
-def calls(count: int) -> tuple[list[Times], list[Times]]:
+def measure_calls(count: int) -> tuple[list[MeasuredTimes], list[MeasuredTimes]]:
     """Over HTTP: (whole call and preflight as the caller sees them, the call's parts by its recorded steps)."""
-    with serving() as (base, env, _):
+    with run_embedded_hub() as (base, env, _):
         data = Path(env["TOOLHUB_DATA_DIR"])
         key = json.loads((data / "demo-credentials.json").read_text())["api_key"]
         body = {"actor": {"type": "agent", "id": "bench"}, "arguments": {"sku": "HEADPHONES-ANC", "quantity": 2}}
@@ -193,10 +193,10 @@ def calls(count: int) -> tuple[list[Times], list[Times]]:
         with sqlite3.connect(f"file:{data}/toolhub.sqlite3?mode=ro", uri=True) as database:
             rows = database.execute("SELECT steps FROM invocations_invocation ORDER BY id DESC LIMIT ?", [count])
             logs = [json.loads(row[0]) for row in rows][::-1]
-    return [Times("call", whole), Times("preflight only", decided)], parts_of(whole, logs)
+    return [MeasuredTimes("call", whole), MeasuredTimes("preflight only", decided)], split_steps(whole, logs)
 
 
-def parts_of(whole: list[float], logs: list[list[dict[str, Any]]]) -> list[Times]:
+def split_steps(whole: list[float], logs: list[list[dict[str, Any]]]) -> list[MeasuredTimes]:
     """Each recorded step; those of the preflight as one; what no step covers as the rest."""
     found: dict[str, list[float]] = {}
     for ms, steps in zip(whole, logs, strict=True):
@@ -209,4 +209,4 @@ def parts_of(whole: list[float], logs: list[list[dict[str, Any]]]) -> list[Times
         parts["rest: HTTP, key, facts, sealing, commits"] = ms - sum(parts.values())
         for name, value in parts.items():
             found.setdefault(name, []).append(value)
-    return [Times(name, values) for name, values in found.items()]
+    return [MeasuredTimes(name, values) for name, values in found.items()]

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from bench.figures import CannotMeasure, Times
-from bench.toolbox import TRIVIAL, Tool, do, sandbox
+from bench.figures import CannotMeasure, MeasuredTimes
+from bench.sandbox_harness import TRIVIAL, BenchTool, make_call, open_sandbox
 from invocations.sandbox.docker import INSTANCE
 from invocations.sandbox.engine import Engine
 
@@ -18,16 +18,16 @@ _PAGES = ("/sys/fs/cgroup/memory/docker/{}", "/sys/fs/cgroup/system.slice/docker
 _MIB = 1024 * 1024
 
 
-def throughput(seconds: float, level: str = "shared") -> tuple[float, Times]:
+def measure_throughput(seconds: float, level: str = "shared") -> tuple[float, MeasuredTimes]:
     """(calls a second, milliseconds of each), all callers with one tool of one tenant."""
-    tool = Tool.of(TRIVIAL)
-    with sandbox() as where, ThreadPoolExecutor(CALLERS) as callers:
+    tool = BenchTool.of(TRIVIAL)
+    with open_sandbox() as where, ThreadPoolExecutor(CALLERS) as callers:
 
         def call_until(moment: float) -> list[float]:
             took = []
             while time.perf_counter() < moment:
                 begun = time.perf_counter()
-                do(where, tool, level)
+                make_call(where, tool, level)
                 took.append((time.perf_counter() - begun) * 1000)
             return took
 
@@ -38,17 +38,17 @@ def throughput(seconds: float, level: str = "shared") -> tuple[float, Times]:
         all_of_them(3)  # until every caller has a box
         begun = time.perf_counter()
         took = all_of_them(seconds)
-        return len(took) / (time.perf_counter() - begun), Times(f"{level}, {CALLERS} callers", took)
+        return len(took) / (time.perf_counter() - begun), MeasuredTimes(f"{level}, {CALLERS} callers", took)
 
 
-def memory(level: str = "shared") -> list[tuple[float, float]]:
+def measure_memory(level: str = "shared") -> list[tuple[float, float]]:
     """MiB of each of some warm boxes: (charged to its control group and not to be had back, proportional share of its shim)."""
-    tool = Tool.of(TRIVIAL)
-    with sandbox() as where, closing(Engine()) as engine:
+    tool = BenchTool.of(TRIVIAL)
+    with open_sandbox() as where, closing(Engine()) as engine:
         boxes = set()
         for number in range(BOXES):
             for _ in range(5):
-                boxes.add(do(where, tool, level, tenant=f"tenant-{number}").box)
+                boxes.add(make_call(where, tool, level, tenant=f"tenant-{number}").box)
         time.sleep(1)
         alive = {found["Id"] for found in engine.find({INSTANCE: where._instance}) if found["State"] == "running"}
         return [(_charged(box), _shim(box)) for box in sorted(boxes & alive)]

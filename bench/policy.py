@@ -23,15 +23,15 @@ django.setup()
 
 from django.db import connection  # noqa: E402  Django must be set up before models load
 
-from access.policies import previews  # noqa: E402
-from access.policies.analysis import SILENT_DOCUMENT, analyse  # noqa: E402
 from access.policies.compiler import BUILTIN, compile_policy  # noqa: E402
-from access.policies.simulation import Change, simulate  # noqa: E402
-from access.policies.verdict import decide  # noqa: E402
+from access.policies.impact import previews  # noqa: E402
+from access.policies.impact.analysis import SILENT_DOCUMENT, analyse_change  # noqa: E402
+from access.policies.impact.simulation import OutcomeChange, simulate_calls  # noqa: E402
+from access.policies.verdict import evaluate_policies  # noqa: E402
 from evidence.kinds import Kind  # noqa: E402
 from evidence.models import Fact  # noqa: E402
-from toolhub.kernel.canonical import canonical, digest  # noqa: E402
-from toolhub.kernel.ids import encode, new_id  # noqa: E402
+from kernel.canonical import canonicalize, compute_digest  # noqa: E402
+from kernel.ids import encode, new_id  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ ASKED = [
 ASKED += ["tags", "client_app", "trusted", "user_present"]
 
 
-def atom(chosen: random.Random, name: str) -> dict[str, Any]:
+def choose_condition(chosen: random.Random, name: str) -> dict[str, Any]:
     match name:
         case "tool":
             group = chosen.choice(GROUPS)
@@ -101,26 +101,31 @@ SAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def rule(chosen: random.Random, id: str) -> dict[str, Any]:
+def choose_rule(chosen: random.Random, id: str) -> dict[str, Any]:
     effect = chosen.choice(["permit", "forbid", "forbid", "forbid", *SAYS])
     names = chosen.sample(ASKED, chosen.choice([2, 3, 4]))
-    return {"id": id, "effect": effect, "when": {name: atom(chosen, name) for name in names}, **SAYS.get(effect, {})}
+    return {
+        "id": id,
+        "effect": effect,
+        "when": {name: choose_condition(chosen, name) for name in names},
+        **SAYS.get(effect, {}),
+    }
 
 
-def policy(chosen: random.Random) -> dict[str, Any]:
-    rules = [{"id": "all", "effect": "permit", "when": {}}, *(rule(chosen, f"r{n}") for n in range(RULES - 1))]
+def choose_policy(chosen: random.Random) -> dict[str, Any]:
+    rules = [{"id": "all", "effect": "permit", "when": {}}, *(choose_rule(chosen, f"r{n}") for n in range(RULES - 1))]
     return {"format": 1, "rules": rules}
 
 
-def edited(chosen: random.Random, document: dict[str, Any]) -> dict[str, Any]:
+def edit_policy(chosen: random.Random, document: dict[str, Any]) -> dict[str, Any]:
     """As a person edits: one rule gone, one changed, one new."""
     rules = list(document["rules"])
     del rules[7]
-    rules[20] = rule(chosen, rules[20]["id"])
-    return {"format": 1, "rules": [*rules, rule(chosen, "new")]}
+    rules[20] = choose_rule(chosen, rules[20]["id"])
+    return {"format": 1, "rules": [*rules, choose_rule(chosen, "new")]}
 
 
-def call(chosen: random.Random) -> dict[str, Any]:
+def choose_attributes(chosen: random.Random) -> dict[str, Any]:
     """As calls are: some agents and tools are used much more than others, and the tool says most of the rest."""
     number = min(int(chosen.expovariate(0.15)), len(TOOLS) - 1)
     agent = min(int(chosen.expovariate(0.5)), 7)
@@ -148,13 +153,13 @@ def call(chosen: random.Random) -> dict[str, Any]:
     return found | ({"model": f"model-{agent % 6}"} if agent % 2 else {})
 
 
-def facts(chosen: random.Random, tenant: UUID, count: int) -> Iterator[Fact]:
+def build_facts(chosen: random.Random, tenant: UUID, count: int) -> Iterator[Fact]:
     """Begin facts with as much beside the decision as real ones have."""
     at = datetime.now(UTC) - timedelta(seconds=count)
     for number in range(count):
-        invocation, attributes = new_id(), call(chosen)
-        allowed = decide([BUILTIN], attributes)
-        leaf = canonical(
+        invocation, attributes = new_id(), choose_attributes(chosen)
+        allowed = evaluate_policies([BUILTIN], attributes)
+        leaf = canonicalize(
             {
                 "v": 1,
                 "kind": Kind.INVOCATION_BEGAN,
@@ -169,13 +174,17 @@ def facts(chosen: random.Random, tenant: UUID, count: int) -> Iterator[Fact]:
                     "decision": {"allowed": allowed.allowed, "consent": False, "rules": allowed.rules},
                     "input": {
                         "alg": "sha256-jcs",
-                        "commit": digest(number),
+                        "commit": compute_digest(number),
                         "bytes": 264,
                         "shape": {"sku": "string(14)"},
                     },
-                    "tool": {"name": attributes["tool"], "build": digest(attributes["tool"]), "version": "1.0.0"},
-                    "policy": {"hash": digest("hub"), "version": "builtin@2"},
-                    "profile": digest("profile"),
+                    "tool": {
+                        "name": attributes["tool"],
+                        "build": compute_digest(attributes["tool"]),
+                        "version": "1.0.0",
+                    },
+                    "policy": {"hash": compute_digest("hub"), "version": "builtin@2"},
+                    "profile": compute_digest("profile"),
                 },
             }
         )
@@ -194,52 +203,52 @@ def facts(chosen: random.Random, tenant: UUID, count: int) -> Iterator[Fact]:
         )
 
 
-def fill(count: int) -> UUID:
+def insert_facts(count: int) -> UUID:
     tenant = new_id()
-    made = facts(random.Random(1), tenant, count)
+    made = build_facts(random.Random(1), tenant, count)
     while batch := list(islice(made, BATCH)):
         Fact.objects.bulk_create(batch)
     return tenant
 
 
-def main(count: int) -> dict[str, list[float]]:
+def measure_policy(count: int) -> dict[str, list[float]]:
     chosen = random.Random(2)
-    document = policy(chosen)
-    compiled = compile_policy(document, "tenant@1", digest(document))
+    document = choose_policy(chosen)
+    compiled = compile_policy(document, "tenant@1", compute_digest(document))
     found: dict[str, list[float]] = {}
 
     def measured(name: str, begun: float) -> None:
         found.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
 
-    calls = [call(chosen) for _ in range(1_000)]
+    calls = [choose_attributes(chosen) for _ in range(1_000)]
     for number in range(DECISIONS):
         attributes = calls[number % len(calls)]
         begun = time.perf_counter()
-        decide([BUILTIN, compiled], attributes)
+        evaluate_policies([BUILTIN, compiled], attributes)
         measured(f"decide, {RULES} rules and the built-in ones", begun)
     for _ in range(COMPARISONS):
-        other = edited(chosen, document)
+        other = edit_policy(chosen, document)
         begun = time.perf_counter()
-        analyse(document, other)
+        analyse_change(document, other)
         measured(f"analyse an edit of {RULES} rules", begun)
-        other = policy(chosen)
+        other = choose_policy(chosen)
         begun = time.perf_counter()
-        analyse(SILENT_DOCUMENT, other)
+        analyse_change(SILENT_DOCUMENT, other)
         measured(f"analyse {RULES} rules, all of them new", begun)
-    tenant = fill(count)
+    tenant = insert_facts(count)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     for _ in range(3):
         begun, cpu = time.perf_counter(), time.process_time()
-        done = simulate(previews.past_calls(tenant, count), lambda _: (BUILTIN, compiled))
+        done = simulate_calls(previews.past_calls(tenant, count), lambda _: (BUILTIN, compiled))
         done.to_json()
         measured(f"try a draft on {count:,} calls", begun)
         found.setdefault("of it CPU time of this process", []).append((time.process_time() - cpu) * 1000)
-        if done.calls != count or done.counts[Change.SAME] in (0, count):
+        if done.calls != count or done.counts[OutcomeChange.SAME] in (0, count):
             raise SystemExit(f"The simulation saw {done.calls} calls: {done.counts}")
     connection.close()
     return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]))))
+    print(json.dumps(measure_policy(int(sys.argv[1]))))

@@ -23,27 +23,27 @@ from django.db import connection  # noqa: E402  Django must be set up before mod
 from django.db.models import Q  # noqa: E402
 from jsonschema import Draft202012Validator  # noqa: E402
 
-from access.authentication import principal_of_key  # noqa: E402
+from access.authentication.bearer import resolve_key_principal  # noqa: E402
 from access.budgets.lines import Demand, check_budgets, lines_for  # noqa: E402
-from access.coverage import GrantValue, Wanted, check_granted  # noqa: E402
+from access.grants.matcher import CallRequirements, GrantValue, check_granted  # noqa: E402
 from access.models import ApiKey, Consent, Grant, Halt, PolicyState, PolicyVersion  # noqa: E402
 from access.policies.compiler import CompiledPolicy, compile_policy  # noqa: E402
-from access.policies.verdict import decide  # noqa: E402
-from bench.scene import switch_everything_on  # noqa: E402
+from access.policies.verdict import evaluate_policies  # noqa: E402
+from bench.worst_case_tenant import switch_everything_on  # noqa: E402
 from invocations import services  # noqa: E402
-from invocations.calls import Call  # noqa: E402
-from registry.compiled import compiled_version  # noqa: E402
+from invocations.calls import CallRequest  # noqa: E402
+from kernel.http.envelopes import RequestEnvelope  # noqa: E402
+from kernel.ids import encode  # noqa: E402
 from registry.models import Installation, Secret  # noqa: E402
-from toolhub import demo  # noqa: E402
-from toolhub.kernel.envelopes import RequestEnvelope  # noqa: E402
-from toolhub.kernel.ids import encode  # noqa: E402
+from registry.versions.compiler import compiled_version  # noqa: E402
+from toolhub.demo import seed  # noqa: E402
 from unitools.capabilities import Capabilities, effective  # noqa: E402
-from unitools.expressions import subject_of  # noqa: E402
+from unitools.expressions import build_subject  # noqa: E402
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 TOOL = "commerce.pricing.get_realtime_quote"
 BLOCK = 50  # both ways in turn, and so many of each that neither finds the processor's caches filled by the other
@@ -55,7 +55,7 @@ def _policy(pk: UUID) -> CompiledPolicy:
     return compile_policy(version.document, version.label, version.digest)
 
 
-def naive(call: Call, by: Principal) -> None:
+def decide_naively(call: CallRequest, by: Principal) -> None:
     """The plain way. What never changes is compiled once here too; the rest is asked one noun at a time."""
     now = datetime.now(UTC)
     assert by.key_id is not None
@@ -69,7 +69,7 @@ def naive(call: Call, by: Principal) -> None:
     assert not list(Draft202012Validator(manifest.input_schema).iter_errors(call.arguments))
     held = Grant.objects.in_force(now).filter(Q(agent_id=by.agent()) | Q(agent=None), tenant_id=by.tenant_id)
     values = [GrantValue(each.pk, each.tools, each.agent_id, each.capabilities) for each in held]
-    wanted = Wanted(subject_of(manifest), by.agent(), by.name, call.arguments)
+    wanted = CallRequirements(build_subject(manifest), by.agent(), by.name, call.arguments)
     grant = check_granted(values, wanted, now=now)[0]
     list(Consent.objects.valid(now).filter(agent_id=by.agent(), tool=call.tool))
     in_force = PolicyVersion.objects.filter(Q(tenant=None) | Q(tenant_id=by.tenant_id), state=PolicyState.IN_FORCE)
@@ -87,22 +87,22 @@ def naive(call: Call, by: Principal) -> None:
         "trusted": row.version.trusted_at is not None,
         "signed": False,
     }
-    verdict = decide(layers, attributes)
+    verdict = evaluate_policies(layers, attributes)
     assert verdict.allowed
     lines = lines_for(tenant_id=by.tenant_id, agent_id=by.agent(), tool=call.tool, grant_id=grant.id, now=now)
     check_budgets(lines, Demand(bytes_in=100), now)
     effective(Capabilities.of_manifest(manifest), policy=verdict.capabilities)
 
 
-def main(count: int) -> dict[str, list[float]]:
+def measure_preflight(count: int) -> dict[str, list[float]]:
     """``whole``: one statement, then every step. Then what this process computed, each step by its name, and the naive way."""
-    by = principal_of_key(demo.seed().api_key)
+    by = resolve_key_principal(seed.seed_demo().api_key)
     switch_everything_on(by, TOOL)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-    envelope = RequestEnvelope(request_id="bench-preflight", actor={"type": "agent", "id": demo.AGENT})
-    call = Call(tool=TOOL, arguments=demo.first_example(TOOL), envelope=envelope)
+    envelope = RequestEnvelope(request_id="bench-preflight", actor={"type": "agent", "id": seed.AGENT})
+    call = CallRequest(tool=TOOL, arguments=seed.first_example(TOOL), envelope=envelope)
     found: dict[str, list[float]] = {}
 
     def whole() -> None:
@@ -117,7 +117,7 @@ def main(count: int) -> dict[str, list[float]]:
 
     def plain() -> None:
         begun = time.perf_counter()
-        naive(call, by)
+        decide_naively(call, by)
         found.setdefault("naive", []).append((time.perf_counter() - begun) * 1000)
 
     for number in range(count // BLOCK + 1):
@@ -131,4 +131,4 @@ def main(count: int) -> dict[str, list[float]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]))))
+    print(json.dumps(measure_preflight(int(sys.argv[1]))))

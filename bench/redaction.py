@@ -6,7 +6,7 @@ import json
 import time
 
 from access.redaction import apply_obligations
-from tests.heldout_corpus import TO_LOOK_AT, texts
+from tests.support.redaction_heldout_corpus import TO_LOOK_AT, texts
 
 BYTES = 10 * 1024
 ROUNDS = 30
@@ -14,7 +14,7 @@ DENSE, PLAIN = "redaction of dense text", "redaction of plain prose"
 REDACT_ALL = [{"action": "redact", "detector": "all"}]
 
 
-def documents_of(size: int = BYTES) -> list[list[str]]:
+def build_documents(size: int = BYTES) -> list[list[str]]:
     """Outputs of this size, each a list of texts of all five countries."""
     found: list[list[str]] = [[]]
     left = size
@@ -27,9 +27,9 @@ def documents_of(size: int = BYTES) -> list[list[str]]:
     return found[:-1]
 
 
-def measure() -> dict[str, list[float]]:
+def measure_detectors() -> dict[str, list[float]]:
     """Milliseconds of CPU for each output: text full of what is looked for, and prose without any."""
-    dense = documents_of()[:ROUNDS]
+    dense = build_documents()[:ROUNDS]
     plain = [["The quick brown fox jumps over the lazy dog, and nobody minds. " * (BYTES // 63)]] * ROUNDS
     return {DENSE: [_ms(each) for each in dense], PLAIN: [_ms(each) for each in plain]}
 
@@ -41,4 +41,4 @@ def _ms(document: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure()))
+    print(json.dumps(measure_detectors()))

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evidence.key_triggers import key_triggers
+from evidence.keys.triggers import key_triggers
 from evidence.kinds import PAIR
-from toolhub.kernel.triggers import Trigger, put_up_triggers
+from kernel.database.triggers import Trigger, install_triggers
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,7 +34,7 @@ def _set_once(column: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class AppendOnlyTable:
     """``keys``: what only one row has. ``rewritten``: when NEW in the place of ``{old}`` would change what is kept."""
 
     table: str
@@ -45,26 +45,26 @@ class Kept:
 
 _PAIR = ", ".join(f"'{kind}'" for kind in PAIR)
 KEPT = (
-    Kept("evidence_fact", (_equal("id"), f"{_equal('invocation_id', 'kind')} AND NEW.kind IN ({_PAIR})")),
-    Kept("evidence_seal", (_equal("fact_id"), _equal("tenant_id", "leaf_index"))),
+    AppendOnlyTable("evidence_fact", (_equal("id"), f"{_equal('invocation_id', 'kind')} AND NEW.kind IN ({_PAIR})")),
+    AppendOnlyTable("evidence_seal", (_equal("fact_id"), _equal("tenant_id", "leaf_index"))),
     # The signatures below the text of a checkpoint are made again; the text is not.
-    Kept(
+    AppendOnlyTable(
         "evidence_checkpoint",
         (_equal("id"), _equal("tenant_id", "size"), _equal("global_index")),
         f"{_changed('id', 'tenant_id', 'size', 'root', 'created_at')} OR {_set_once('global_index')}",
     ),
     # A tile grows by further hashes until it is full.
-    Kept(
+    AppendOnlyTable(
         "evidence_tile",
         (_equal("tenant_id", "level", "n"),),
         f"{_changed('tenant_id', 'level', 'n')} OR substr(NEW.hashes, 1, length({{old}}.hashes)) <> {{old}}.hashes",
     ),
     # Old keys verify what they have signed, for ever.
-    Kept("evidence_logkey", (_equal("name"),), _changed("name", "public", "clock")),
+    AppendOnlyTable("evidence_logkey", (_equal("name"),), _changed("name", "public", "clock")),
     # The sealer takes them away. Nobody sets one on another fact.
-    Kept("evidence_pending", (_equal("fact_id"),), goes=True),
+    AppendOnlyTable("evidence_pending", (_equal("fact_id"),), goes=True),
 )
-# What roles that do not own the tables may do with them (toolhub.hub_role).
+# What roles that do not own the tables may do with them (toolhub.database.hub_role).
 READ_AND_ADDED = (*(each.table for each in KEPT), "evidence_log")
 READ_ONLY = ("evidence_seal", "evidence_checkpoint", "evidence_tile", "evidence_logkey", "evidence_log")  # for requests
 CHANGED_BY_KEEPER = {
@@ -81,7 +81,7 @@ _REFUSE = """
     END $body$"""
 
 
-def _on_postgresql(kept: Kept) -> list[Trigger]:
+def _on_postgresql(kept: AppendOnlyTable) -> list[Trigger]:
     condition = kept.rewritten.format(old="OLD")
     events = {
         "toolhub_no_update": f"BEFORE UPDATE ON {kept.table} FOR EACH ROW WHEN ({condition})",
@@ -95,7 +95,7 @@ def _on_postgresql(kept: Kept) -> list[Trigger]:
     ]
 
 
-def _on_sqlite(kept: Kept) -> list[Trigger]:
+def _on_sqlite(kept: AppendOnlyTable) -> list[Trigger]:
     """A row can be replaced by each of its keys, and by the rowid, which all tables here have beside them."""
     same = " OR ".join([*kept.keys, _equal("rowid")])
     another = f"SELECT 1 FROM {kept.table} o WHERE o.rowid <> OLD.rowid AND ({same})"  # noqa: S608  names of tables only
@@ -119,4 +119,4 @@ def triggers_for(vendor: str) -> list[Trigger]:
 
 def keep_evidence(connection: BaseDatabaseWrapper) -> None:
     """Put the triggers up, or up again. Called after each migration."""
-    put_up_triggers(connection, triggers_for(connection.vendor))
+    install_triggers(connection, triggers_for(connection.vendor))

@@ -7,4 +7,4 @@ class EvidenceConfig(AppConfig):
     name = "evidence"
 
     def ready(self) -> None:
-        import evidence.exports.holding  # noqa: F401, PLC0415  says what exports keep of persons; models load only after the apps
+        import evidence.exports.erasure  # noqa: F401, PLC0415  says what exports keep of persons; models load only after the apps

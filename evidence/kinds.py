@@ -136,6 +136,7 @@ class Kind(TextChoices):
     SNAPSHOT_READ = "snapshot.read"
     ERASURE_ASKED = "erasure.asked"
     SUBJECT_ERASED = "subject.erased"
+    WORDS_ERASED = "words.erased"
     ERASURE_FINISHED = "erasure.finished"
     RETENTION_SET = "retention.set"
     RETENTION_APPLIED = "retention.applied"
@@ -155,5 +156,7 @@ class Kind(TextChoices):
 BEGINS = (Kind.INVOCATION_BEGAN, Kind.DRY_RUN_BEGAN)
 ENDS = (Kind.INVOCATION_ENDED, Kind.DRY_RUN_ENDED)
 PAIR = BEGINS + ENDS
-# What takes stored values away.
-FORGETTING = (Kind.RETENTION_APPLIED, Kind.ERASURE_ASKED)
+# What takes stored values away: retention, and an erasure, which names each text of a fact that it takes.
+# In ``data`` of the asking and the end of an erasure that does so; hubs before have not said which texts they took.
+NAMES_WORDS = {"names_words": True}
+FORGETTING = (Kind.RETENTION_APPLIED, Kind.ERASURE_ASKED, Kind.ERASURE_FINISHED, Kind.WORDS_ERASED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from kernel.problems import PlatformCode, Problem, Retryable
 
 
 class KeyUnavailable(Problem):

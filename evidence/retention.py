@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError, transaction
 
 from evidence import services as evidence
-from evidence.holders import AFTERWARDS, CLASSES
+from evidence.erasures.holders import AFTERWARDS, CLASSES
 from evidence.kinds import Kind
 from evidence.models import Retention
-from toolhub.kernel.db import database_time, release_connection
-from toolhub.kernel.ids import encode
-from toolhub.kernel.loops import repeat
-from toolhub.kernel.principal import Principal
-from toolhub.kernel.problems import SchemaInvalid
+from kernel.database.connections import database_time, release_connection
+from kernel.ids import encode
+from kernel.loops import repeat_work
+from kernel.principal import Principal
+from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     import threading
@@ -33,7 +33,7 @@ BATCH = 1000
 LEAST_DAYS, MOST_DAYS = 1, 36_500  # an answer can be asked for again with its Idempotency-Key for a day
 
 
-def times_of(tenant_id: UUID) -> dict[str, int | None]:
+def load_times(tenant_id: UUID) -> dict[str, int | None]:
     """Days by class; None: kept."""
     said = dict(Retention.objects.filter(tenant_id=tenant_id).values_list("name", "days"))
     return {name: said.get(name) for name in CLASSES}
@@ -51,7 +51,7 @@ def check_times(days: Mapping[str, int | None]) -> None:
 def set_retention(*, days: Mapping[str, int | None], by: Principal) -> dict[str, int | None]:
     """Set the times of the classes that are named; None: kept without an end. Returns all."""
     check_times(days)
-    before = times_of(by.tenant_id)
+    before = load_times(by.tenant_id)
     changed = {name: number for name, number in days.items() if before[name] != number}
     for name, number in changed.items():
         mine = Retention.objects.filter(tenant_id=by.tenant_id, name=name)
@@ -66,7 +66,7 @@ def set_retention(*, days: Mapping[str, int | None], by: Principal) -> dict[str,
             actor=by,
             data={"before": {name: before[name] for name in changed}, "days": changed},
         )
-    return times_of(by.tenant_id)
+    return load_times(by.tenant_id)
 
 
 @transaction.atomic
@@ -84,7 +84,7 @@ def apply_retention(*, retention: Retention) -> int:
     return gone
 
 
-def work_off() -> None:
+def apply_due_retention() -> None:
     """Remove what is old now. A class that cannot be removed holds up no other."""
     for retention in Retention.objects.filter(name__in=CLASSES).order_by("id"):
         try:
@@ -99,6 +99,6 @@ def work_off() -> None:
             release_connection()
 
 
-def run(stop: threading.Event) -> None:
+def run_retention(stop: threading.Event) -> None:
     """Remove what is old until told to stop."""
-    repeat(work_off, stop, every_s=EVERY_S, what="What is old was not removed", log=log)
+    repeat_work(apply_due_retention, stop, every_s=EVERY_S, what="What is old was not removed", log=log)

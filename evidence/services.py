@@ -16,28 +16,29 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evidence.keys import key_of, subject_of, unwrapped, wrap_under
-from evidence.keystore import NONCE_BYTES, keystore
+from evidence.keys.keystore import NONCE_BYTES, get_keystore
+from evidence.keys.subject_keys import choose_key_subject, get_subject_key, unwrap_key, wrap_under
 from evidence.kinds import Kind
 from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
-from toolhub.kernel.canonical import canonical, encoded
-from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.rows import insert
+from kernel.canonical import canonicalize, encode_hash_input
+from kernel.database.rows import insert_row
+from kernel.ids import encode, new_id
+from kernel.principal import Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
     from django.db.models import QuerySet
-
-    from toolhub.kernel.principal import Principal
 
 LEAF_VERSION = 2  # what the versions differ in: docs/reference/evidence-kinds.md
 WORDS = ("reason", "purpose", "note")  # what a person wrote: sealed, and only committed to in the leaf
 MAX_LEAF_BYTES = 16 * 1024
 SALT_BYTES = 32
 MIN_REASON = 10
+WORDS_IN_A_FACT = 300  # ids of 26 letters; what one leaf holds
 
 
 def record(
@@ -56,7 +57,7 @@ def record(
     """Write one fact in the current transaction, with its pending row for the sealer.
 
     ``data`` becomes part of the leaf and is public to every verifier: digests, ids, names and codes, never values. What a person
-    wrote (``WORDS``) may name somebody: it is sealed with the writer's key, and the leaf commits to it (:func:`words_of`).
+    wrote (``WORDS``) may name somebody: it is sealed with the writer's key, and the leaf commits to it (:func:`open_free_text`).
     Raises ``RuntimeError`` outside a transaction: a fact that could commit without what it witnesses is no evidence.
     """
     if not connection.in_atomic_block:
@@ -88,7 +89,7 @@ def record(
         data = _seal_words(data, id, actor=actor, at=at)
     if data:
         leaf["data"] = data
-    raw = canonical(leaf)
+    raw = canonicalize(leaf)
     if len(raw) > MAX_LEAF_BYTES:
         raise ValueError(f"A leaf of {len(raw)} bytes is larger than {MAX_LEAF_BYTES}: facts hold digests, not values.")
     fact = Fact(
@@ -107,28 +108,28 @@ def record(
         leaf=raw,
         leaf_hash=hashlib.sha256(b"\x00" + raw).digest(),  # RFC 9162 leaf hash
     )
-    insert(fact)
-    insert(Pending(fact=fact, tenant_id=actor.tenant_id))
+    insert_row(fact)
+    insert_row(Pending(fact=fact, tenant_id=actor.tenant_id))
     return fact
 
 
 def _seal_words(data: dict[str, Any], fact_id: UUID, *, actor: Principal, at: datetime) -> dict[str, Any]:
     """``data`` with a commitment in the place of what somebody wrote."""
     written = {name: data[name] for name in WORDS if data.get(name)}
-    writer = subject_of("", agent_id=actor.agent_id, at=at) if actor.agent_id else actor.id
+    writer = choose_key_subject("", agent_id=actor.agent_id, at=at) if actor.agent_id else actor.id
     sealed = seal_values(
         tenant_id=actor.tenant_id,
         invocation_id=fact_id,
         kind=SnapshotKind.WORDS,
         value=written,
-        key=key_of(tenant_id=actor.tenant_id, subject=writer),
+        key=get_subject_key(tenant_id=actor.tenant_id, subject=writer),
     )
     said = {"of": sorted(written), "commit": sealed.commitment, "alg": sealed.alg, "bytes": sealed.size}
     said["snapshot"] = sealed.wire_id
     return {name: value for name, value in data.items() if name not in WORDS} | {"words": said}
 
 
-def words_of(fact: Fact) -> dict[str, str]:
+def open_free_text(fact: Fact) -> dict[str, str]:
     """What the person wrote whose act the fact is about; empty when they wrote nothing, or it was erased."""
     sealed = Snapshot.objects.filter(tenant_id=fact.tenant_id, invocation_id=fact.pk, kind=SnapshotKind.WORDS)
     for snapshot in sealed.select_related("subject_key__tenant_key"):
@@ -140,9 +141,25 @@ def words_of(fact: Fact) -> dict[str, str]:
     return {}
 
 
-def forget_words(facts: QuerySet[Fact]) -> int:
+def erase_free_text(facts: QuerySet[Fact], *, tenant_id: UUID, erasure: str) -> int:
     """What was written in facts about somebody who is erased; what they commit to stays."""
-    return Snapshot.objects.filter(invocation_id__in=facts.values("pk"), kind=SnapshotKind.WORDS).delete()[0]
+    rows = Snapshot.objects.filter(tenant_id=tenant_id, invocation_id__in=facts.values("pk"), kind=SnapshotKind.WORDS)
+    return remove_words(list(rows.order_by("pk").values_list("pk", flat=True)), tenant_id=tenant_id, erasure=erasure)
+
+
+def remove_words(ids: Sequence[UUID], *, tenant_id: UUID, erasure: str) -> int:
+    """Take away what people wrote, for an erasure. Facts of it name each, so that no other that is gone is put down to it."""
+    removed = 0
+    for at in range(0, len(ids), WORDS_IN_A_FACT):
+        some = ids[at : at + WORDS_IN_A_FACT]
+        removed += Snapshot.objects.filter(tenant_id=tenant_id, pk__in=some, kind=SnapshotKind.WORDS).delete()[0]
+        record(
+            kind=Kind.WORDS_ERASED,
+            subject=erasure,
+            actor=Principal.system("erasure", tenant_id=tenant_id),
+            data={"count": len(some), "snapshots": [encode("snp", id) for id in some]},
+        )
+    return removed
 
 
 def _context(tenant_id: UUID, invocation_id: UUID, kind: str) -> bytes:
@@ -156,7 +173,7 @@ def seal_values(
 
     Of a person who was forgotten meanwhile nothing is stored: what is returned is only committed to, and nobody has the salt.
     """
-    alg, document = encoded(value)
+    alg, document = encode_hash_input(value)
     salt, data_key, nonce = os.urandom(SALT_BYTES), AESGCM.generate_key(256), os.urandom(NONCE_BYTES)
     erased = key.destroyed_at is not None
     context = _context(tenant_id, invocation_id, str(kind))
@@ -174,7 +191,7 @@ def seal_values(
         ciphertext=AESGCM(data_key).encrypt(nonce, salt + document, context),
         created_at=timezone.now(),
     )
-    return snapshot if erased else insert(snapshot)
+    return snapshot if erased else insert_row(snapshot)
 
 
 def _commitment(plain: bytes) -> str:
@@ -183,7 +200,7 @@ def _commitment(plain: bytes) -> str:
 
 def _opened(snapshot: Snapshot) -> bytes | None:
     """Salt and document; None when the key is there and what is stored is not what was stored with it."""
-    data_key = unwrapped(snapshot)
+    data_key = unwrap_key(snapshot)
     context = _context(snapshot.tenant_id, snapshot.invocation_id, snapshot.kind)
     try:
         return AESGCM(data_key).decrypt(bytes(snapshot.nonce), bytes(snapshot.ciphertext), context)
@@ -200,17 +217,17 @@ def _plain(snapshot: Snapshot) -> bytes:
 
 
 def open_values(snapshot: Snapshot) -> Any:
-    """The stored value. Callers inside the hub that run or answer the call itself need no fact; people do (:func:`reveal`)."""
+    """The stored value. Callers inside the hub that run or answer the call itself need no fact; people do (:func:`reveal_values`)."""
     return json.loads(_plain(snapshot)[SALT_BYTES:])
 
 
-def recommitted(snapshot: Snapshot) -> str:
+def recompute_commitment(snapshot: Snapshot) -> str:
     """The commitment to what is stored, worked out again from salt and value; empty when that was changed and does not open."""
     plain = _opened(snapshot)
     return "" if plain is None else _commitment(plain)
 
 
-def reveal(*, snapshot: Snapshot, reason: str, by: Principal) -> Any:
+def reveal_values(*, snapshot: Snapshot, reason: str, by: Principal) -> Any:
     """Show stored values to a person or to the agent that owns the call. The access is a fact before the value is returned."""
     return json.loads(reveal_committed(snapshot=snapshot, reason=reason, by=by)[1])
 
@@ -233,11 +250,11 @@ def reveal_committed(*, snapshot: Snapshot, reason: str, by: Principal) -> tuple
     return plain[:SALT_BYTES], plain[SALT_BYTES:]
 
 
-def fingerprint(value: bytes, *, tenant_id: UUID) -> str:
+def compute_fingerprint(value: bytes, *, tenant_id: UUID) -> str:
     """A keyed hash of ``value`` within one tenant, for comparing what must not be stored."""
-    return keystore().fingerprint(value, context=tenant_id.bytes)
+    return get_keystore().fingerprint(value, context=tenant_id.bytes)
 
 
 def json_bytes(value: Any) -> bytes:
     """The JSON text that a tool gets as its arguments: what was committed to, byte for byte."""
-    return encoded(value)[1]
+    return encode_hash_input(value)[1]

@@ -12,31 +12,31 @@ from rest_framework.response import Response
 
 from evidence.kinds import PAIR
 from evidence.models import Fact, Snapshot
-from evidence.services import reveal
+from evidence.services import reveal_values
 from invocations import services
-from invocations.answers import answer_of, call_of
-from invocations.call_view import CallView
-from invocations.calls import Answered, Begun, Refused
+from invocations.accept.api import CallView
+from invocations.answer.envelope import build_answer_envelope, build_call_object
+from invocations.answer.prefer_header import parse_prefer_header
+from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
-from invocations.preferring import preferences_of
 from invocations.problems import AnswerErased, IdempotencyInProgress
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
-from registry.deprecation import deprecation_headers, retirement_of
-from toolhub.kernel.api import caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.faults import fault
-from toolhub.kernel.handlers import respond
-from toolhub.kernel.tenancy import acting_for
-from toolhub.kernel.waiting import WaitingResponse, can_wait
+from kernel.database.tenancy import acting_for
+from kernel.fault_injection import inject_fault
+from kernel.http.api_requests import get_caller
+from kernel.http.deferred_responses import WaitingResponse, can_wait
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.http.exception_handlers import build_problem_response
+from registry.tools.deprecation import deprecation_headers, find_retirement
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
 
-    from invocations.calls import Call
-    from toolhub.kernel.principal import Principal
+    from invocations.calls import CallRequest
+    from kernel.principal import Principal
 
 PREFER = "`respond-async` answers 202 at once, `wait=10` within ten seconds, with the answer if it is there; both together go as well."
 READ_OWN_ANSWER = "The agent reads the answer of its own call."
@@ -47,24 +47,24 @@ def write_answer(request: Request, invocation: Invocation, envelope: ResponseEnv
     location = f"/api/v1/invocations/{invocation.wire_id}"
     response: HttpResponse
     if envelope.error is not None:
-        response = respond(request._request, envelope.error, envelope=envelope)
+        response = build_problem_response(request._request, envelope.error, envelope=envelope)
         if isinstance(envelope.error, IdempotencyInProgress):
             location = f"/api/v1/invocations/{envelope.error.details['first_call']}"
     else:
         response = JsonResponse(envelope.to_json(), status=200 if invocation.is_final else 202)
         if not invocation.is_final:
-            response.headers["Retry-After"] = retry_after(invocation)
-            if preferences_of(request.headers.get("Prefer", "")).respond_async:
+            response.headers["Retry-After"] = compute_retry_after(invocation)
+            if parse_prefer_header(request.headers.get("Prefer", "")).respond_async:
                 response.headers["Preference-Applied"] = "respond-async"
     if invocation.version is not None:
-        for name, text in deprecation_headers(retirement_of(invocation.version.tool)).items():
+        for name, text in deprecation_headers(find_retirement(invocation.version.tool)).items():
             response.headers[name] = text
     response.headers["Location"] = location
-    response.headers["Cache-Control"] = cache_control(invocation, envelope)
+    response.headers["Cache-Control"] = build_cache_control(invocation, envelope)
     return response
 
 
-def cache_control(invocation: Invocation, envelope: ResponseEnvelope) -> str:
+def build_cache_control(invocation: Invocation, envelope: ResponseEnvelope) -> str:
     """For as long as the answer is fresh: less its age, when it is read again."""
     if envelope.ttl_seconds is None or invocation.finished_at is None:
         return "no-store"
@@ -72,7 +72,7 @@ def cache_control(invocation: Invocation, envelope: ResponseEnvelope) -> str:
     return f"private, max-age={max(0, envelope.ttl_seconds - int(age))}"
 
 
-def retry_after(invocation: Invocation) -> str:
+def compute_retry_after(invocation: Invocation) -> str:
     """Seconds: people are slower than workers."""
     return "10" if invocation.state == State.HELD else "1"
 
@@ -96,37 +96,39 @@ class ToolInvokeView(CallView):
         return make_call(request, read_call(request, tool_id))
 
 
-def make_call(request: Request, call: Call) -> HttpResponse:
+def make_call(request: Request, call: CallRequest) -> HttpResponse:
     """Make it, and answer with what becomes of it."""
-    by = caller(request)
+    by = get_caller(request)
     try:
         begun = services.begin_call(call, by=by)
-    except Refused as refused:
-        envelope = answer_of(refused.invocation, problem=refused.problem, preflight=refused.preflight)
+    except CallRefused as refused:
+        envelope = build_answer_envelope(refused.invocation, problem=refused.problem, preflight=refused.preflight)
         return write_answer(request, refused.invocation, envelope)
     if begun.waiter is not None and can_wait(request._request):
         return answer_later(request, begun, by=by)
     with closing(begun):
         if begun.waiter is not None:
             services.wait_for_end(begun.invocation.pk, begun.waiter, at_most_s=begun.at_most_s)
-        return write_answered(request, services.last_look(begun))
+        return write_answered(request, services.get_answer(begun))
 
 
-def write_answered(request: Request, answered: Answered) -> HttpResponse:
-    response = write_answer(request, answered.invocation, answer_of(answered.invocation, notices=answered.notices))
-    fault("answer.before")
+def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
+    response = write_answer(
+        request, answered.invocation, build_answer_envelope(answered.invocation, notices=answered.notices)
+    )
+    inject_fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"
     return response
 
 
-def answer_later(request: Request, begun: Begun, *, by: Principal) -> WaitingResponse:
+def answer_later(request: Request, begun: BegunCall, *, by: Principal) -> WaitingResponse:
     """The same answer, for which no thread waits."""
     assert begun.waiter is not None
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
-            answered = services.look(begun, last=last)
+            answered = services.find_answer(begun, last=last)
             return None if answered is None else write_answered(request, answered)
 
     return WaitingResponse(begun.waiter, at_most_s=begun.at_most_s, look=look, end=begun.close)
@@ -139,28 +141,29 @@ class InvocationView(Endpoint):
 
     @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_invocation")
     def get(self, request: Request, invocation_id: UUID) -> HttpResponse:
-        rows = Invocation.objects.visible_to(caller(request)).select_related("version__tool")
+        rows = Invocation.objects.visible_to(get_caller(request)).select_related("version__tool")
         invocation = rows.get(pk=invocation_id)
         for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
-            reveal(snapshot=snapshot, reason=READ_OWN_ANSWER, by=caller(request))
-        envelope = answer_of(invocation)
+            reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=get_caller(request))
+        envelope = build_answer_envelope(invocation)
         if isinstance(envelope.error, AnswerErased):
-            return respond(request._request, envelope.error, envelope=envelope)
+            return build_problem_response(request._request, envelope.error, envelope=envelope)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)
-        response.headers["Cache-Control"] = cache_control(invocation, envelope)
+        response.headers["Cache-Control"] = build_cache_control(invocation, envelope)
         if not invocation.is_final:
-            response.headers["Retry-After"] = retry_after(invocation)
+            response.headers["Retry-After"] = compute_retry_after(invocation)
         return response
 
     @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_invocation")
     def delete(self, request: Request, invocation_id: UUID) -> HttpResponse:
         """Cancel a call that has not ended. 202: it ran, and its end has been asked for but not seen yet."""
-        cancelled = services.cancel_and_wait(invocation_id=invocation_id, by=caller(request))
+        cancelled = services.cancel_and_wait(invocation_id=invocation_id, by=get_caller(request))
         response = JsonResponse(
-            ResponseEnvelope(data=None, call=call_of(cancelled)).to_json(), status=200 if cancelled.is_final else 202
+            ResponseEnvelope(data=None, call=build_call_object(cancelled)).to_json(),
+            status=200 if cancelled.is_final else 202,
         )
         if not cancelled.is_final:
-            response.headers["Retry-After"] = retry_after(cancelled)
+            response.headers["Retry-After"] = compute_retry_after(cancelled)
         return response
 
 
@@ -174,7 +177,7 @@ class InvocationEvidenceView(Endpoint):
 
     @extend_schema(responses={200: EnvelopeSerializer}, operation_id="read_invocation_evidence")
     def get(self, request: Request, invocation_id: UUID) -> Response:
-        invocation = Invocation.objects.visible_to(caller(request)).get(pk=invocation_id)
+        invocation = Invocation.objects.visible_to(get_caller(request)).get(pk=invocation_id)
         facts = Fact.objects.filter(
             tenant_id=invocation.tenant_id, invocation_id=invocation.pk, kind__in=PAIR
         ).order_by("id")

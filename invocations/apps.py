@@ -7,9 +7,9 @@ class InvocationsConfig(AppConfig):
     name = "invocations"
 
     def ready(self) -> None:
+        import invocations.approvals.held_calls  # noqa: PLC0415  hears of decisions; models load only after the apps
         import invocations.callbacks.services  # noqa: PLC0415  hears of ends
-        import invocations.chains.driving  # noqa: PLC0415  hears of ends
-        import invocations.holding  # noqa: PLC0415  hears of decisions; models load only after the apps
-        import invocations.keeping  # noqa: PLC0415  says what is kept of calls, and how it goes
-        import invocations.open_calls  # noqa: PLC0415  answers the verifier
-        import invocations.unmapped  # noqa: F401, PLC0415  hears of what nobody had thought of
+        import invocations.chains.orchestration  # noqa: PLC0415  hears of ends
+        import invocations.evidence_pairs.open_calls  # noqa: PLC0415  answers the verifier
+        import invocations.retention.classes  # noqa: PLC0415  says what is kept of calls, and how it goes
+        import invocations.service_levels.unmapped_errors  # noqa: F401, PLC0415  hears of what nobody had thought of

@@ -1,6 +1,7 @@
 """What does a caller want, and what does it get?
 
-A :class:`Call` is the wish, :class:`Answered` the row that it became, :class:`Refused` the row of a call that may not be made.
+A :class:`CallRequest` is the wish, :class:`AnsweredCall` the row that it became, :class:`CallRefused` the row of a call that
+may not be made.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evidence import services as evidence
+from invocations.answer.wake_ups import Waiter, get_waker
 from invocations.models import Invocation, Origin
-from invocations.waker import Waiter, waker
-from toolhub.kernel.canonical import encoded
+from kernel.canonical import encode_hash_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from invocations.chains.models import ChainStep
-    from invocations.preflight import Preflight
-    from toolhub.kernel.envelopes import RequestEnvelope
-    from toolhub.kernel.principal import Principal
-    from toolhub.kernel.problems import Problem
+    from invocations.decide.preflight import Preflight
+    from kernel.http.envelopes import RequestEnvelope
+    from kernel.principal import Principal
+    from kernel.problems import Problem
 
 
 @dataclass(frozen=True)
-class Call:
+class CallRequest:
     """What the caller wants: a tool by name, arguments, and the SPEC-1 envelope around them.
 
     ``arguments`` is an object, or None where it is only asked what a call would have to pass.
@@ -50,11 +51,11 @@ class Call:
     @cached_property
     def body(self) -> bytes:
         """The arguments as the bytes that are counted and hashed."""
-        return encoded(self.arguments)[1]
+        return encode_hash_input(self.arguments)[1]
 
 
 @dataclass(slots=True)
-class Begun:
+class BegunCall:
     """A call that was made, or an earlier one that stands for it. ``waiter`` hears of its end; None: nobody waits for it.
 
     ``replay`` is told of the earlier call once it has ended and is answered again. ``notices``: what the caller should know of the
@@ -69,7 +70,7 @@ class Begun:
     _listening: ExitStack = field(default_factory=ExitStack)
 
     def listen(self, *, at_most_s: float) -> None:
-        self.waiter = self._listening.enter_context(waker().listen(self.invocation.pk))
+        self.waiter = self._listening.enter_context(get_waker().listen(self.invocation.pk))
         self.at_most_s = at_most_s
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCall:
     """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again."""
 
     invocation: Invocation
@@ -85,7 +86,7 @@ class Answered:
     notices: tuple[str, ...] = ()
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """Carries a refused call to the edge: the problem, and the row that witnesses it."""
 
     def __init__(self, problem: Problem, invocation: Invocation, preflight: Preflight | None = None) -> None:
@@ -93,7 +94,7 @@ class Refused(Exception):
         super().__init__(problem.detail)
 
 
-def fingerprints_of(call: Call, by: Principal) -> dict[str, str]:
+def compute_fingerprints(call: CallRequest, by: Principal) -> dict[str, str]:
     envelope = call.envelope
     rest = {
         "currency": envelope.currency,
@@ -102,9 +103,11 @@ def fingerprints_of(call: Call, by: Principal) -> dict[str, str]:
         "timezone": envelope.timezone,
         "tool": call.tool,
     }  # answers differ by them
-    body = b'{"arguments":' + call.body + b"," + encoded(rest)[1][1:]  # one document; "arguments" sorts before the rest
+    body = (
+        b'{"arguments":' + call.body + b"," + encode_hash_input(rest)[1][1:]
+    )  # one document; "arguments" sorts before the rest
     user = envelope.user_id
     return {
-        "arguments_fingerprint": evidence.fingerprint(body, tenant_id=by.tenant_id),
-        "user_fingerprint": evidence.fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+        "arguments_fingerprint": evidence.compute_fingerprint(body, tenant_id=by.tenant_id),
+        "user_fingerprint": evidence.compute_fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
     }

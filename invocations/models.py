@@ -18,13 +18,13 @@ from evidence.models import SubjectKey
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
-from invocations.replaying.models import Replay, Rerun
+from invocations.replays.models import Replay, Rerun
+from kernel.database.rows import PreparedQuery, update_rows
+from kernel.ids import encode, new_id
 from registry.models import LONG_FIELDS, Installation, ToolVersion
-from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.rows import Reading, update
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 OF_THIS_APP = (Artifact, ArtifactContent, Replay, Rerun)  # whose models Django looks for here
 
@@ -106,7 +106,7 @@ class InvocationQuerySet(models.QuerySet["Invocation"]):
         asked = {"id": invocation_id, "state__in": allowed, "attempt": attempt}
         changes["state"] = to
         if only is None:
-            return update(Invocation, asked, changes) == 1
+            return update_rows(Invocation, asked, changes) == 1
         return self.filter(only, **asked).update(**changes) == 1
 
 
@@ -114,8 +114,9 @@ class Invocation(models.Model):
     """One call of one tool by one agent."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="invocations")
-    agent = models.ForeignKey(Agent, models.PROTECT, related_name="invocations")
+    # Without indexes of their own: those below begin with them.
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="invocations", db_index=False)
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="invocations", db_index=False)
     tool = models.CharField(max_length=128)
     version = models.ForeignKey(ToolVersion, models.PROTECT, null=True, related_name="invocations")
     key_id = models.UUIDField(null=True)  # of the API key that made the call; it may be gone
@@ -144,8 +145,10 @@ class Invocation(models.Model):
     obligations = models.JSONField(default=list)  # what must be done to the output before anybody gets it
     profile = models.JSONField(null=True)
     profile_hash = models.CharField(max_length=71, blank=True)
-    limiters = models.JSONField(default=dict)  # by limit of the profile, who lowered it: see invocations/time_limits.py
-    steps = models.JSONField(default=list)  # see invocations/steps.py
+    limiters = models.JSONField(
+        default=dict
+    )  # by limit of the profile, who lowered it: see invocations/run/time_limits.py
+    steps = models.JSONField(default=list)  # see invocations/step_log.py
     trace = models.JSONField(default=dict)
     attempt = models.PositiveIntegerField(default=0)  # fencing token: counts claims
     lease_until = models.DateTimeField(null=True)
@@ -197,7 +200,9 @@ class Invocation(models.Model):
             models.Index(fields=["tenant", "-id"], name="invocation_newest"),
             models.Index(fields=["tenant", "tool", "-id"], name="invocation_of_tool"),
             models.Index(fields=["agent", "-id"], name="invocation_of_agent"),
-            models.Index(fields=["agent", "request_id"], name="invocation_of_request", condition=~Q(request_id="")),
+            # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
+            models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
+            models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),
@@ -234,10 +239,10 @@ class Invocation(models.Model):
         return (self.finished_at - self.created_at).total_seconds() * 1000 if self.finished_at else None
 
 
-FOR_WORK = Reading(lambda pk: Invocation.objects.for_work().filter(pk=pk), pk=UUID)  # the call with this id
+FOR_WORK = PreparedQuery(lambda pk: Invocation.objects.for_work().filter(pk=pk), pk=UUID)  # the call with this id
 
 
-def box_name(invocation: Invocation) -> str:
+def build_box_name(invocation: Invocation) -> str:
     """What the sandbox calls the run of the current attempt; unique, so that it can be ended from anywhere."""
     return f"{invocation.wire_id}-{invocation.attempt}"
 

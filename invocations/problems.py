@@ -1,6 +1,6 @@
 """What can go wrong with a call?"""
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from kernel.problems import PlatformCode, Problem, Retryable
 from unitools import runtime
 
 
@@ -20,7 +20,7 @@ class SandboxStartFailed(Problem):
     reason, code, status = "SANDBOX.START_FAILED", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
     cause = "The container engine did not answer, or had no room for another sandbox."
-    cure = "Try again after the time that Retry-After says. Operators: `make doctor` says what is wrong."
+    cure = "Try again after `retry_after_s` seconds. Operators: `make doctor` says what is wrong."
 
 
 class ImageMissing(Problem):
@@ -87,7 +87,7 @@ class HubStopping(Problem):
     reason, code, status = "SANDBOX.STOPPING", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 10
     cause = "The process that would have run the tool was told to stop. The tool has not begun."
-    cure = "Call again after the time that Retry-After says."
+    cure = "Call again after `retry_after_s` seconds."
 
 
 class BuildChanged(Problem):
@@ -113,7 +113,7 @@ class QueueUnavailable(Problem):
     reason, code, status = "QUEUE.UNAVAILABLE", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
     cause = "The message broker does not answer, so no worker would have heard of the call. Nothing ran."
-    cure = "Try again after the time that Retry-After says. Operators: check that the broker runs and can be reached."
+    cure = "Try again after `retry_after_s` seconds. Operators: check that the broker runs and can be reached."
 
 
 class QueueTimeout(Problem):
@@ -237,7 +237,8 @@ class IdempotencyInProgress(Problem):
     retryable, retry_after_s = Retryable.YES, 1
     cause = "The first call with this key has not ended yet."
     cure = (
-        "Read the first call at the address in Location, or send this one again after the time that Retry-After says."
+        "Wait for the end of the first call, which the details name, or make the same call again after "
+        "`retry_after_s` seconds."
     )
 
 
@@ -248,7 +249,7 @@ class AnswerErased(Problem):
     cause = (
         "The call succeeded, and what was stored of its answer has been erased since. That it took place stays proven."
     )
-    cure = "Make a new call, with another Idempotency-Key, if the answer is needed again."
+    cure = "Make a new call if the answer is needed again, under a new key where you send one."
 
 
 class ToolSaysInvalidArgument(Problem):
@@ -282,7 +283,7 @@ class ToolSaysUpstreamError(Problem):
     reason, code, status = "DOMAIN.UPSTREAM_ERROR", PlatformCode.UPSTREAM_ERROR, 502
     retryable = Retryable.YES
     cause = "A service behind the tool did not answer, or answered with an error."
-    cure = "Try again later, with the same Idempotency-Key where the tool honours it."
+    cure = "Try again later, under the same key if the call had one and the tool honours it."
 
 
 class ToolSaysNeedsConfirmation(Problem):

@@ -9,14 +9,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 
+from invocations.answer.prefer_header import parse_prefer_header
 from invocations.callbacks.services import THE_ONLY_ONE
-from invocations.calls import Call
+from invocations.calls import CallRequest
 from invocations.models import Origin
-from invocations.preferring import preferences_of
-from toolhub.kernel.envelopes import RequestEnvelope
-from toolhub.kernel.parsers import read_json
-from toolhub.kernel.problems import Problem
-from toolhub.kernel.serializers import StrictSerializer, checked
+from kernel.http.base_serializers import StrictSerializer, validate_data
+from kernel.http.envelopes import RequestEnvelope
+from kernel.http.parsers import read_json
+from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -131,7 +131,7 @@ class EnvelopeFields(StrictSerializer):
     def to_envelope(self, *, key_header: str = "") -> RequestEnvelope:
         """The typed envelope; the Idempotency-Key header and the field must not contradict each other."""
         data = self.validated_data
-        key, header_key = data["idempotency_key"], key_of_header(key_header)
+        key, header_key = data["idempotency_key"], parse_idempotency_key(key_header)
         if header_key and key and header_key != key:
             raise serializers.ValidationError({"idempotency_key": "It differs from the Idempotency-Key header."})
         key = header_key or key
@@ -158,7 +158,7 @@ class EnvelopeFields(StrictSerializer):
 _QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])+)"')
 
 
-def key_of_header(text: str) -> str:
+def parse_idempotency_key(text: str) -> str:
     """The draft of the header has the key as a structured field (RFC 8941), in quotation marks; a bare one is read as well."""
     text = text.strip()
     if not text.startswith('"'):
@@ -214,11 +214,11 @@ EXAMPLE = OpenApiExample(
 )
 
 
-def read_call(request: Request, tool_id: str) -> Call:
+def read_call(request: Request, tool_id: str) -> CallRequest:
     """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
-    payload = checked(InvokeSerializer, request.data)
-    prefers = preferences_of(request.headers.get("Prefer", ""))
-    return Call(
+    payload = validate_data(InvokeSerializer, request.data)
+    prefers = parse_prefer_header(request.headers.get("Prefer", ""))
+    return CallRequest(
         tool=tool_id,
         arguments=payload.validated_data["arguments"],
         envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),
@@ -228,23 +228,23 @@ def read_call(request: Request, tool_id: str) -> Call:
     )
 
 
-def read_candidates(request: Request) -> list[Call]:
+def read_candidates(request: Request) -> list[CallRequest]:
     """The calls that are asked about; all in one envelope."""
     payload = CandidatesSerializer(data=request.data)
     payload.is_valid(raise_exception=True)
     envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
     return [
-        Call(tool=each["tool"], arguments=each["arguments"], envelope=envelope)
+        CallRequest(tool=each["tool"], arguments=each["arguments"], envelope=envelope)
         for each in payload.validated_data["calls"]
     ]
 
 
-def read_proposal(request: Request) -> Call:
+def read_proposal(request: Request) -> CallRequest:
     """What a model wants to be called. Arguments that are no object stay what they are, for the tool's schema to refuse."""
-    payload = checked(ProposalSerializer, request.data)
+    payload = validate_data(ProposalSerializer, request.data)
     said = payload.validated_data
-    prefers = preferences_of(request.headers.get("Prefer", ""))
-    return Call(
+    prefers = parse_prefer_header(request.headers.get("Prefer", ""))
+    return CallRequest(
         tool=said["name"],
         arguments=_arguments_of(said["arguments"]),
         envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),

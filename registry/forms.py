@@ -7,8 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
+from kernel.http.parsers import MAX_BODY_BYTES
 from registry.models import Decision
-from toolhub.kernel.parsers import MAX_BODY_BYTES
 
 
 class SubmitForm(forms.Form):

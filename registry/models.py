@@ -4,7 +4,7 @@ A :class:`Tool` is a name within a tenant and the state in which callers find it
 the code that it names, and never changes. A :class:`Review` is one person's decision on one version, :class:`Dependencies` are
 the packages of others that it needs. An :class:`Installation` is a tenant's own instance of a tool; its secrets are
 :class:`Secret` rows that it refers to by name. Code that was uploaded is kept as a :class:`Capsule`
-(:mod:`registry.publishing`).
+(:mod:`registry.capsules`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from django.db.models import Q
 
 from access.models import Tenant
 from access.roles import ON_TOOL
-from registry.publishing.models import Capsule, PublisherKey, PublishingRules
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
+from registry.capsules.models import Capsule, PublisherKey, PublishingRules
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 __all__ = [
     "DEPENDENCY_TRANSITIONS",
@@ -153,7 +153,7 @@ class ToolVersion(models.Model):
     tags = models.CharField(max_length=1000, blank=True)  # " pricing quotes ": a space around each
     domains = models.CharField(max_length=40, blank=True)  # " fs net ": the capability domains that it asks for
     search = models.TextField(blank=True)  # what lists look for a text in
-    title_words = models.TextField(blank=True)  # registry.searching: of id, name and tags
+    title_words = models.TextField(blank=True)  # registry.discovery.search: of id, name and tags
     text_words = models.TextField(blank=True)  # of the description and of what it takes
 
     class Meta:
@@ -248,7 +248,7 @@ class Dependencies(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     version = models.OneToOneField(ToolVersion, models.PROTECT, related_name="dependencies")
     state = models.CharField(max_length=16, choices=DependencyState)
-    lock = models.JSONField(default=list)  # lines in normal form (unitools.locks); empty: not resolved yet
+    lock = models.JSONField(default=list)  # lines in normal form (unitools.dependency_locks); empty: not resolved yet
     lock_digest = models.CharField(max_length=71, blank=True)
     progress = models.JSONField(default=list)  # the last lines of what is being done
     failure = models.JSONField(default=dict)  # {code, message, remedy} of the last time

@@ -1,6 +1,6 @@
 """What can go wrong with the catalogue?"""
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from kernel.problems import PlatformCode, Problem, Retryable
 
 
 class ManifestInvalid(Problem):
@@ -170,7 +170,7 @@ class DependenciesNotReady(Problem):
     reason, code, status = "SANDBOX.DEPENDENCIES_NOT_READY", PlatformCode.UPSTREAM_ERROR, 503
     retryable, retry_after_s = Retryable.YES, 5
     cause = "The packages of this version are being installed, or their installation failed."
-    cure = "Try again after the time that Retry-After says. Operators: the page of the version says what is missing."
+    cure = "Try again after `retry_after_s` seconds. Operators: the page of the version says what is missing."
 
 
 class NotTrustable(Problem):

@@ -14,9 +14,9 @@ import socket
 import sys
 from contextlib import suppress
 
-from sandbox import clock, protocol, walls
-from sandbox.passing import take
-from sandbox.room import Room
+from sandbox import clock, confinement, protocol
+from sandbox.ipc import receive_work
+from sandbox.isolation import CallIsolation
 from unitools import runtime
 
 TYPE_CHECKING = False
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from sandbox.hints import Hints
-    from sandbox.room import Rooms
+    from sandbox.access_attempts import AccessAttempts
+    from sandbox.isolation import BoxIsolation
 
 _closerange = os.closerange  # now: what a dependency puts in its place later leaves nothing open
 _VALUES = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -35,16 +35,16 @@ _MAX_MESSAGE_CHARS = 2000
 _MAX_NAME_CHARS = 200
 
 
-def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
+def serve_one(rooms: BoxIsolation, descriptor: int) -> NoReturn:
     """Raise the walls, wait for the call, then be it. On ``descriptor`` goes one message: "up", or why not."""
     try:
         end = _take_places(descriptor)
         try:
-            room = Room(rooms)
+            room = CallIsolation(rooms)
             data = room.enter()
             socket.send_fds(end, [protocol.WALLS_ARE_UP], [data] if data >= 0 else [])
-            _closerange(_OWN_END + 1, walls.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
-            work, pipes = take(end)
+            _closerange(_OWN_END + 1, confinement.OUT_OF_THE_WAY)  # what is beyond is needed until the last wall is up
+            work, pipes = receive_work(end)
             room.close()
         except BaseException as error:
             end.send(f"{type(error).__name__}: {error}".encode(errors="replace")[:_MAX_MESSAGE_CHARS])
@@ -60,7 +60,7 @@ def serve_one(rooms: Rooms, descriptor: int) -> NoReturn:
         os._exit(0)
 
 
-def _report_of(rooms: Rooms, head: dict[str, Any], arguments: bytes, settings: bytes) -> bytes:
+def _report_of(rooms: BoxIsolation, head: dict[str, Any], arguments: bytes, settings: bytes) -> bytes:
     programs, hints = rooms.programs, rooms.hints
 
     def loaded() -> None:
@@ -71,7 +71,7 @@ def _report_of(rooms: Rooms, head: dict[str, Any], arguments: bytes, settings: b
         loaded()
         return _report(*programs.run(head, arguments, settings, hints), None, hints)
     hints.watch()
-    return answer(
+    return answer_call(
         head,
         arguments,
         settings,
@@ -102,11 +102,11 @@ def set_streams() -> None:
         stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
 
 
-def answer(
+def answer_call(
     head: dict[str, Any],
     arguments: bytes,
     settings: bytes,
-    hints: Hints,
+    hints: AccessAttempts,
     *,
     loaded: Callable[[], None],
     progress: Callable[[bytes], None],
@@ -119,7 +119,7 @@ def answer(
     try:
         called = runtime.Call.from_json(head["context"] | json.loads(settings))
         if head.get("replay"):
-            clock.go_back(called.now, called.seed)
+            clock.set_recorded_clock(called.now, called.seed)
         clock.seed_chance(called.seed)
         with runtime.running(called, progress=progress) as said:
             entry = getattr(importlib.import_module(head["module"]), head["entry"])
@@ -157,7 +157,7 @@ def _encode(returned: object, most: int) -> tuple[int, bytes, dict[str, Any]]:
     return protocol.RETURNED, value, {}
 
 
-def _describe(raised: BaseException, hints: Hints) -> tuple[int, dict[str, Any]]:
+def _describe(raised: BaseException, hints: AccessAttempts) -> tuple[int, dict[str, Any]]:
     """Sort an exception that left the tool. Nothing on it is to be trusted: its class may override anything."""
     error: dict[str, Any] = {"type": _name(raised), "message": _message(raised)}
     try:
@@ -197,7 +197,9 @@ def _quietly(action: Callable[[], object]) -> None:
         action()
 
 
-def _report(kind: int, value: bytes, error: dict[str, Any], said: runtime.Report | None, hints: Hints) -> bytes:
+def _report(
+    kind: int, value: bytes, error: dict[str, Any], said: runtime.Report | None, hints: AccessAttempts
+) -> bytes:
     contents = b""
     try:
         left = said.artifacts if said is not None and kind == protocol.RETURNED else []
@@ -215,7 +217,7 @@ def _report(kind: int, value: bytes, error: dict[str, Any], said: runtime.Report
 
 
 def _rest(
-    said: dict[str, Any], hints: Hints, error: dict[str, Any], artifacts: list[dict[str, Any]] | None = None
+    said: dict[str, Any], hints: AccessAttempts, error: dict[str, Any], artifacts: list[dict[str, Any]] | None = None
 ) -> bytes:
     # Not as ASCII: escapes could make what is allowed to a tool larger than the report may be, and lose its attempts.
     about: dict[str, Any] = {"report": said, "attempts": hints.attempts, "error": error}

@@ -33,15 +33,15 @@ def seed_chance(seed: int) -> None:
         numbers.seed(seed & 0xFFFFFFFF)
 
 
-def go_back(now: datetime.datetime, seed: int) -> None:
+def set_recorded_clock(now: datetime.datetime, seed: int) -> None:
     """Let this process see the recorded time and the recorded chance, before anything of the tool is imported."""
-    clock = _Clock(now)
+    clock = _RecordedClock(now)
     stream = random.Random(seed ^ 1)  # another one than the tool's own
     _swap({**_of_time(clock), **_of_datetime(clock), os.urandom: stream.randbytes, os.getrandom: _getrandom(stream)})
     _seed_all_from(stream)
 
 
-class _Clock:
+class _RecordedClock:
     def __init__(self, now: datetime.datetime) -> None:
         since = now - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         self._ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
@@ -63,7 +63,7 @@ class _Clock:
         return divmod(self.time_ns() // 1000, 10**6)
 
 
-def _of_time(clock: _Clock) -> dict[Any, Any]:
+def _of_time(clock: _RecordedClock) -> dict[Any, Any]:
     """What takes the place of what, in the module ``time``."""
     real_of, real_ns_of = time.clock_gettime, time.clock_gettime_ns
 
@@ -86,7 +86,7 @@ def _of_time(clock: _Clock) -> dict[Any, Any]:
     }
 
 
-def _of_datetime(clock: _Clock) -> dict[Any, Any]:
+def _of_datetime(clock: _RecordedClock) -> dict[Any, Any]:
     """The classes cannot be changed, so others that are like them take their place."""
     real_date, real_datetime, utc = datetime.date, datetime.datetime, datetime.UTC
     real: dict[type, type] = {}

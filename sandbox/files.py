@@ -35,29 +35,29 @@ _CHANGES = ("write", "create")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Unsafe(ValueError):
+class UnsafePath(ValueError):
     """A path that no file of a tenant may have. The message says why."""
 
 
-def parts_of(path: str) -> list[str]:
-    """The names below ``/data`` that a path is made of; raises :class:`Unsafe`."""
+def split_path(path: str) -> list[str]:
+    """The names below ``/data`` that a path is made of; raises :class:`UnsafePath`."""
     if not path.startswith(f"{DATA}/"):
-        raise Unsafe(f"It is not below {DATA}.")
+        raise UnsafePath(f"It is not below {DATA}.")
     if len(path) > MAX_PATH_CHARS:
-        raise Unsafe(f"It is longer than {MAX_PATH_CHARS} characters.")
+        raise UnsafePath(f"It is longer than {MAX_PATH_CHARS} characters.")
     names = path[len(DATA) + 1 :].split("/")
     if len(names) > MAX_DEPTH:
-        raise Unsafe(f"It is deeper than {MAX_DEPTH} folders.")
+        raise UnsafePath(f"It is deeper than {MAX_DEPTH} folders.")
     for name in names:
         if name in ("", ".", "..") or "\\" in name:
-            raise Unsafe("It has a part that is no name.")
+            raise UnsafePath("It has a part that is no name.")
         try:
             if len(name.encode()) > MAX_NAME_BYTES:
-                raise Unsafe(f"It has a name of more than {MAX_NAME_BYTES} bytes.")
+                raise UnsafePath(f"It has a name of more than {MAX_NAME_BYTES} bytes.")
         except UnicodeEncodeError:
-            raise Unsafe("It has a name that is not UTF-8.") from None
+            raise UnsafePath("It has a name that is not UTF-8.") from None
         if not name.isprintable():
-            raise Unsafe("It has a name with characters that cannot be shown.")
+            raise UnsafePath("It has a name with characters that cannot be shown.")
     return names
 
 
@@ -74,7 +74,7 @@ def open_safely(folder: int, path: str, flags: int, mode: int = 0) -> int:
 def lay_out(folder: int, inputs: list[tuple[str, bytes]]) -> None:
     """Write the call's files; they belong to the tool's user, and which of them it may change its walls say."""
     for path, content in inputs:
-        *folders, name = parts_of(path)
+        *folders, name = split_path(path)
         place = os.dup(folder)
         try:
             for each in folders:
@@ -97,7 +97,7 @@ def lay_out(folder: int, inputs: list[tuple[str, bytes]]) -> None:
 def make_folders(folder: int, rules: list[dict[str, Any]]) -> None:
     """The folders that rules name, so that a tool finds them and its walls have something to stand on."""
     for rule in rules:
-        names = parts_of(rule["path"]) if rule["path"] != DATA else []
+        names = split_path(rule["path"]) if rule["path"] != DATA else []
         if rule.get("kind", "tree") == "file":
             names = names[:-1]
         place = ""
@@ -107,7 +107,7 @@ def make_folders(folder: int, rules: list[dict[str, Any]]) -> None:
                 os.mkdir(place, 0o700, dir_fd=folder)
 
 
-class Found:
+class CollectedFiles:
     """What a call has left: files with their contents, what became of files that it got, and what was not taken."""
 
     def __init__(self) -> None:
@@ -120,22 +120,22 @@ class Found:
             self.skipped.append((path.encode("utf-8", "backslashreplace").decode()[:MAX_PATH_CHARS], why))
 
 
-def state_of(folder: int, paths: list[str]) -> dict[str, tuple[int, int, int]]:
+def snapshot_files(folder: int, paths: list[str]) -> dict[str, tuple[int, int, int]]:
     """What tells whether a file was touched; taken before the tool begins."""
     found = {}
     for path in paths:
-        fd = open_safely(folder, "/".join(parts_of(path)), os.O_PATH)
+        fd = open_safely(folder, "/".join(split_path(path)), os.O_PATH)
         about = os.fstat(fd)
         os.close(fd)
         found[path] = (about.st_ino, about.st_ctime_ns, about.st_size)
     return found
 
 
-def collect(
+def collect_files(
     folder: int, rules: list[dict[str, Any]], before: dict[str, tuple[int, int, int]], *, most: int, most_bytes: int
-) -> Found:
+) -> CollectedFiles:
     """Take what was made or changed where the rules let a tool write; ``most`` files of ``most_bytes`` together."""
-    found = Found()
+    found = CollectedFiles()
     left = most_bytes
     for path, entry in _walk(folder, found):
         if before.get(path) == (entry.st_ino, entry.st_ctime_ns, entry.st_size):
@@ -168,7 +168,7 @@ def _may_change(path: str, rules: list[dict[str, Any]]) -> bool:
 
 def _is_gone(folder: int, path: str) -> bool:
     try:
-        os.close(open_safely(folder, "/".join(parts_of(path)), os.O_PATH))
+        os.close(open_safely(folder, "/".join(split_path(path)), os.O_PATH))
     except OSError as error:
         return error.errno in (errno.ENOENT, errno.ENOTDIR)
     return False
@@ -196,7 +196,7 @@ def _take(folder: int, path: str, left: int) -> bytes | str:
         os.close(fd)
 
 
-def _walk(folder: int, found: Found) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(folder: int, found: CollectedFiles) -> Iterator[tuple[str, os.stat_result]]:
     """Every entry that is no folder, in order, by its path in the box; no more than a tool may plant."""
     waiting = [DATA]
     seen = 0
@@ -220,10 +220,10 @@ def _walk(folder: int, found: Found) -> Iterator[tuple[str, os.stat_result]]:
             for name in sorted(names):
                 path = f"{place}/{name}"
                 try:
-                    parts_of(path)
+                    split_path(path)
                     about = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                except (Unsafe, OSError) as error:
-                    found.skip(path, str(error) if isinstance(error, Unsafe) else "unreadable")
+                except (UnsafePath, OSError) as error:
+                    found.skip(path, str(error) if isinstance(error, UnsafePath) else "unreadable")
                     continue
                 if stat.S_ISDIR(about.st_mode):
                     waiting.append(path)

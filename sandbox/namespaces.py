@@ -15,8 +15,8 @@ import ctypes
 import os
 import struct
 
+from sandbox.access_attempts import PACKAGE, WORK
 from sandbox.files import DATA
-from sandbox.hints import PACKAGE, WORK
 
 NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000  # CLONE_NEWUSER, NEWPID, NEWNS, NEWIPC
 
@@ -41,13 +41,13 @@ def _failed(what: str) -> OSError:
     return OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def unshare() -> None:
+def unshare_namespaces() -> None:
     """The next child of this process begins a world of its own."""
     if _libc.unshare(NAMESPACES):
         raise _failed("unshare")
 
 
-def be_known(uid: int, gid: int) -> None:
+def map_user(uid: int, gid: int) -> None:
     """In the new world this process's user is who it was outside."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
@@ -55,7 +55,7 @@ def be_known(uid: int, gid: int) -> None:
         os.close(fd)
 
 
-def furnish(scratch: int, data: int) -> None:
+def mount_folders(scratch: int, data: int) -> None:
     """Give the new world its empty folders, each of at most so many bytes, and a package that nothing can change."""
     # A size of 0 would mean "no limit": without scratch space there is one page, which may not be written to.
     _mount_folder(WORK, max(scratch, _PAGE), "0700" if scratch else "0500")

@@ -86,7 +86,7 @@ def compile_package(names: list[str], contents: list[bytes], place: str) -> dict
     return codes
 
 
-class _Loader(SourceFileLoader):
+class _CodeLoader(SourceFileLoader):
     """Loads from the code that is held, and from the source what is not."""
 
     held: dict[str, CodeType]
@@ -100,7 +100,7 @@ class PackageFinder:
 
     def __init__(self, place: str, own: set[str], codes: dict[str, CodeType]) -> None:
         self._own, self._place = own, place
-        loader = type("_Loader", (_Loader,), {"held": codes})
+        loader = type("_CodeLoader", (_CodeLoader,), {"held": codes})
         for folder, _, _ in os.walk(place):
             finder = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (loader, SOURCE_SUFFIXES))
             finder.find_spec("")  # it looks around now
@@ -128,12 +128,12 @@ class PackageFinder:
         return None
 
 
-def top_levels_of(names: list[str]) -> set[str]:
+def find_top_levels(names: list[str]) -> set[str]:
     """What the package's files are imported by."""
     return {name.split("/", 1)[0].removesuffix(".py") for name in names}
 
 
-def preload(codes: list[CodeType], own: set[str]) -> list[str]:
+def preload_imports(codes: list[CodeType], own: set[str]) -> list[str]:
     """Import what these modules import of the standard library, the SDK and the dependencies; returns the modules' names.
 
     ``own`` modules are never imported here. What fails to be imported is left to the call.

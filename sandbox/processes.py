@@ -26,7 +26,7 @@ def _open_first(paths: tuple[str, ...]) -> int:
     return -1
 
 
-class Processes:
+class BoxProcesses:
     """Everybody in the box but the one who asks."""
 
     def __init__(self) -> None:

@@ -22,13 +22,13 @@ import struct
 from contextlib import suppress
 
 from sandbox import protocol
-from sandbox.hints import PACKAGE
+from sandbox.access_attempts import PACKAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sandbox.hints import Hints
+    from sandbox.access_attempts import AccessAttempts
 
 SETTINGS_FD = 5
 _ELF = b"\x7fELF\x02"
@@ -55,7 +55,7 @@ class Programs:
         self.runnable = tuple(runnable)
 
     def run(
-        self, head: dict[str, Any], arguments: bytes, settings: bytes, hints: Hints
+        self, head: dict[str, Any], arguments: bytes, settings: bytes, hints: AccessAttempts
     ) -> tuple[int, bytes, dict[str, Any]]:
         """Run the tool that is a program; returns what a report says of it: the kind, the value, the error."""
         result, result_end = os.pipe()
@@ -94,7 +94,7 @@ def _die_of(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def _exception(said: bytes, hints: Hints) -> tuple[int, bytes, dict[str, Any]] | None:
+def _exception(said: bytes, hints: AccessAttempts) -> tuple[int, bytes, dict[str, Any]] | None:
     """What a program that has failed says of the exception that ended it."""
     try:
         exception = json.loads(said)["exception"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 9  # an image and a hub of different sources do not misunderstand each other, they part
+VERSION = 10  # an image and a hub of different sources do not misunderstand each other, they part
 KEY_BYTES = 32
 MAX_FRAME_BYTES = (
     40 * 1024 * 1024
@@ -61,7 +61,7 @@ class ProtocolError(Exception):
     """The other side did not keep to the protocol."""
 
 
-class Channel:
+class FrameChannel:
     """Frames over two functions: ``read(n)`` gives exactly n bytes or raises ``EOFError``, ``write`` takes all."""
 
     def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], None]) -> None:
@@ -120,7 +120,7 @@ def pack(head: dict[str, Any], *parts: bytes) -> bytes:
     return b"".join((_LENGTH.pack(len(text)), text, *parts))
 
 
-def head_of(body: bytes) -> dict[str, Any]:
+def unpack_head(body: bytes) -> dict[str, Any]:
     """Only the head, without copying the parts."""
     try:
         (length,) = _LENGTH.unpack_from(body)

@@ -158,7 +158,7 @@ class Relay:
                 each.socket.close()
 
 
-def serve(control: socket.socket) -> NoReturn:
+def run_relay(control: socket.socket) -> NoReturn:
     """Be the relay. A byte on ``control`` says that a call is over; it is answered when nothing of it is left."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -14,8 +14,8 @@ import stat
 import time
 from contextlib import suppress
 
+from sandbox.access_attempts import PACKAGE, WORK
 from sandbox.files import DATA
-from sandbox.hints import PACKAGE, WORK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,16 +25,16 @@ from functools import partial
 if __name__ == "__main__":  # Python was started isolated and does not know this folder
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from sandbox import files, protocol, walls, watch
+from sandbox import confinement, files, protocol, run_monitor
 from sandbox import relay as relays
 from sandbox import zygote as zygotes
-from sandbox.exchange import Exchange
-from sandbox.hub import Hub
-from sandbox.meter import Meter
+from sandbox.file_exchange import FileExchange
+from sandbox.hub_connection import HubConnection
+from sandbox.ipc import clean_message, fork_process, receive_message, send_work
+from sandbox.isolation import REUSED
+from sandbox.meter import ProcessorMeter
 from sandbox.package import DEPENDENCIES
-from sandbox.passing import fork, give, receive, words_of
-from sandbox.processes import Processes
-from sandbox.room import REUSED
+from sandbox.processes import BoxProcesses
 from sandbox.scratch import Scratch
 
 TYPE_CHECKING = False
@@ -71,53 +71,55 @@ class Signals:
             os.read(self.fd, 512)
 
 
-class Broken(Exception):
+class BoxUnusable(Exception):
     """This box can do no more calls."""
 
 
-class Late(Broken):
+class BoxTimedOut(BoxUnusable):
     """It took longer than it may."""
 
 
-class Box:
+class Supervisor:
     """One box, from its first frame to its last."""
 
     def __init__(
         self,
-        hub: Hub,
-        channel: protocol.Channel,
-        processes: Processes,
+        hub: HubConnection,
+        channel: protocol.FrameChannel,
+        processes: BoxProcesses,
         zygote: socket.socket,
         relay: socket.socket | None,
     ) -> None:
         self._hub, self._channel, self._processes, self._zygote, self._relay = hub, channel, processes, zygote, relay
         self._signals = Signals()
         self._scratch = Scratch()
-        self._meter = Meter()
+        self._meter = ProcessorMeter()
         self._head: dict[str, Any] = {}
         self._imports_of_others = False
         self._limits: dict[str, int] = {}
-        self._loading_ms = 0.0  # of the processor, before the tool of this call began
         self._child: socket.socket | None = None
-        self._files: Exchange | None = None
+        self._files: FileExchange | None = None
 
     # -- once
 
     def load(self, body: bytes) -> None:
         """Have the zygote take the tool's package, and a process made ready; says whether that went well."""
         begun = time.monotonic()
-        self._head = protocol.head_of(body)
+        self._head = protocol.unpack_head(body)
         self._limits = self._head["limits"]
         self._scratch.expect(self._limits["tmp_bytes"], with_files=bool(self._head["fs"]))
         self._imports_of_others = _holds_any(DEPENDENCIES)
         preloaded: list[str] = []
-        why, late = "", False
+        why, late, loaded = "", False, False
         try:
             preloaded = self._have_loaded(body)
+            loaded = True
             self._prepare()
-        except Broken as broken:
-            why, late = str(broken), isinstance(broken, Late)
-        said = {"ok": not why, "why": why, "late": late, "load_ms": _ms_since(begun), "preloaded": preloaded}
+        except BoxUnusable as broken:
+            why, late = str(broken), isinstance(broken, BoxTimedOut)
+        said = {"ok": not why, "why": why, "load_ms": _ms_since(begun), "preloaded": preloaded}
+        # Late is what the zygote was to load. Who is slow to make a process has said nothing, so it has not said no.
+        said |= {"late": late and not loaded, "said_no": bool(why) and not late}
         self._channel.send(protocol.LOADED, protocol.pack(said))
         if why:
             os._exit(0)
@@ -125,13 +127,13 @@ class Box:
     def _have_loaded(self, body: bytes) -> list[str]:
         """The zygote takes the package. Returns the names of what it has imported beforehand."""
         self._zygote.send(b"load")
-        give(self._zygote, body, [])
+        send_work(self._zygote, body, [])
         said, _, _ = self._answer_of(self._zygote, self._head["load_ms"] / 1000)
         verdict, *lines = said.decode("utf-8", "replace").split("\n")
         if verdict != "ok":
-            raise Broken(words_of(" ".join(lines).encode()))
+            raise BoxUnusable(clean_message(" ".join(lines).encode()))
         if not self._processes.come_to_rest():
-            raise Broken("A module that was imported beforehand has left a process behind.")
+            raise BoxUnusable("A module that was imported beforehand has left a process behind.")
         self._scratch.watch_package()
         return lines
 
@@ -143,15 +145,15 @@ class Box:
         other.close()
         said, pid, folders = self._answer_of(child, _PREPARE_S)
         if said != protocol.WALLS_ARE_UP or pid in (0, 1, self._processes.zygote):
-            raise Broken(words_of(said))
+            raise BoxUnusable(clean_message(said))
         if self._answer_of(self._zygote, _PREPARE_S)[0] != b"prepared":
-            raise Broken("The zygote does not do what it is told.")
+            raise BoxUnusable("The zygote does not do what it is told.")
         self._processes.expect(pid)
         self._child = child
         if self._head["fs"]:
             if len(folders) != 1:
-                raise Broken("The folder for files is missing.")
-            self._files = Exchange(folders[0], self._head["fs"], self._limits)
+                raise BoxUnusable("The folder for files is missing.")
+            self._files = FileExchange(folders[0], self._head["fs"], self._limits)
 
     def _answer_of(self, end: socket.socket, patience: float) -> tuple[bytes, int, list[int]]:
         """The next message of another process, its number, and the descriptors that it sent."""
@@ -162,13 +164,13 @@ class Box:
         while True:
             ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
             if not ready:
-                raise Late("The box did not get ready in time.")
+                raise BoxTimedOut("The box did not get ready in time.")
             if any(fd == self._hub.fd for fd, _ in ready):
                 os._exit(0)
-            message, pid, descriptors = receive(end)
+            message, pid, descriptors = receive_message(end)
             if message:
                 return message, pid, descriptors
-            raise Broken("A process of the box ended before it was ready.")
+            raise BoxUnusable("A process of the box ended before it was ready.")
 
     # -- for each call
 
@@ -177,40 +179,43 @@ class Box:
         begun = time.monotonic()
         self._signals.cancel_when_asked()
         kills_before = self._processes.out_of_memory_kills()
-        called = protocol.head_of(body)
+        called = protocol.unpack_head(body)
         why_not, body = self._lay_out(called, body)
-        self._meter.begin()
-        run = watch.Watch(
+        self._meter.begin(self._processes.tool)
+        load_s, import_s = self._head["load_ms"] / 1000, self._head["import_ms"] / 1000
+        run = run_monitor.RunMonitor(
             *self._hand_over(body, begin=not why_not),
             limits=self._limits,
             report_extra=protocol.MAX_REPORT_BYTES + 16,
             tell=self._tell if called["stream"] else None,
             may_tell=self._hub.listens,
-            on_loaded=self._note_loading,
-            is_spent=lambda: self._meter.taken_ms() - self._loading_ms > self._limits["cpu_s"] * 1000,
+            on_loaded=self._meter.begin_run,
+            is_spent=lambda: self._meter.is_spent(self._head["import_ms"], self._limits["cpu_s"] * 1000),
+            more_s=lambda: min(self._meter.waited_s(), load_s - import_s),
         )
         del body
         others = {
             self._signals.fd: self._on_signal,
             self._hub.fd: self._on_hub,
-            self._zygote.fileno(): lambda: watch.ZYGOTE_GONE,
+            self._zygote.fileno(): lambda: run_monitor.ZYGOTE_GONE,
         }
-        load_s, run_s = self._head["load_ms"] / 1000, self._limits["wall_ms"] / 1000
-        ended = run.wait(others, load_until=begun + load_s, run_s=run_s)
-        at_rest = ended == watch.EXITED and self._processes.at_rest()
+        ended = run.wait(others, load_until=begun + import_s, run_s=self._limits["wall_ms"] / 1000)
+        at_rest = ended == run_monitor.EXITED and self._processes.at_rest()
         all_dead = at_rest or self._processes.kill_all()
         finished = time.monotonic()
         how, cpu_ms, max_rss_bytes = self._processes.end_of_tool()
         if self._meter.exact:
             cpu_ms = self._meter.taken_ms()
         ended = run.finish(ended)
-        if not why_not and (why_not := self._why_not()) and ended == watch.EXITED:
-            ended = watch.UNKNOWN if run.was_heard or self._imports_of_others else ended
-        found = self._collect(all_dead) if ended == watch.EXITED else files.Found()
-        clean = at_rest and ended == watch.EXITED and not why_not and self._tidy()
+        if not why_not and (why_not := self._why_not()) and ended == run_monitor.EXITED:
+            ended = run_monitor.UNKNOWN if run.was_heard or self._imports_of_others else ended
+        found = self._collect(all_dead) if ended == run_monitor.EXITED else files.CollectedFiles()
+        clean = at_rest and ended == run_monitor.EXITED and not why_not and self._tidy()
         out_of_memory = self._processes.out_of_memory_kills() > kills_before
         # The first process of a namespace can be killed from outside only, and here nobody else does it.
-        out_of_time = self._head["level"] == "fresh" and ended == watch.EXITED and how == {"signal": signal.SIGKILL}
+        out_of_time = (
+            self._head["level"] == "fresh" and ended == run_monitor.EXITED and how == {"signal": signal.SIGKILL}
+        )
         head: dict[str, Any] = {
             "ended": ended,
             "started": not why_not,
@@ -219,6 +224,7 @@ class Box:
             "out_of_memory": out_of_memory,
             "out_of_processor_time": out_of_time and not out_of_memory and not why_not,
             "clean": clean,
+            "import_ms": self._head["import_ms"],
             "load_ms": ((run.loaded_at or finished) - begun) * 1000,
             "run_ms": (finished - begun) * 1000,
             "cpu_ms": cpu_ms,
@@ -235,9 +241,6 @@ class Box:
             os._exit(0)
         self._prepare()
 
-    def _note_loading(self) -> None:
-        self._loading_ms = self._meter.taken_ms()
-
     def _lay_out(self, called: dict[str, Any], body: bytes) -> tuple[str, bytes]:
         """The call's files, if it brings any. Returns why that was not possible, and the body without them."""
         if not called["inputs"]:
@@ -251,12 +254,12 @@ class Box:
             return f"A file of the call could not be laid out: {error}", b""
         return "", protocol.pack(head, arguments, settings)
 
-    def _collect(self, all_dead: bool) -> files.Found:
+    def _collect(self, all_dead: bool) -> files.CollectedFiles:
         if self._files is None:
-            return files.Found()
+            return files.CollectedFiles()
         if all_dead:
             return self._files.collect()
-        found = files.Found()
+        found = files.CollectedFiles()
         for rule in self._head["fs"]:
             found.skip(rule["path"], "A process of the call did not end, so nothing was taken.")
         return found
@@ -270,7 +273,7 @@ class Box:
         with self._child:
             self._child.setblocking(False)
             try:
-                return words_of(receive(self._child)[0])
+                return clean_message(receive_message(self._child)[0])
             except BlockingIOError:
                 return ""
 
@@ -300,7 +303,7 @@ class Box:
         ends = [write for _, write in pipes]
         if begin:
             with suppress(ConnectionError):  # it has ended: then its end is the news
-                give(self._child, body, ends)
+                send_work(self._child, body, ends)
         else:
             os.kill(self._processes.tool, signal.SIGKILL)
         for fd in ends:
@@ -314,12 +317,12 @@ class Box:
         self._signals.clear()
         self._processes.reap()
         if self._processes.tool_has_ended:
-            return watch.EXITED
-        return watch.CANCELLED if self._signals.cancelled else ""
+            return run_monitor.EXITED
+        return run_monitor.CANCELLED if self._signals.cancelled else ""
 
     def _on_hub(self) -> str:
         self._channel.receive(protocol.CANCEL)
-        return watch.CANCELLED
+        return run_monitor.CANCELLED
 
     # -- in between
 
@@ -334,7 +337,7 @@ class Box:
                 self._signals.clear()
                 self._processes.reap()
                 if self._processes.tool_has_ended or self._processes.zygote_gone:
-                    raise Broken("A process of the box has ended while it waited.")
+                    raise BoxUnusable("A process of the box has ended while it waited.")
             if self._hub.fd in ready:
                 return
 
@@ -357,22 +360,22 @@ def main() -> NoReturn:
         raise SystemExit("The supervisor is the first process of a sandbox container and starts nowhere else.")
     started = time.monotonic()
     os.umask(0o077)
-    walls.scrub_environment()
-    walls.set_dumpable(False)
+    confinement.scrub_environment()
+    confinement.set_dumpable(False)
     gc.freeze()  # what is in memory now is shared by all processes of the box, as long as no collector touches it
-    processes = Processes()
+    processes = BoxProcesses()
     relay = None
     if os.path.exists(relays.SOCKET):
-        processes.relay, relay = fork(relays.serve)
+        processes.relay, relay = fork_process(relays.run_relay)
         relay.settimeout(_RELAY_S)
         relay.recv(1)
-    processes.zygote, zygote = fork(partial(zygotes.serve, others=[1, *filter(None, [processes.relay])]))
-    hub = Hub()
-    channel = protocol.Channel(hub.read, hub.write)
-    box = Box(hub, channel, processes, zygote, relay)
+    processes.zygote, zygote = fork_process(partial(zygotes.run_zygote, others=[1, *filter(None, [processes.relay])]))
+    hub = HubConnection()
+    channel = protocol.FrameChannel(hub.read, hub.write)
+    box = Supervisor(hub, channel, processes, zygote, relay)
     channel.accept()
     ready = {
-        "landlock": walls.landlock_version(),
+        "landlock": confinement.landlock_version(),
         "python": sys.version.split()[0],
         "boot_ms": _ms_since(started),
     }
@@ -392,5 +395,5 @@ if __name__ == "__main__":
         raise SystemExit(
             f"{error} Are the image and the hub of the same sources? This is {protocol.VERSION}."
         ) from None
-    except Broken as error:
+    except BoxUnusable as error:
         raise SystemExit(str(error)) from None

@@ -1,6 +1,6 @@
 """Which system calls may a tool's process make?
 
-The second of two seccomp tiers. The first is the container's allow-list (``invocations/sandbox/seccomp.py``); this
+The second of two seccomp tiers. The first is the container's allow-list (``invocations/sandbox/isolation/seccomp.py``); this
 one is put on by the tool's own process just before it loads the tool, so it can refuse what the supervisor itself still
 needed and what depends on the profile. It names what it refuses and allows the rest, because the first tier has
 already removed everything that is unknown. Numbers are given for x86-64 and arm64; ``None`` where the architecture
@@ -100,10 +100,11 @@ def build_filter(
     spared: tuple[str, ...] = (),
     cloned: int = 0,
 ) -> bytes:
-    """The BPF program for :func:`sandbox.walls.filter_system_calls`; ``KeyError`` for an unknown machine.
+    """The BPF program for :func:`sandbox.confinement.filter_system_calls`; ``KeyError`` for an unknown machine.
 
     ``untouchable`` are the processes that get no signal from a tool, nor does "everybody"; none where a call has process
-    numbers of its own, and sees no others. ``spared`` are calls that :func:`refuse` is to refuse later, and ``cloned`` the flags
+    numbers of its own, and sees no others. ``spared`` are calls that :func:`build_refusal_filter` is to refuse later, and
+    ``cloned`` the flags
     with which a process in new namespaces is made until then.
     """
     _, column = _ARCHITECTURES[machine]
@@ -137,7 +138,7 @@ def build_filter(
     return _assemble(program)
 
 
-def refuse(machine: str, names: tuple[str, ...]) -> bytes:
+def build_refusal_filter(machine: str, names: tuple[str, ...]) -> bytes:
     """A program that refuses these calls, and new namespaces: a second one on top of the first."""
     _, column = _ARCHITECTURES[machine]
     program = _begin(machine)

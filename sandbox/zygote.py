@@ -15,18 +15,18 @@ import sys
 from contextlib import suppress
 from functools import partial
 
-from sandbox import browsing, call, namespaces, protocol
-from sandbox.hints import PACKAGE
+from sandbox import browser, call, namespaces, protocol
+from sandbox.access_attempts import PACKAGE
+from sandbox.ipc import receive_work
+from sandbox.isolation import BoxIsolation
 from sandbox.package import (
     DEPENDENCIES,
     PackageFinder,
     compile_package,
-    preload,
-    top_levels_of,
+    find_top_levels,
+    preload_imports,
     write_package,
 )
-from sandbox.passing import take
-from sandbox.room import Rooms
 from sandbox.siblings import Siblings
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MAX_WHY_CHARS = 2000
 
 
-def serve(end: socket.socket, others: list[int]) -> NoReturn:
+def run_zygote(end: socket.socket, others: list[int]) -> NoReturn:
     """Do what the supervisor says: ``load`` a package, once; ``prepare`` a process, for each call.
 
     ``others`` are the processes of the box beside this one that no tool may touch.
@@ -52,15 +52,15 @@ def serve(end: socket.socket, others: list[int]) -> NoReturn:
         file.write("950")  # before the supervisor, after a tool
     os.chdir("/")
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # threads do not survive a fork
-    sys.path += [DEPENDENCIES, browsing.PACKAGES]
-    rooms: Rooms | None = None
+    sys.path += [DEPENDENCIES, browser.PACKAGES]
+    rooms: BoxIsolation | None = None
     siblings: Siblings | None = None
     while True:
         message, descriptors, _, _ = socket.recv_fds(end, 16, 1)
         match message:
             case b"load":
                 try:
-                    rooms, preloaded = _load(take(end)[0], [*others, os.getpid()])
+                    rooms, preloaded = _load(receive_work(end)[0], [*others, os.getpid()])
                     siblings = Siblings.of_this_process(namespaces.NAMESPACES if rooms.fresh else 0)
                     _settle()
                     end.send("\n".join(["ok", *preloaded]).encode())
@@ -74,16 +74,16 @@ def serve(end: socket.socket, others: list[int]) -> NoReturn:
                 os._exit(0)
 
 
-def _load(body: bytes, others: list[int]) -> tuple[Rooms, list[str]]:
+def _load(body: bytes, others: list[int]) -> tuple[BoxIsolation, list[str]]:
     loaded, contents = protocol.unpack(body)
     del body
-    rooms = Rooms(loaded, others)
-    names, own = loaded["files"], top_levels_of(loaded["files"])
+    rooms = BoxIsolation(loaded, others)
+    names, own = loaded["files"], find_top_levels(loaded["files"])
     write_package(names, contents, PACKAGE)
     # In a box for one call nothing is worth more here than in the call; nor where it has failed here before.
     codes = compile_package(names, contents, PACKAGE) if rooms.reused and loaded["ahead"] else {}
     del contents
-    preloaded = preload(list(codes.values()), own)
+    preloaded = preload_imports(list(codes.values()), own)
     if not rooms.programs.replaces_tool:
         sys.path.insert(sys.path.index(DEPENDENCIES), PACKAGE)
         sys.meta_path.insert(0, PackageFinder(PACKAGE, own, codes))
@@ -113,7 +113,7 @@ def _fork_twice(serve: Callable[[], NoReturn], descriptor: int, *, fresh: bool) 
     if middle == 0:
         try:
             if fresh:
-                namespaces.unshare()
+                namespaces.unshare_namespaces()
             if os.fork() == 0:
                 serve()
         except BaseException as error:

@@ -40,7 +40,7 @@ LINES = [{"sku": "HEADPHONES-ANC", "quantity": 1}]
 Json = dict[str, Any]
 
 
-class CannotRun(Exception):
+class HubUnreachable(Exception):
     """There is no hub to tell the story with. The message says what to do."""
 
 
@@ -49,7 +49,7 @@ class StoryBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HubAnswer:
     status: int
     headers: dict[str, str]
     body: Json
@@ -83,10 +83,10 @@ def _open(opener: urllib.request.OpenerDirector, request: urllib.request.Request
         with error:
             return error.code, _lowered(error.headers), error.read()
     except (urllib.error.URLError, OSError) as error:
-        raise CannotRun(f"No hub answers at {request.full_url}: {error}. Start one with `make run`.") from error
+        raise HubUnreachable(f"No hub answers at {request.full_url}: {error}. Start one with `make run`.") from error
 
 
-class Agent:
+class DemoAgent:
     """The REST API with an agent's key."""
 
     def __init__(self, base: str, key: str) -> None:
@@ -94,7 +94,7 @@ class Agent:
         self._run = f"demo-{time.time_ns() // 1_000_000:x}"
         self._opener = _opener(base)
 
-    def ask(self, method: str, path: str, body: Json | None = None, headers: dict[str, str] | None = None) -> Answer:
+    def ask(self, method: str, path: str, body: Json | None = None, headers: dict[str, str] | None = None) -> HubAnswer:
         sent = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"} | (headers or {})
         data = None if body is None else json.dumps(body).encode()
         begun = time.perf_counter()
@@ -103,7 +103,7 @@ class Agent:
         )
         ms = (time.perf_counter() - begun) * 1000
         try:
-            return Answer(status, got, json.loads(raw), ms)
+            return HubAnswer(status, got, json.loads(raw), ms)
         except ValueError as error:
             raise StoryBroken(f"{method} {path} answered {status} with something that is not JSON.") from error
 
@@ -117,12 +117,12 @@ class Agent:
             "arguments": arguments,
         }
 
-    def call(self, tool: str, arguments: Json, *, key: str = "") -> Answer:
+    def call(self, tool: str, arguments: Json, *, key: str = "") -> HubAnswer:
         headers = {"Idempotency-Key": key} if key else {}
         return self.ask("POST", f"/api/v1/tools/{tool}/invoke", self.envelope(arguments), headers)
 
 
-class Person:
+class DemoPerson:
     """The console in a browser without JavaScript: cookies, forms, CSRF tokens."""
 
     def __init__(self, base: str) -> None:
@@ -150,7 +150,7 @@ class Person:
         self.submit("/sign-in", "/sign-in", {"username": name, "password": password})
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     print(text, flush=True)
 
 
@@ -162,156 +162,162 @@ class Steps:
 
     def __call__(self, title: str) -> None:
         self._number += 1
-        say(f"\n{self._number:2}. {title}")
+        print_line(f"\n{self._number:2}. {title}")
 
 
-def show(label: str, value: Any) -> None:
-    say(f"      {label:<14} {value}")
+def print_value(label: str, value: Any) -> None:
+    print_line(f"      {label:<14} {value}")
 
 
-def brief(data: Json, *names: str) -> str:
+def format_fields(data: Json, *names: str) -> str:
     """The parts of an answer that tell the story."""
     return ", ".join(f"{name} {data[name]}" for name in names if name in data)
 
 
-def expect(answer: Answer, status: int, *, reason: str = "") -> Answer:
+def expect_status(answer: HubAnswer, status: int, *, reason: str = "") -> HubAnswer:
     if answer.status != status or answer.reason != reason:
         problem = json.dumps(answer.body.get("error") or answer.body, ensure_ascii=False)[:600]
         raise StoryBroken(f"Expected {status} {reason or 'without a problem'}, got {answer.status}: {problem}")
-    show("answered", f"{answer.status} in {answer.ms:.0f} ms" + (f", {answer.reason}" if reason else ""))
+    print_value("answered", f"{answer.status} in {answer.ms:.0f} ms" + (f", {answer.reason}" if reason else ""))
     return answer
 
 
-def refusal(answer: Answer) -> None:
+def print_refusal(answer: HubAnswer) -> None:
     error = answer.body["error"]
-    show("code", error["code"])
-    show("message", error["message"])
+    print_value("code", error["code"])
+    print_value("message", error["message"])
     if error.get("remedy"):
-        show("remedy", error["remedy"])
+        print_value("remedy", error["remedy"])
 
 
-def shop(step: Steps, agent: Agent) -> Json:
+def tell_shopping(step: Steps, agent: DemoAgent) -> Json:
     """The calls that need a grant and nothing else. Returns the total of the cart."""
     step("The agent looks which tools there are.")
-    tools = expect(agent.ask("GET", "/api/v1/tools"), 200).body["data"]["tools"]
+    tools = expect_status(agent.ask("GET", "/api/v1/tools"), 200).body["data"]["tools"]
     for tool in sorted(tools, key=lambda each: str(each["id"])):
         consent = "  needs consent" if tool["needs_consent"] else ""
-        say(f"        {tool['id']:<42} {tool['side_effect']}{consent}")
+        print_line(f"        {tool['id']:<42} {tool['side_effect']}{consent}")
 
     step("It asks whether a call would be allowed. Nothing runs.")
     asked = agent.envelope({"sku": "HEADPHONES-ANC", "quantity": 1, "currency": "EUR"})
-    verdict = expect(agent.ask("POST", f"/api/v1/tools/{QUOTE}/preflight", asked), 200).body["data"]
-    show("allow", verdict["allow"])
-    show("steps", ", ".join(f"{each['name']} {each['ms']:.2f} ms" for each in verdict["steps"]))
-    show("profile", verdict["profile_hash"])
+    verdict = expect_status(agent.ask("POST", f"/api/v1/tools/{QUOTE}/preflight", asked), 200).body["data"]
+    print_value("allow", verdict["allow"])
+    print_value("steps", ", ".join(f"{each['name']} {each['ms']:.2f} ms" for each in verdict["steps"]))
+    print_value("profile", verdict["profile_hash"])
 
     step("A quote. The tool runs in a container of its own, without a network.")
-    quote = expect(agent.call(QUOTE, {"sku": "HEADPHONES-ANC", "quantity": 1, "currency": "EUR"}), 200).body
-    show("data", brief(quote["data"], "name", "unit_price", "currency", "total"))
-    show("fresh for", f"{quote['ttl_seconds']} s")
-    show("rests on", ", ".join(f"{each['name']} {each.get('version', '')}" for each in quote["evidence"]["sources"]))
+    quote = expect_status(agent.call(QUOTE, {"sku": "HEADPHONES-ANC", "quantity": 1, "currency": "EUR"}), 200).body
+    print_value("data", format_fields(quote["data"], "name", "unit_price", "currency", "total"))
+    print_value("fresh for", f"{quote['ttl_seconds']} s")
+    print_value(
+        "rests on", ", ".join(f"{each['name']} {each.get('version', '')}" for each in quote["evidence"]["sources"])
+    )
 
     step("Ways to ship it to Berlin.")
     wanted = {"destination": BERLIN, "items": LINES, "currency": "EUR"}
-    options = expect(agent.call("commerce.shipping.quote_options", wanted), 200).body["data"]["options"]
+    options = expect_status(agent.call("commerce.shipping.quote_options", wanted), 200).body["data"]["options"]
     for option in options[:3]:
-        say(f"        {option['id']:<32} {option['price']}")
+        print_line(f"        {option['id']:<32} {option['price']}")
 
     step("Duties and taxes.")
     wanted = {"destination": {"country": "DE"}, "items": LINES, "currency": "EUR", "ship_from": "NL"}
-    taxes = expect(agent.call("commerce.tax.estimate_duties_and_taxes", wanted), 200).body["data"]
-    show("data", brief(taxes | taxes["totals"], "total", "currency", "incoterm"))
+    taxes = expect_status(agent.call("commerce.tax.estimate_duties_and_taxes", wanted), 200).body["data"]
+    print_value("data", format_fields(taxes | taxes["totals"], "total", "currency", "incoterm"))
     for charge in taxes["charges"]:
-        show(charge["kind"], f"{charge['amount']} by rule {charge['rule_id']}, version {charge['rule_version']}")
+        print_value(charge["kind"], f"{charge['amount']} by rule {charge['rule_id']}, version {charge['rule_version']}")
 
     step("Beef jerky to Australia: a rule of the tool says no, and which.")
     forbidden = {"destination_country": "AU", "sku": "JERKY-BEEF", "enforce": True}
-    refusal(expect(agent.call("commerce.compliance.check_item", forbidden), 403, reason="DOMAIN.COMPLIANCE_BLOCKED"))
+    print_refusal(
+        expect_status(agent.call("commerce.compliance.check_item", forbidden), 403, reason="DOMAIN.COMPLIANCE_BLOCKED")
+    )
 
     step("The total of the cart.")
     cart = {"lines": LINES, "destination": BERLIN, "shipping_option_id": options[0]["id"], "currency": "EUR"}
-    total: Json = expect(agent.call("commerce.checkout.compute_total", cart), 200).body["data"]
-    show("total", f"{total['total']} {total['currency']}")
+    total: Json = expect_status(agent.call("commerce.checkout.compute_total", cart), 200).body["data"]
+    print_value("total", f"{total['total']} {total['currency']}")
     return cart | {"expected_total": total["total"]}
 
 
-def forget_old_consents(agent: Agent, person: Person) -> None:
+def forget_old_consents(agent: DemoAgent, person: DemoPerson) -> None:
     """Revoke what an earlier telling has left, so that this one starts where the first did."""
     for consent in agent.ask("GET", "/api/v1/consents").body["data"]["consents"]:
         if consent["tool"] == ORDER and consent["state"] == "approved":
             page = f"/consents/{consent['id']}"
             fields = {"decision": "revoke", "reason": "The demonstration is told from its beginning."}
             person.submit(page, f"{page}/decision", fields)
-            say(f"    (the consent {consent['id']} of an earlier telling was revoked)")
+            print_line(f"    (the consent {consent['id']} of an earlier telling was revoked)")
 
 
-def order(step: Steps, agent: Agent, person: Person, cart: Json) -> Answer:
+def tell_order(step: Steps, agent: DemoAgent, person: DemoPerson, cart: Json) -> HubAnswer:
     """The call that writes: refused, asked for, approved, made, made again."""
     forget_old_consents(agent, person)
     arguments = cart | {"destination": BERLIN | {"recipient": "A. Buyer", "line1": "1 Example Street"}}
     key = f"order-{time.time_ns():x}"
 
     step("A draft order writes something, so a person must agree first. Nobody has.")
-    refused = expect(agent.call(ORDER, arguments, key=key), 403, reason="POLICY.CONSENT_REQUIRED")
-    refusal(refused)
-    show("refused at", refused.body["call"]["refused_at"])
+    refused = expect_status(agent.call(ORDER, arguments, key=key), 403, reason="POLICY.CONSENT_REQUIRED")
+    print_refusal(refused)
+    print_value("refused at", refused.body["call"]["refused_at"])
 
     step("The agent asks for consent and says what for.")
     wanted = {"tool": ORDER, "purpose": "Draft the order that the user has in the cart."}
-    consent = expect(agent.ask("POST", "/api/v1/consents", wanted), 201).body["data"]
-    show("consent", f"{consent['id']} ({consent['state']})")
+    consent = expect_status(agent.ask("POST", "/api/v1/consents", wanted), 201).body["data"]
+    print_value("consent", f"{consent['id']} ({consent['state']})")
 
     step("Olivia, an operator, approves it in the console, with a reason.")
     page = f"/consents/{consent['id']}"
     person.submit(page, f"{page}/decision", {"decision": "approve", "reason": "The user asked for this order."})
-    state = expect(agent.ask("GET", f"/api/v1/consents/{consent['id']}"), 200).body["data"]
+    state = expect_status(agent.ask("GET", f"/api/v1/consents/{consent['id']}"), 200).body["data"]
     if state["state"] != "approved":
         raise StoryBroken(f"The consent is {state['state']}, not approved.")
-    show("consent", f"{state['state']} until {state['expires_at']}")
+    print_value("consent", f"{state['state']} until {state['expires_at']}")
 
     step("The same call again, now with a consent.")
-    made = expect(agent.call(ORDER, arguments, key=key), 200)
-    show("draft order", made.body["data"]["draft_order_id"])
-    show("call", made.call_id)
+    made = expect_status(agent.call(ORDER, arguments, key=key), 200)
+    print_value("draft order", made.body["data"]["draft_order_id"])
+    print_value("call", made.call_id)
 
     step("And once more with the same Idempotency-Key: the first answer comes back, nothing runs.")
-    again = expect(agent.call(ORDER, arguments, key=key), 200)
-    show("replayed", again.headers.get("idempotency-replayed", "no"))
-    show("same call", again.call_id == made.call_id and again.body["data"] == made.body["data"])
+    again = expect_status(agent.call(ORDER, arguments, key=key), 200)
+    print_value("replayed", again.headers.get("idempotency-replayed", "no"))
+    print_value("same call", again.call_id == made.call_id and again.body["data"] == made.body["data"])
     if again.call_id != made.call_id or "idempotency-replayed" not in again.headers:
         raise StoryBroken("The second call was another call, or nothing says that it was not.")
     return made
 
 
-def prove(step: Steps, agent: Agent, made: Answer) -> None:
+def tell_evidence(step: Steps, agent: DemoAgent, made: HubAnswer) -> None:
     """Fetch the facts of the call and compute their hashes here."""
     step("The evidence of that call: exactly one Begin and one End, hashed again on this side.")
-    answer = expect(agent.ask("GET", f"/api/v1/evidence/invocations/{made.call_id}"), 200)
+    answer = expect_status(agent.ask("GET", f"/api/v1/evidence/invocations/{made.call_id}"), 200)
     facts = answer.body["data"]["facts"]
     for fact in facts:
         computed = hashlib.sha256(b"\x00" + fact["leaf"].encode()).hexdigest()
         same = computed == fact["leaf_hash"]
-        say(f"        {fact['kind']:<20} {computed}  {'matches' if same else 'DIFFERS from ' + fact['leaf_hash']}")
+        print_line(
+            f"        {fact['kind']:<20} {computed}  {'matches' if same else 'DIFFERS from ' + fact['leaf_hash']}"
+        )
         if not same:
             raise StoryBroken(f"The leaf hash of {fact['id']} is not the SHA-256 of its leaf.")
     kinds = [fact["kind"] for fact in facts]
     if kinds.count("invocation.began") != 1 or kinds.count("invocation.ended") != 1:
         raise StoryBroken(f"The call has the facts {kinds}.")
     end = json.loads(next(fact["leaf"] for fact in facts if fact["kind"] == "invocation.ended"))
-    show("outcome", end["outcome"])
-    show("output", f"{end['data']['output']['commit']} (a commitment; the value is in a sealed snapshot)")
-    show("build", end["data"]["tool"]["build"])
+    print_value("outcome", end["outcome"])
+    print_value("output", f"{end['data']['output']['commit']} (a commitment; the value is in a sealed snapshot)")
+    print_value("build", end["data"]["tool"]["build"])
 
 
-def connect() -> tuple[str, dict[str, Any]]:
+def read_credentials() -> tuple[str, dict[str, Any]]:
     """The hub's address and the credentials that `make run` wrote."""
     if VARIABLES.mistakes:
-        raise CannotRun(" ".join(VARIABLES.mistakes))
+        raise HubUnreachable(" ".join(VARIABLES.mistakes))
     base, path = TOOLHUB_PUBLIC_URL.rstrip("/"), TOOLHUB_DATA_DIR / "demo-credentials.json"
     try:
         credentials: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise CannotRun(
+        raise HubUnreachable(
             f"{path} cannot be read ({error}). `make run` writes it; TOOLHUB_DATA_DIR says where."
         ) from error
     return base, credentials
@@ -319,14 +325,14 @@ def connect() -> tuple[str, dict[str, Any]]:
 
 def main() -> int:
     try:
-        base, credentials = connect()
-        agent, person, step = Agent(base, credentials["api_key"]), Person(base), Steps()
-        say(f"toolhub at {base}, told by the agent shopping-assistant.")
+        base, credentials = read_credentials()
+        agent, person, step = DemoAgent(base, credentials["api_key"]), DemoPerson(base), Steps()
+        print_line(f"toolhub at {base}, told by the agent shopping-assistant.")
         person.sign_in(OPERATOR, credentials["passwords"][OPERATOR])
-        cart = shop(step, agent)
-        made = order(step, agent, person, cart)
-        prove(step, agent, made)
-    except CannotRun as error:
+        cart = tell_shopping(step, agent)
+        made = tell_order(step, agent, person, cart)
+        tell_evidence(step, agent, made)
+    except HubUnreachable as error:
         print(error, file=sys.stderr)
         return 1
     except StoryBroken as error:
@@ -335,8 +341,8 @@ def main() -> int:
     except (KeyError, IndexError, TypeError) as error:
         print(f"\nThe story broke here. An answer lacks a part: {error!r}", file=sys.stderr)
         return 2
-    say(f"\nThe timeline of the call, for people who can sign in:\n    {base}/invocations/{made.call_id}")
-    say(f"    as {OPERATOR} / {credentials['passwords'][OPERATOR]}, or as an auditor (`make run` printed both).")
+    print_line(f"\nThe timeline of the call, for people who can sign in:\n    {base}/invocations/{made.call_id}")
+    print_line(f"    as {OPERATOR} / {credentials['passwords'][OPERATOR]}, or as an auditor (`make run` printed both).")
     return 0
 
 

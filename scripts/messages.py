@@ -23,12 +23,12 @@ from django.core.management import call_command
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "locale"
 LANGUAGES = ["zh_Hans"]
-SOURCES = ["templates", "toolhub", "evidence", "access", "registry", "invocations"]
+SOURCES = ["templates", "kernel", "toolhub", "evidence", "access", "registry", "invocations"]
 # changes with every run, and says nothing
 DATES = re.compile(r'^"POT-Creation-Date: .*\n', re.MULTILINE)
 
 
-def texts_of_problems() -> set[str]:
+def collect_problem_texts() -> set[str]:
     """What the classes of problems say to people: title, cause and cure, which are plain strings in the sources."""
     found = set()
     for path in (path for name in SOURCES for path in (ROOT / name).rglob("problems.py")):
@@ -42,11 +42,11 @@ def texts_of_problems() -> set[str]:
     return found
 
 
-def extract(workspace: Path) -> Path:
+def extract_messages(workspace: Path) -> Path:
     """A fresh locale folder, made from the committed one and the sources."""
     for name in SOURCES:
         (workspace / name).symlink_to(ROOT / name)
-    marked = [f"gettext_noop({text!r})\n" for text in sorted(texts_of_problems() - {""})]
+    marked = [f"gettext_noop({text!r})\n" for text in sorted(collect_problem_texts() - {""})]
     (workspace / "texts_of_problems.py").write_text("".join(marked))
     fresh = workspace / "locale"
     shutil.copytree(LOCALE, fresh)
@@ -61,7 +61,7 @@ def extract(workspace: Path) -> Path:
     return fresh
 
 
-def untranslated(po: Path) -> list[str]:
+def find_untranslated(po: Path) -> list[str]:
     """The sentences without a translation, or with one that gettext only guessed."""
     keep = ["msgattrib", "--no-wrap", "--no-obsolete"]
     texts = [
@@ -74,9 +74,9 @@ def untranslated(po: Path) -> list[str]:
 def main() -> int:
     check = "--check" in sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        fresh = extract(Path(folder))
+        fresh = extract_messages(Path(folder))
         complaints = [
-            f"Not translated: {text}" for po in fresh.glob("*/LC_MESSAGES/django.po") for text in untranslated(po)
+            f"Not translated: {text}" for po in fresh.glob("*/LC_MESSAGES/django.po") for text in find_untranslated(po)
         ]
         for path in sorted(fresh.glob("*/LC_MESSAGES/django.?o")):
             committed = LOCALE / path.relative_to(fresh)

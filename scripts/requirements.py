@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 ROW = re.compile(r"^\| ([A-Z]+-\d+) \| (.+) \|$", re.MULTILINE)
 
 
-def requirements(text: str) -> dict[str, str]:
+def parse_requirements(text: str) -> dict[str, str]:
     """Id to sentence, in the order of the document."""
     return dict(ROW.findall(text))
 
 
-def marks(source: str) -> list[tuple[str, int]]:
+def find_marks(source: str) -> list[tuple[str, int]]:
     """The ids (with the line) that ``mark.req(…)`` names in a test module, decorators and ``pytestmark`` alike."""
     found = []
     for node in ast.walk(ast.parse(source)):
@@ -36,11 +36,11 @@ def marks(source: str) -> list[tuple[str, int]]:
 
 
 def main() -> int:
-    known = requirements((ROOT / "docs" / "reference" / "requirements.md").read_text(encoding="utf-8"))
+    known = parse_requirements((ROOT / "docs" / "reference" / "requirements.md").read_text(encoding="utf-8"))
     proofs: dict[str, int] = defaultdict(int)
     unknown = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
-        for name, line in marks(file.read_text(encoding="utf-8")):
+        for name, line in find_marks(file.read_text(encoding="utf-8")):
             proofs[name] += 1
             if name not in known:
                 unknown.append(f"{file.relative_to(ROOT)}:{line}: there is no requirement {name}")

@@ -18,7 +18,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from scripts.provision.console import LOG, Trouble, step
+from scripts.provision.console import LOG, SetupError, announce_step
 
 
 def _is_behind() -> bool:
@@ -31,24 +31,24 @@ def main() -> None:
     os.umask(0o077)  # database and logs are the owner's, also in a data directory that others may enter
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
     try:
-        with step("loading the application", "application loaded"):
+        with announce_step("loading the application", "application loaded"):
             django.setup()
         if _is_behind():
-            with step("preparing the database", "database prepared"), LOG.open("a") as log:
+            with announce_step("preparing the database", "database prepared"), LOG.open("a") as log:
                 call_command("migrate", interactive=False, no_color=True, stdout=log)
         # Checked at every start; also prints the ways to sign in.
         call_command("seed_demo")
         call_command("serve")
     except CommandError as error:
-        raise Trouble(str(error), "`make doctor` says what is wrong here.") from error
+        raise SetupError(str(error), "`make doctor` says what is wrong here.") from error
     except ImproperlyConfigured as error:
-        raise Trouble(str(error)) from error
+        raise SetupError(str(error)) from error
 
 
 if __name__ == "__main__":
     try:
         main()
-    except Trouble as trouble:
+    except SetupError as trouble:
         sys.exit(f"\n{trouble}\n")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.db.backends.base.operations import BaseDatabaseOperations
-from django.test import Client
+from django.test import Client, TransactionTestCase
 
 import toolhub.celery  # noqa: F401  sets the application that services send with
 from access import services as access
 from access.middleware import principal_of_user
 from access.roles import SCOPES, Role
-from invocations.sandbox.current import current_sandbox
-from registry import services as registry
+from invocations.sandbox.factory import current_sandbox
+from kernel.principal import ActorKind, Principal
 from registry.models import Decision
-from tests.append_only import flushes_evidence
-from tests.manifests import manifest
-from tests.pairs import seen, without_their_pair
-from toolhub.embedded import worker_thread
-from toolhub.kernel.principal import ActorKind, Principal
+from registry.versions import services as registry
+from tests.support.begin_end_pairs import seen, without_their_pair
+from tests.support.database_reset import teardown_of_tables
+from tests.support.manifests import manifest
+from toolhub.embedded_mode import worker_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
     from registry.models import Tool, ToolVersion
 
 PASSWORD = "correct horse battery staple"
-BaseDatabaseOperations.execute_sql_flush = flushes_evidence(BaseDatabaseOperations.execute_sql_flush)  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = teardown_of_tables  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Each call of each test has its pair (tests/pairs.py)."""
+    """Each call of each test has its pair (tests/support/begin_end_pairs.py)."""
     result = yield
     uses = set(getattr(item, "fixturenames", ())) & {"db", "transactional_db"} or item.get_closest_marker("django_db")
     if uses and not item.get_closest_marker("unpaired") and not connection.needs_rollback:

@@ -1,1 +1,1 @@
-"""The roof: settings, addresses and entry points. Its floor is :mod:`toolhub.kernel`."""
+"""The hub put together: settings, addresses, entry points. Whatever everyone shares is in :mod:`kernel`."""

@@ -6,5 +6,5 @@ class ToolhubConfig(AppConfig):
 
     def ready(self) -> None:
         # They register themselves; models load only after the apps.
-        import toolhub.migrated  # noqa: PLC0415
+        import toolhub.database.post_migration  # noqa: PLC0415
         import toolhub.startup  # noqa: F401, PLC0415

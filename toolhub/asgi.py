@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import django
 from django.conf import settings
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
 import toolhub.celery  # noqa: F401  the web process sends messages
-from toolhub.kernel import access_log, exposition, telemetry
-from toolhub.kernel.bodies import limited
+from kernel.http.body_limits import limit_bodies
+from kernel.observability import access_log, exposition, telemetry
 
 if TYPE_CHECKING:
-    from toolhub.kernel.bodies import Application
+    from kernel.http.body_limits import Application
 
-telemetry.setup("web")
+telemetry.setup_telemetry("web")
 django.setup(set_prefix=False)
-access_log.leave_out_words_of_callers()
+access_log.install_path_mask()
 
-from invocations import gauges  # noqa: E402  models load only after Django is set up
-from invocations.file_bodies import WIDER  # noqa: E402  as above
-from invocations.mcp.door import Door  # noqa: E402  as above
-from toolhub.kernel.traffic import measured  # noqa: E402
-from toolhub.kernel.waiting import Handler  # noqa: E402
+from invocations.files.body_limits import WIDER  # noqa: E402  as above
+from invocations.mcp.endpoint import McpEndpoint  # noqa: E402  as above
+from invocations.metrics import hub_gauges  # noqa: E402  models load only after Django is set up
+from kernel.http.deferred_responses import Handler  # noqa: E402
+from kernel.http.traffic import measure_requests  # noqa: E402
 from toolhub.startup import refuse_foreign_keys, refuse_without_keys, say_unknown_settings  # noqa: E402
 
 refuse_without_keys()
 refuse_foreign_keys()
 say_unknown_settings()
 if exposition.is_wanted():
-    gauges.make_instruments()
+    hub_gauges.make_instruments()
 django_application = Handler(settings.TOOLHUB_WEB_THREADS)
-application: Application = measured(limited(Door(django_application, django_application.in_thread), WIDER))
+measured_application = measure_requests(
+    limit_bodies(McpEndpoint(django_application, django_application.in_thread), WIDER)
+)
+# Here and not in a web server's options: whoever starts another one would believe whom that believes.
+application = cast("Application", ProxyHeadersMiddleware(cast("Any", measured_application), settings.TOOLHUB_PROXIES))

@@ -17,7 +17,7 @@ from celery.signals import setup_logging, worker_init, worker_ready, worker_shut
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from toolhub.kernel import exposition, telemetry
+from kernel.observability import exposition, telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,55 +38,55 @@ STOPPED_WITHIN_S = 5
 
 
 def sweeper_loop() -> Callable[[threading.Event], None]:
-    from invocations.sweeper import run  # noqa: PLC0415  models load only after Django is set up
+    from invocations.queue.sweeper import run_sweeper  # noqa: PLC0415  models load only after Django is set up
 
-    return run
+    return run_sweeper
 
 
 def sender_loop() -> Callable[[threading.Event], None]:
-    from access.deliveries import run  # noqa: PLC0415  as above
+    from access.notifications.deliveries import run_sender  # noqa: PLC0415  as above
 
-    return run
+    return run_sender
 
 
 def callback_loop() -> Callable[[threading.Event], None]:
-    from invocations.callbacks.sending import run  # noqa: PLC0415  as above
+    from invocations.callbacks.delivery import run_callback_sender  # noqa: PLC0415  as above
 
-    return run
+    return run_callback_sender
 
 
 def chain_loop() -> Callable[[threading.Event], None]:
-    from invocations.chains.driving import run  # noqa: PLC0415  as above
+    from invocations.chains.orchestration import run_chain_loop  # noqa: PLC0415  as above
 
-    return run
+    return run_chain_loop
 
 
 def canceller_loop() -> Callable[[threading.Event], None]:
-    from invocations.cancelling import run  # noqa: PLC0415  as above
+    from invocations.run.cancellation import listen_for_cancellations  # noqa: PLC0415  as above
 
-    return run
+    return listen_for_cancellations
 
 
 def builder_loop() -> Callable[[threading.Event], None]:
-    from registry.dependencies.builder import run  # noqa: PLC0415  as above
+    from registry.dependencies.builder import run_builder  # noqa: PLC0415  as above
 
-    return run
+    return run_builder
 
 
 def reporter_loop() -> Callable[[threading.Event], None]:
-    from invocations.sandbox_hosts import run  # noqa: PLC0415  as above
+    from invocations.sandbox_hosts.reports import run_reporter  # noqa: PLC0415  as above
 
-    return run
+    return run_reporter
 
 
 def start_sandbox() -> None:
-    from invocations.sandbox.current import start_sandbox as start  # noqa: PLC0415  as above
+    from invocations.sandbox.factory import start_sandbox as start  # noqa: PLC0415  as above
 
     start()
 
 
 def offer_metrics() -> None:
-    from invocations.gauges import make_instruments  # noqa: PLC0415  as above
+    from invocations.metrics.hub_gauges import make_instruments  # noqa: PLC0415  as above
 
     if exposition.is_wanted():
         make_instruments()
@@ -94,13 +94,13 @@ def offer_metrics() -> None:
 
 
 def offer_probes() -> None:
-    from toolhub.probes import serve_probes  # noqa: PLC0415  as above
+    from toolhub.probes.server import serve_probes  # noqa: PLC0415  as above
 
     serve_probes(_beside)
 
 
 def begin_drain() -> None:
-    from toolhub.readiness import DRAINING  # noqa: PLC0415  as above
+    from toolhub.probes.readiness import DRAINING  # noqa: PLC0415  as above
 
     DRAINING.set()
 
@@ -121,19 +121,26 @@ def _trace(**_: Any) -> None:
     refuse_foreign_keys()
     if not settings.TOOLHUB_EMBEDDED:  # there the web server says it
         say_unknown_settings()
-    telemetry.setup("worker")
+    telemetry.setup_telemetry("worker")
+
+
+def loops_beside() -> dict[str, Callable[[], Callable[[threading.Event], None]]]:
+    """What a worker does beside running calls."""
+    loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "builder": builder_loop}
+    loops |= {"reporter": reporter_loop, "chains": chain_loop}
+    if settings.TOOLHUB_WORKER_SENDS:
+        loops |= {"sender": sender_loop, "callbacks": callback_loop}
+    return loops
 
 
 @worker_ready.connect
 def _start_sweeping(**_: Any) -> None:
     if settings.TOOLHUB_EMBEDDED:
-        return  # the one process sweeps by itself (toolhub.embedded)
+        return  # the one process sweeps by itself (toolhub.embedded_mode)
     start_sandbox()
     offer_metrics()
     _stop_sweeping.clear()
-    loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "sender": sender_loop, "builder": builder_loop}
-    loops |= {"reporter": reporter_loop, "callbacks": callback_loop, "chains": chain_loop}
-    for name, loop in loops.items():
+    for name, loop in loops_beside().items():
         thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
         thread.start()
         _beside.append(thread)
@@ -147,7 +154,7 @@ def _drain(**_: Any) -> None:
 
 @worker_shutdown.connect
 def _stop(**_: Any) -> None:
-    from invocations.sandbox.current import current_sandbox  # noqa: PLC0415  as above
+    from invocations.sandbox.factory import current_sandbox  # noqa: PLC0415  as above
 
     _stop_sweeping.set()
     current_sandbox().close()

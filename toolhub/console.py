@@ -9,23 +9,25 @@ from django.conf import settings
 from django.db.models import Count, Q
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
 from access.budgets.selectors import nearly_used_up
 from access.models import Agent, Consent, ConsentState, Grant, GrantRequest, Membership, RequestState
 from access.roles import Role
-from evidence.checking.alarms import Alarm, alarms_of, shared_alarms
-from invocations.health import WINDOW, health_of, reasons_of
+from evidence.integrity.alarms import Alarm, list_alarms, shared_alarms
 from invocations.models import Invocation, State
-from invocations.unmapped import unmapped_since
+from invocations.service_levels.call_health import WINDOW, count_reasons, measure_health
+from invocations.service_levels.unmapped_errors import list_unmapped_since
+from kernel.database.connections import database_time
+from kernel.http.console import ConsoleRequest, needs, public, render_page
+from kernel.problems import find_problem_class
 from registry.models import Tool, ToolState, ToolVersion, VersionState
-from toolhub.kernel.console import ConsoleRequest, needs, public, render_page
-from toolhub.kernel.problems import by_reason
+from toolhub.addresses import collect_navigation
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,58 +35,14 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 THEMES = ("auto", "light", "dark")
 YEAR_S = 365 * 24 * 60 * 60
 MOST_REASONS = 8
 
-# (group, [(key, label, icon, URL name, permission)])
-NAV = [
-    ("", [("overview", gettext_lazy("Overview"), "layout-dashboard", "overview", "invocations.view")]),
-    (
-        gettext_lazy("Operate"),
-        [
-            ("invocations", gettext_lazy("Invocations"), "list-tree", "invocations", "invocations.view"),
-            ("approvals", gettext_lazy("Approvals"), "user-check", "approvals", "consents.view"),
-            ("sandboxes", gettext_lazy("Sandboxes"), "monitor", "sandboxes", "invocations.view"),
-            ("service_levels", gettext_lazy("Service levels"), "activity", "service_levels", "invocations.view"),
-            ("halts", gettext_lazy("Kill switches"), "hand", "halts", "halts.throw"),
-        ],
-    ),
-    (
-        gettext_lazy("Tools"),
-        [
-            ("tools", gettext_lazy("Catalogue"), "package", "tools", "tools.view"),
-            ("installations", gettext_lazy("Installed tools"), "box", "installations", "tools.view"),
-            ("secrets", gettext_lazy("Secrets"), "lock", "secrets", "secrets.manage"),
-            ("files", gettext_lazy("Files"), "archive", "files", "files.manage"),
-            ("publisher_keys", gettext_lazy("Publisher keys"), "stamp", "publisher_keys", "publishers.manage"),
-            ("reviews", gettext_lazy("Review queue"), "git-compare", "reviews", "tools.review"),
-            ("submit", gettext_lazy("Submit a version"), "file-json-2", "tool_submit", "tools.submit"),
-            ("api", gettext_lazy("API reference"), "terminal", "api_reference", "tools.view"),
-        ],
-    ),
-    (gettext_lazy("Evidence"), [("evidence", gettext_lazy("Facts"), "scroll-text", "facts", "evidence.view")]),
-    (
-        gettext_lazy("Govern"),
-        [
-            ("explain", gettext_lazy("Explain a call"), "search", "explain", "invocations.view"),
-            ("grants", gettext_lazy("Consents and grants"), "handshake", "grants", "grants.view"),
-            ("policies", gettext_lazy("Policy"), "scale", "policies", "policies.view"),
-            ("budgets", gettext_lazy("Budgets"), "timer", "budgets", "budgets.view"),
-            ("agents", gettext_lazy("Agents & keys"), "bot", "agents", "agents.view"),
-            ("people", gettext_lazy("People"), "users", "people", "members.view"),
-            ("issuers", gettext_lazy("Identity providers"), "fingerprint", "issuers", "issuers.manage"),
-            ("notifications", gettext_lazy("Notifications"), "message-square", "notifications", "notifications.manage"),
-            ("configuration", gettext_lazy("Configuration"), "settings", "configuration", "configuration.apply"),
-            ("tenants", gettext_lazy("Tenants"), "building-2", "tenants", "hub.manage"),
-        ],
-    ),
-]
 
-
-def waiting(request: ConsoleRequest) -> dict[str, int]:
+def count_waiting(request: ConsoleRequest) -> dict[str, int]:
     """How many things wait for a person, by navigation key."""
     by = request.principal
     consents = Consent.objects.visible_to(by).in_state(ConsentState.REQUESTED).count()
@@ -97,7 +55,7 @@ def waiting(request: ConsoleRequest) -> dict[str, int]:
     }
 
 
-def shell(request: ConsoleRequest) -> dict[str, Any]:
+def build_frame_context(request: ConsoleRequest) -> dict[str, Any]:
     """Context of the frame. What a person may not see is left out, not greyed out. What the database says is asked only where it is
     shown: a part of a page has no frame."""
     principal = getattr(request, "principal", None)
@@ -120,15 +78,21 @@ def shell(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def _nav(request: ConsoleRequest) -> list[dict[str, Any]]:
-    counts, nav = waiting(request), list[dict[str, Any]]()
-    for label, links in NAV:
+    counts, nav = count_waiting(request), list[dict[str, Any]]()
+    for section, entries in collect_navigation():
         items = [
-            {"key": key, "label": text, "icon": icon, "url": reverse(name), "count": counts.get(key, 0)}
-            for key, text, icon, name, permission in links
-            if request.principal.may(permission)
+            {
+                "key": entry.key,
+                "label": entry.label,
+                "icon": entry.icon,
+                "url": reverse(entry.address),
+                "count": counts.get(entry.key, 0),
+            }
+            for entry in entries
+            if request.principal.may(entry.permission)
         ]
         if items:
-            nav.append({"label": label, "items": items})
+            nav.append({"label": section.label, "items": items})
     return nav
 
 
@@ -138,7 +102,7 @@ def _roles(request: ConsoleRequest) -> list[str]:
     return [str(Role(role).label) for role in roles]
 
 
-def checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
+def build_checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
     """The way to the first governed call, with what is done already."""
     by = request.principal
     done = {
@@ -155,16 +119,16 @@ def checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
     ]
 
 
-def reasons(calls: QuerySet[Invocation], now: datetime) -> list[dict[str, Any]]:
+def list_refusal_reasons(calls: QuerySet[Invocation], now: datetime) -> list[dict[str, Any]]:
     """What callers got in place of a value."""
-    found = reasons_of(calls, now, most=MOST_REASONS)
-    return [{"problem": by_reason(reason), "times": times} for reason, times in found]
+    found = count_reasons(calls, now, most=MOST_REASONS)
+    return [{"problem": find_problem_class(reason), "times": times} for reason, times in found]
 
 
 def _alarms_for(by: Principal) -> list[Alarm]:
     """Of the evidence: for those who may see the tenant's, and, of what all tenants share, for those who manage the hub."""
     if by.may("evidence.view"):
-        return alarms_of(by.tenant_id)
+        return list_alarms(by.tenant_id)
     return shared_alarms() if by.may("hub.manage") else []
 
 
@@ -177,7 +141,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     most frequent first), unmapped (list of Found, of the whole hub), alarms (of the evidence, for who may see it), sees_evidence.
     """
     by = request.principal
-    now = timezone.now()
+    now = database_time()
     since = now - WINDOW
     mine = Invocation.objects.visible_to(by)
     figures = mine.filter(created_at__gte=since).aggregate(
@@ -190,7 +154,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).count(),
         "tools": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).count(),
     }
-    counts = waiting(request) | {"budgets": nearly_used_up(by, now) if by.may("budgets.view") else 0}
+    counts = count_waiting(request) | {"budgets": nearly_used_up(by, now) if by.may("budgets.view") else 0}
     candidates = [
         ("approvals", "consents.view", gettext("Approvals that wait"), reverse("approvals"), "user-check"),
         ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
@@ -201,7 +165,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         for key, permission, label, url, icon in candidates
         if by.may(permission) and counts[key]
     ]
-    steps = checklist(request)
+    steps = build_checklist(request)
     context = {
         "section": "overview",
         "needs": todo,
@@ -210,9 +174,9 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "onboarding": not all(step["done"] for step in steps),
         "latest": list(mine.select_related("agent", "version").order_by("-pk")[:8]),
         "open_calls": mine.filter(state__in=[State.QUEUED, State.RUNNING]).count(),
-        "health": health_of(mine, now),
-        "reasons": reasons(mine, now),
-        "unmapped": unmapped_since(since),
+        "health": measure_health(mine, now),
+        "reasons": list_refusal_reasons(mine, now),
+        "unmapped": list_unmapped_since(since),
         "alarms": _alarms_for(by),
         "sees_evidence": by.may("evidence.view"),
     }
@@ -226,7 +190,7 @@ def _back(request: HttpRequest) -> str:
 
 @require_POST
 @public
-def theme(request: HttpRequest) -> HttpResponse:
+def set_theme(request: HttpRequest) -> HttpResponse:
     response = HttpResponseRedirect(_back(request))
     chosen = request.POST.get("theme", "auto")
     response.set_cookie("theme", chosen if chosen in THEMES else "auto", max_age=YEAR_S, samesite="Lax", httponly=True)
@@ -235,7 +199,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @public
-def language(request: HttpRequest) -> HttpResponse:
+def set_language(request: HttpRequest) -> HttpResponse:
     response = HttpResponseRedirect(_back(request))
     chosen = request.POST.get("language", "")
     if translation.check_for_language(chosen) and chosen in dict(settings.LANGUAGES):

@@ -25,7 +25,7 @@ INSTALLED_APPS = [
     "allauth.usersessions",
     "rest_framework",
     "drf_spectacular",
-    "toolhub.kernel",
+    "kernel",
     "evidence",
     "access",
     "registry",
@@ -34,12 +34,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "toolhub.kernel.middleware.request_id",
-    "toolhub.kernel.tenancy.scoped_request",
+    "kernel.http.middleware.assign_request_id",
+    "kernel.database.tenancy.scoped_request",
     "django.middleware.security.SecurityMiddleware",
-    "toolhub.kernel.assets.Assets",
+    "kernel.http.assets.Assets",
     "csp.middleware.CSPMiddleware",
-    "toolhub.kernel.middleware.no_nul",
+    "kernel.http.middleware.refuse_nul",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -48,8 +48,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "access.middleware.principal",
-    "toolhub.kernel.middleware.Problems",
+    "access.middleware.attach_principal",
+    "kernel.http.middleware.Problems",
     "allauth.account.middleware.AccountMiddleware",
 ]
 
@@ -69,12 +69,12 @@ CONTENT_SECURITY_POLICY = {
 }
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.ApiKeyAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["access.authentication.bearer.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["access.permissions.HoldsRequiredScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["toolhub.kernel.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "toolhub.kernel.endpoints.EndpointSchema",
-    "EXCEPTION_HANDLER": "invocations.rejecting.api_exception_handler",
+    "DEFAULT_PARSER_CLASSES": ["kernel.http.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "kernel.http.endpoints.EndpointSchema",
+    "EXCEPTION_HANDLER": "invocations.request_tallies.api_exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -87,13 +87,13 @@ SPECTACULAR_SETTINGS = {
     # Sets of words that stand in fields of one name: programs made from the document read these names.
     "ENUM_NAME_OVERRIDES": {
         "CallbackDeliveryStateEnum": "invocations.callbacks.api.STATES",
-        "ChannelStateEnum": "access.channels_api.STATES",
+        "ChannelStateEnum": "access.notifications.api.STATES",
         "ConsentModeEnum": "access.models.ConsentMode",
         "EndpointStateEnum": "invocations.callbacks.api.ENDPOINT_STATES",
-        "GrantStateEnum": "access.grants_api.STATES",
-        "KeyStateEnum": "access.agents_api.KEY_STATES",
+        "GrantStateEnum": "access.grants.api.STATES",
+        "KeyStateEnum": "access.agents.api.KEY_STATES",
         "NotificationChannelEnum": "access.models.Notification.Channel",
-        "NotificationEventEnum": "access.notifications.EVENTS",
+        "NotificationEventEnum": "access.notifications.services.EVENTS",
         "PermissionEnum": "access.roles.PERMISSIONS",
         "PolicyStateEnum": "access.models.PolicyState",
         "SinkChannelEnum": "evidence.models.SinkChannel.values",

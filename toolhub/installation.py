@@ -17,18 +17,18 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 
-from access import members
+from access.members import services as members
 from access.models import Tenant
 from access.roles import HUB_OWNERS, Role
-from evidence.check_values import ANOTHER, FOREIGN, forget_check_values, unfit_keys
-from evidence.keyfile import LOST, make_key_file, read_key_file
-from evidence.keystore import keystore
+from evidence.keys.check_values import ANOTHER, FOREIGN, forget_check_values, unfit_keys
+from evidence.keys.key_file import LOST, make_key_file, read_key_file
+from evidence.keys.keystore import get_keystore
+from evidence.keys.wrapped_keys import anything_is_sealed, wrapped_with
 from evidence.log.signer import make_signing_key
 from evidence.problems import KeyUnavailable
-from evidence.sealed import anything_is_sealed, wrapped_with
-from toolhub.hub_role import let_hub_log_in
-from toolhub.kernel.principal import Principal
-from toolhub.kernel.secrets import read_or_make_secret
+from kernel.principal import Principal
+from kernel.secret_files import read_or_make_secret
+from toolhub.database.hub_role import let_hub_log_in
 
 
 class CannotInitialise(Exception):
@@ -87,7 +87,7 @@ def make_keys() -> list[str]:
 def check_that_keys_fit() -> None:
     """Every key that wraps something is there, of a service as far as it says so; and each that is there is the database's."""
     in_file = settings.TOOLHUB_KEYSTORE == "file"
-    keys = set(read_key_file(settings.TOOLHUB_KEY_FILE)[0]) if in_file else keystore().names()
+    keys = set(read_key_file(settings.TOOLHUB_KEY_FILE)[0]) if in_file else get_keystore().names()
     where = settings.TOOLHUB_KEY_FILE if in_file else "TOOLHUB_MASTER_KEYS"
     for what, names in wrapped_with().items():
         missing = sorted(names - keys) if keys is not None else []
@@ -96,7 +96,7 @@ def check_that_keys_fit() -> None:
                 f"The {what} of this database are wrapped with the key {missing[0]}, which is not in {where}.",
                 remedy="Restore the key file that belongs to this database.",
             )
-    if unfit := unfit_keys(keystore()):
+    if unfit := unfit_keys(get_keystore()):
         raise KeyUnavailable(FOREIGN.format(unfit[0]), remedy=ANOTHER)
 
 

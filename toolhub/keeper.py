@@ -10,14 +10,15 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from evidence import erasure, retention
-from evidence.checking import loop as verifying
-from evidence.events import delivering
-from evidence.exports import running as exporting
+from evidence import retention
+from evidence.erasures import services as erasures
+from evidence.exports import jobs as exporting
+from evidence.integrity import loop as verifying
 from evidence.log import sealer
-from evidence.search import indexing
-from evidence.witnessing import anchors
-from toolhub.kernel.news import news
+from evidence.search import indexer
+from evidence.sinks import delivery
+from evidence.witnesses import anchors
+from kernel.database.change_watch import news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 ENDED_WITHIN_S = 30
 
 LOOPS: dict[str, Callable[[threading.Event], None]] = {
-    "sealer": sealer.run,
-    "events": delivering.run,
-    "witnessing": anchors.run,
-    "indexer": indexing.run,
-    "erasure": erasure.run,
-    "retention": retention.run,
-    "verifier": verifying.run,
-    "exporter": exporting.run,
+    "sealer": sealer.run_sealer,
+    "events": delivery.run_delivery,
+    "witnessing": anchors.run_anchoring,
+    "indexer": indexer.run_indexer,
+    "erasure": erasures.run_erasures,
+    "retention": retention.run_retention,
+    "verifier": verifying.run_verifier,
+    "exporter": exporting.run_exports,
 }
 
 

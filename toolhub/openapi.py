@@ -10,10 +10,10 @@ from typing import Any
 
 from drf_spectacular.views import SpectacularJSONAPIView
 
-from toolhub.catalogue import example
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.handlers import PROBLEM_JSON
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable, catalogue
+from kernel.http.endpoints import Endpoint
+from kernel.http.exception_handlers import PROBLEM_JSON
+from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
+from toolhub.problem_catalogue import build_example
 
 ANYTIME = {400, 406, 408, 414, 422, 431, 500, 503}  # 422: any query parameter that is not declared
 SIGNED_IN = {401, 403, 429}  # too many requests without a valid key
@@ -40,7 +40,7 @@ class DocumentView(Endpoint, SpectacularJSONAPIView):
 
 def _by_status() -> dict[int, list[type[Problem]]]:
     found: dict[int, list[type[Problem]]] = {}
-    for cls in catalogue():
+    for cls in collect_problem_classes():
         found.setdefault(cls.status, []).append(cls)
     return dict(sorted(found.items()))
 
@@ -52,7 +52,8 @@ def _schemas() -> dict[str, Any]:
         "required": ["code", "reason", "message", "details", "retryable", "remedy"],
         "properties": {
             "code": text | {"enum": [str(code) for code in PlatformCode], "description": "The closed set of SPEC-6."},
-            "reason": text | {"enum": [cls.reason for cls in catalogue()], "description": "What programs branch on."},
+            "reason": text
+            | {"enum": [cls.reason for cls in collect_problem_classes()], "description": "What programs branch on."},
             "message": text,
             "details": {"type": "object", "additionalProperties": True, "description": "Pointers and diagnostics."},
             "retryable": text | {"enum": [str(each) for each in Retryable]},
@@ -96,7 +97,7 @@ def _answer(status: int, classes: list[type[Problem]]) -> dict[str, Any]:
     return answer | ({"headers": HEADERS[status]} if status in HEADERS else {})
 
 
-def statuses_of(method: str, path: str, operation: dict[str, Any], all_of: set[int]) -> set[int]:
+def list_statuses(method: str, path: str, operation: dict[str, Any], all_of: set[int]) -> set[int]:
     """Those that can come of what the operation takes and does."""
     if operation.get("operationId") in RUNS_TOOLS:
         return all_of - {405}
@@ -122,12 +123,12 @@ def document_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     components = result.setdefault("components", {})
     components.setdefault("schemas", {}).update(_schemas())
     components["examples"] = {
-        cls.reason: {"summary": cls.title(), "description": f"{cls.cause} {cls.cure}", "value": example(cls)}
-        for cls in catalogue()
+        cls.reason: {"summary": cls.title(), "description": f"{cls.cause} {cls.cure}", "value": build_example(cls)}
+        for cls in collect_problem_classes()
     }
     components["responses"] = {f"Problem{status}": _answer(status, each) for status, each in by_status.items()}
     for path, item in result["paths"].items():
         for method, operation in item.items():
-            for status in sorted(statuses_of(method, path, operation, set(by_status))):
+            for status in sorted(list_statuses(method, path, operation, set(by_status))):
                 operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
     return result

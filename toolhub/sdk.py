@@ -2,8 +2,9 @@
 
 Authors and auditors install from here and from nowhere else: on PyPI other people own ``unitools`` and ``toolhub``, and anybody may
 take a name that is free there today. So the index answers for every package. Ours it has; a name that begins like ours is never
-looked for elsewhere; any other it sends on, to the index that the hub itself installs from. With it as the only index
-(``--index-url``) nobody can slip in a package of our name.
+looked for elsewhere; any other it sends on, to PyPI or to the index that TOOLHUB_SDK_INDEX names. With it as the only index
+(``--index-url``) nobody can slip in a package of our name. The index that the hub itself installs from may hold a token anywhere in
+its address, so nobody is sent there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from email.parser import HeaderParser
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -24,8 +24,8 @@ from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_safe
 from packaging.utils import canonicalize_name
 
-from toolhub.kernel.console import public, render_page
-from toolhub.kernel.problems import NotFound
+from kernel.http.console import public, render_page
+from kernel.problems import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,37 +59,38 @@ def _read(path: Path, changed_ns: int) -> Wheel:
     return Wheel(path, said["Name"], said["Version"], said["Summary"], said["Requires-Python"], digest)
 
 
-def wheels() -> list[Wheel]:
+def list_wheels() -> list[Wheel]:
     """Those that were built where the hub was set up (scripts/provision/wheels.py); none: nobody did."""
     folder = settings.BASE_DIR / "packaging" / "wheels"
     return [_read(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.whl"))]
 
 
-def index_of_others() -> str:
-    """Where every other package comes from. Credentials of the hub's own index are not handed out."""
-    parts = urlsplit((settings.TOOLHUB_PACKAGE_INDEX or PYPI).rstrip("/"))
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+def find_other_index() -> str:
+    """Where every other package comes from; empty: nowhere, since names of an index of one's own are others at PyPI."""
+    named: str = settings.TOOLHUB_SDK_INDEX or ("" if settings.TOOLHUB_PACKAGE_INDEX else PYPI)
+    return named.rstrip("/")
 
 
 @require_safe
 @public
-def index(request: HttpRequest) -> HttpResponse:
-    """All projects, for programs; for people, how to install them. Context: wheels, index (its address)."""
+def sdk_index(request: HttpRequest) -> HttpResponse:
+    """All projects, for programs; for people, how to install them. Context: wheels, index (its address), sends_on."""
     if "application/vnd.pypi.simple" in request.headers.get("Accept", ""):
-        return _page((wheel.name, reverse("sdk_project", args=[wheel.name]), "") for wheel in wheels())
+        return _page((wheel.name, reverse("sdk_project", args=[wheel.name]), "") for wheel in list_wheels())
     address = settings.TOOLHUB_PUBLIC_URL.rstrip("/") + reverse("sdk")
-    return render_page(request, "sdk.html", {"section": "api", "wheels": wheels(), "index": address})
+    context = {"section": "api", "wheels": list_wheels(), "index": address, "sends_on": bool(find_other_index())}
+    return render_page(request, "sdk.html", context)
 
 
 @require_safe
 @public
-def project(request: HttpRequest, name: str) -> HttpResponse:
+def sdk_project(request: HttpRequest, name: str) -> HttpResponse:
     """The files of one project; for a project of others, the way to its index."""
     del request
     wanted = canonicalize_name(name)
     if name != wanted and _NAME.fullmatch(wanted):
         return HttpResponseRedirect(reverse("sdk_project", args=[wanted]))
-    found = [wheel for wheel in wheels() if wheel.name == wanted]
+    found = [wheel for wheel in list_wheels() if wheel.name == wanted]
     if found:
         return _page(
             (
@@ -104,15 +105,20 @@ def project(request: HttpRequest, name: str) -> HttpResponse:
             f"This hub has no package {wanted[:100]}, and names like its own are looked for nowhere else.",
             remedy="Install toolhub-unitools (it is imported as unitools) or toolhub-verify.",
         )
-    return HttpResponseRedirect(f"{index_of_others()}/{wanted}/")
+    if not (others := find_other_index()):
+        raise NotFound(
+            "This hub installs from an index of its own, which it tells nobody, so it sends nobody to PyPI either.",
+            remedy="Install the package from your own index first; or an operator names one for everybody in TOOLHUB_SDK_INDEX.",
+        )
+    return HttpResponseRedirect(f"{others}/{wanted}/")
 
 
 @require_safe
 @public
-def file(request: HttpRequest, name: str) -> HttpResponse:
+def sdk_file(request: HttpRequest, name: str) -> HttpResponse:
     """One wheel. The same name has other bytes after an upgrade, so nobody keeps it without asking."""
     del request
-    found = next((wheel for wheel in wheels() if wheel.path.name == name), None)
+    found = next((wheel for wheel in list_wheels() if wheel.path.name == name), None)
     if found is None:
         raise NotFound("This hub has no such file.", remedy="See the list of all at /sdk/.")
     headers = {"Cache-Control": "no-cache", "Content-Disposition": f'attachment; filename="{found.path.name}"'}

@@ -15,6 +15,8 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
+from kernel.names import QUEUE_INVOCATIONS, QUEUES
+from kernel.secret_files import read_or_make_secret
 from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
     CONTENT_SECURITY_POLICY,
     INSTALLED_APPS,
@@ -22,9 +24,8 @@ from toolhub.fixed_settings import (  # noqa: F401  Django reads them here
     REST_FRAMEWORK,
     SPECTACULAR_SETTINGS,
 )
-from toolhub.kernel.names import QUEUE_INVOCATIONS, QUEUES
-from toolhub.kernel.secrets import read_or_make_secret
-from toolhub.logs import logging_of
+from toolhub.logs import build_logging
+from toolhub.packages import find_template_folders
 from toolhub.variables import *  # the table of TOOLHUB_… names
 
 if VARIABLES.mistakes:
@@ -54,7 +55,9 @@ EMAIL_PORT = _mail.port or {"smtp": 587, "smtps": 465}.get(_mail.scheme, 25)
 EMAIL_TIMEOUT = 10
 DEBUG = False
 ALLOWED_HOSTS = TOOLHUB_ALLOWED_HOSTS
-CSRF_TRUSTED_ORIGINS = TOOLHUB_TRUSTED_ORIGINS
+_public = urlsplit(TOOLHUB_PUBLIC_URL)
+# Behind a proxy a page's own origin is not the address that the hub itself is asked at.
+CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}".lower(), *TOOLHUB_TRUSTED_ORIGINS]
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
@@ -63,22 +66,22 @@ ASGI_APPLICATION = "toolhub.asgi.application"
 APPEND_SLASH = False
 LOGIN_URL = "sign_in"
 LOGIN_REDIRECT_URL = "overview"
-CSRF_FAILURE_VIEW = "toolhub.kernel.handlers.csrf_failure"
+CSRF_FAILURE_VIEW = "kernel.http.exception_handlers.csrf_failure"
 
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [BASE_DIR / "templates", *find_template_folders()],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",
                 "django.contrib.messages.context_processors.messages",
-                "toolhub.console.shell",
+                "toolhub.console.build_frame_context",
             ],
             "builtins": [
-                "toolhub.kernel.templatetags.ui",
+                "kernel.templatetags.ui",
                 "django.templatetags.i18n",
                 "django.templatetags.static",
                 "django_htmx.templatetags.django_htmx",
@@ -87,7 +90,7 @@ TEMPLATES = [
     }
 ]
 
-POSTGRESQL = "toolhub.kernel.postgresql"  # Django's engine, with each statement bound to a tenant
+POSTGRESQL = "kernel.database.postgresql"  # Django's engine, with each statement bound to a tenant
 if TOOLHUB_DATABASE_URL:
     DATABASES: dict[str, Any] = {"default": dj_database_url.parse(TOOLHUB_DATABASE_URL, engine=POSTGRESQL)}
     DATABASES["default"].setdefault("OPTIONS", {})
@@ -104,7 +107,7 @@ if TOOLHUB_DATABASE_URL:
 else:
     DATABASES = {
         "default": {
-            "ENGINE": "toolhub.kernel.sqlite",  # Django's engine, with the writers of a process one after the other
+            "ENGINE": "kernel.database.sqlite",  # Django's engine, with the writers of a process one after the other
             "NAME": TOOLHUB_DATA_DIR / "toolhub.sqlite3",
             "OPTIONS": {
                 # IMMEDIATE: two transactions that read before they write would otherwise fail with "database is locked".
@@ -126,8 +129,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-# Signing in (access/signing_in.py). Codes and passkeys are set up by each person on their own page.
-ACCOUNT_ADAPTER = "access.signing_in.AccountAdapter"
+# Signing in (access/sign_in/adapters.py). Codes and passkeys are set up by each person on their own page.
+ACCOUNT_ADAPTER = "access.sign_in.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"  # people are invited; there is nobody to verify
@@ -135,20 +138,21 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "[toolhub] "
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60  # for what `recently_authenticated` guards
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
+    "login_device": "60/m/key",  # of a device that somebody has signed in with, beside its address
     "login_failed": "20/m/ip,5/300s/key",  # the key: a person and an address
     "login_failed_person": "100/h/key",  # from everywhere together, but for devices that the person has used
     "login_failed_device": "10/300s/key",
 }
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False  # other sessions end all the same: their hash does not fit any more
 ACCOUNT_LOGOUT_REDIRECT_URL = "sign_in"
-MFA_ADAPTER = "access.signing_in.SecondFactorAdapter"
+MFA_ADAPTER = "access.sign_in.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "toolhub"
 MFA_TOTP_TOLERANCE = 1
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not TOOLHUB_PUBLIC_URL.startswith("https://")  # browsers do so for localhost only
-SOCIALACCOUNT_ADAPTER = "access.signing_in.SocialAdapter"
+SOCIALACCOUNT_ADAPTER = "access.sign_in.adapters.SocialAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True  # an address that the provider has verified is who the person is
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
@@ -166,7 +170,7 @@ if TOOLHUB_OIDC_ISSUER:
         ],
     }
 CACHES = {
-    "default": {"BACKEND": "toolhub.kernel.cache.ForgivingRedisCache", "LOCATION": TOOLHUB_REDIS_URL}
+    "default": {"BACKEND": "kernel.cache.ForgivingRedisCache", "LOCATION": TOOLHUB_REDIS_URL}
     if TOOLHUB_REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
@@ -183,7 +187,9 @@ SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE and bool(TOOLHUB_PROXIES)
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]  # asked by address, within the host or its network
 # The subdomains are not the hub's to speak for. On plain HTTP within one host there is no TLS to ask for.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
-if not SESSION_COOKIE_SECURE and urlsplit(TOOLHUB_PUBLIC_URL).hostname in ("127.0.0.1", "::1", "localhost"):
+if SESSION_COOKIE_SECURE:
+    SILENCED_SYSTEM_CHECKS += ["security.W008"]  # toolhub.W002 says what is missing, and where
+elif _public.hostname in ("127.0.0.1", "::1", "localhost"):
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -199,14 +205,14 @@ STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "static"  # built assets are committed, so there is nothing to collect
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "toolhub.kernel.assets.HashedNames"},
+    "staticfiles": {"BACKEND": "kernel.http.assets.HashedNames"},
 }
-WHITENOISE_MAX_AGE = 300  # seconds, for names without a hash, which no page uses: toolhub/kernel/assets.py
+WHITENOISE_MAX_AGE = 300  # seconds, for names without a hash, which no page uses: kernel/http/assets.py
 
 # Celery is a doorbell: the database decides (docs/adr/0004). Measured reasons for each setting: `evidence.md` §2.1.
 CELERY: dict[str, Any] = {
     "broker_url": TOOLHUB_REDIS_URL or "memory://toolhub",
-    "broker_transport": f"toolhub.{'broker' if TOOLHUB_REDIS_URL else 'in_process_broker'}:Transport",
+    "broker_transport": f"toolhub.brokers.{'redis' if TOOLHUB_REDIS_URL else 'in_process'}:Transport",
     "task_serializer": "json",
     "accept_content": ["json"],
     "task_ignore_result": True,
@@ -236,4 +242,4 @@ CELERY: dict[str, Any] = {
     ),
 }
 
-LOGGING = logging_of(ours=TOOLHUB_LOG_LEVEL or "INFO", rest=TOOLHUB_LOG_LEVEL or "WARNING", form=TOOLHUB_LOG_FORMAT)
+LOGGING = build_logging(ours=TOOLHUB_LOG_LEVEL or "INFO", rest=TOOLHUB_LOG_LEVEL or "WARNING", form=TOOLHUB_LOG_FORMAT)

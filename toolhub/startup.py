@@ -15,9 +15,9 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as CheckWarning
 from django.db import DatabaseError, connection
 
-from evidence.check_values import ANOTHER, FOREIGN, unfit_keys
-from evidence.keyfile import read_key_file
-from evidence.keystore import keystore
+from evidence.keys.check_values import ANOTHER, FOREIGN, unfit_keys
+from evidence.keys.key_file import read_key_file
+from evidence.keys.keystore import get_keystore
 from evidence.problems import KeyUnavailable
 from toolhub.variables import VARIABLES
 
@@ -34,7 +34,7 @@ def missing_keys() -> list[tuple[str, str]]:
         )
     try:
         if settings.TOOLHUB_KEYSTORE != "file":
-            keystore()
+            get_keystore()
         elif settings.TOOLHUB_KEY_FILE.exists() or not settings.TOOLHUB_EMBEDDED:
             read_key_file(settings.TOOLHUB_KEY_FILE)
     except KeyUnavailable as problem:
@@ -47,6 +47,23 @@ def check_keys(app_configs: Any, **_: Any) -> list[CheckMessage]:
     """Stops every command but `init`, which mends it."""
     del app_configs
     return [Error(sentence, hint=remedy, id="toolhub.E001") for sentence, remedy in missing_keys()]
+
+
+def missing_proxy() -> str:
+    """What is wrong where TLS ends at a proxy that nobody named; empty: nothing."""
+    if not settings.SESSION_COOKIE_SECURE or settings.TOOLHUB_PROXIES:
+        return ""
+    return (
+        "TOOLHUB_PUBLIC_URL is https, and TOOLHUB_PROXIES names no proxy: every caller has the address of who connects."
+    )
+
+
+@register("security", deploy=True)
+def check_proxy(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """Without it nobody is sent to https either, and browsers are not told to keep to it."""
+    del app_configs
+    hint = "Name the proxy that speaks TLS: TOOLHUB_PROXIES=127.0.0.1/32 where it is on the same host."
+    return [CheckWarning(sentence, hint=hint, id="toolhub.W002") for sentence in (missing_proxy(),) if sentence]
 
 
 @register()
@@ -76,7 +93,7 @@ def refuse_foreign_keys() -> None:
 
 def _unfit_keys() -> list[str]:
     try:
-        return unfit_keys(keystore())
+        return unfit_keys(get_keystore())
     finally:
         connection.close()
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from unitools.calls import ToolSpec as ToolSpec
     from unitools.dialects import DialectError as DialectError
     from unitools.dialects import Rendered as Rendered
-    from unitools.dispatching import Results as Results
+    from unitools.dispatch import Results as Results
     from unitools.expressions import Expression as Expression
     from unitools.expressions import Tag as Tag
-    from unitools.expressions.named import Name as Name
-    from unitools.expressions.named import Prefix as Prefix
-    from unitools.injecting import Context as Context
-    from unitools.injecting import Factory as Factory
-    from unitools.injecting import Injected as Injected
+    from unitools.expressions.name_atoms import Name as Name
+    from unitools.expressions.name_atoms import Prefix as Prefix
+    from unitools.injection import Context as Context
+    from unitools.injection import Factory as Factory
+    from unitools.injection import Injected as Injected
     from unitools.metadata import ToolMetadata as ToolMetadata
     from unitools.middlewares import Middleware as Middleware
     from unitools.middlewares import MiddlewareCall as MiddlewareCall
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from unitools.outcomes import NeedsApproval as NeedsApproval
     from unitools.outcomes import Outcome as Outcome
     from unitools.outcomes import ToolError as ToolError
-    from unitools.refusals import RegistrationError as RegistrationError
+    from unitools.registration_errors import RegistrationError as RegistrationError
     from unitools.toolsets import ToolSet as ToolSet
     from unitools.universe import Universe as Universe
 
 _PLACES = {
     "Annotations": "calls",
-    "Context": "injecting",
+    "Context": "injection",
     "Deny": "outcomes",
     "DialectError": "dialects",
     "Expression": "expressions",
-    "Factory": "injecting",
-    "Injected": "injecting",
+    "Factory": "injection",
+    "Injected": "injection",
     "Middleware": "middlewares",
     "MiddlewareCall": "middlewares",
-    "Name": "expressions.named",
+    "Name": "expressions.name_atoms",
     "NeedsApproval": "outcomes",
     "Outcome": "outcomes",
-    "Prefix": "expressions.named",
-    "RegistrationError": "refusals",
+    "Prefix": "expressions.name_atoms",
+    "RegistrationError": "registration_errors",
     "Rendered": "dialects",
-    "Results": "dispatching",
+    "Results": "dispatch",
     "Status": "calls",
     "Tag": "expressions",
     "ToolCall": "calls",

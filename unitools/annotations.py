@@ -11,8 +11,8 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any
 
-from unitools.injecting import Injected
-from unitools.places import plain_function
+from unitools.injection import Injected
+from unitools.source_locations import unwrap_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,21 +22,21 @@ class _Meta(type):
     def __getattr__(cls, name: str) -> type:
         if name.startswith("__"):
             raise AttributeError(name)
-        return unknown(f"{cls.__name__}.{name}")
+        return make_unresolved_type(f"{cls.__name__}.{name}")
 
     def __getitem__(cls, _: object) -> type:
         return cls
 
 
-class Unknown(metaclass=_Meta):
+class UnresolvedType(metaclass=_Meta):
     """A name in an annotation that means nothing at run time."""
 
 
-def unknown(name: str) -> type:
-    return _Meta(name, (Unknown,), {})
+def make_unresolved_type(name: str) -> type:
+    return _Meta(name, (UnresolvedType,), {})
 
 
-class _Names(dict[str, Any]):
+class _AnnotationNamespace(dict[str, Any]):
     """What a name means where the function was written."""
 
     def __init__(self, function: Any) -> None:
@@ -46,7 +46,7 @@ class _Names(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if name in self.globals:
             return self.globals[name]
-        return getattr(builtins, name) if hasattr(builtins, name) else unknown(name)
+        return getattr(builtins, name) if hasattr(builtins, name) else make_unresolved_type(name)
 
 
 def _enclosing(function: Any) -> dict[str, Any]:
@@ -63,28 +63,28 @@ def _enclosing(function: Any) -> dict[str, Any]:
     return found
 
 
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+def read_type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Parameter → annotation, and "return". Raises NameError, TypeError or SyntaxError for a text that is no annotation."""
-    plain = plain_function(function)
-    return typing.get_type_hints(plain, localns=_Names(plain), include_extras=True)
+    plain = unwrap_function(function)
+    return typing.get_type_hints(plain, localns=_AnnotationNamespace(plain), include_extras=True)
 
 
-def unknown_in(annotation: Any) -> str:
+def find_unresolved_name(annotation: Any) -> str:
     """The first name that means nothing at run time; empty when all do."""
     return next(
-        (each.__name__ for each in _tree(annotation) if isinstance(each, type) and issubclass(each, Unknown)), ""
+        (each.__name__ for each in _tree(annotation) if isinstance(each, type) and issubclass(each, UnresolvedType)), ""
     )
 
 
-def injected_in(annotation: Any) -> list[Injected]:
+def find_injected_marks(annotation: Any) -> list[Injected]:
     """However deep: ``Optional[Annotated[Db, Injected("db")]]`` too."""
     found = [Injected() if each is Injected else each for each in _tree(annotation)]
     return [each for each in found if isinstance(each, Injected)]
 
 
-def type_of(function: Callable[..., Any], parameter: str) -> Any:
+def get_parameter_type(function: Callable[..., Any], parameter: str) -> Any:
     """What a parameter holds, for pydantic: its annotation without the marks that it is injected."""
-    return _unmarked(hints_of(function).get(parameter, Any))
+    return _unmarked(read_type_hints(function).get(parameter, Any))
 
 
 def _unmarked(annotation: Any) -> Any:

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from unitools import runtime
-from unitools.annotations import type_of
+from unitools.annotations import get_parameter_type
 from unitools.calls import Status
-from unitools.outcomes import Deny, NeedsApproval, OutputInvalid, ToolError
-from unitools.slots import WouldEndProgram
+from unitools.concurrency import WouldEndProgram
+from unitools.outcomes import Deny, InvalidOutput, NeedsApproval, ToolError
 from unitools.universe import Universe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from unitools.calls import ToolResult
-    from unitools.injecting import Wanted
+    from unitools.injection import InjectedParameter
     from unitools.metadata import ToolMetadata
 
 # A box imports this module once, ahead of its calls. What would be loaded by the first tool or the first call is loaded here as well:
 # it is 50 ms of processor time in each of them otherwise.
-importlib.import_module("unitools.signatures")
+importlib.import_module("unitools.function_signatures")
 with suppress(ImportError):
     importlib.import_module("anyio._backends._asyncio")
 
@@ -59,16 +59,16 @@ class ToolFailed(Exception):
 async def answer(universe: Universe, name: str, arguments: Mapping[str, Any]) -> Any:
     """The tool's value as JSON. Raises what a plain function would have raised, so that a hub says of both the same."""
     tool = next(each for each in universe.tools if each.name == name)
-    result = await universe.call(name, arguments, context_of(tool), stops_tools=False)
+    result = await universe.call(name, arguments, build_call_context(tool), stops_tools=False)
     if result.is_error:
-        raise error_of(result)
+        raise build_error(result)
     return result.value
 
 
-def error_of(result: ToolResult) -> BaseException:
+def build_error(result: ToolResult) -> BaseException:
     """What the tool raised. The SDK's own decisions are said in the hub's closed set of codes, an author's code in details."""
     match result.cause:
-        case OutputInvalid():
+        case InvalidOutput():
             return runtime.ResultInvalid(result.message)
         case WouldEndProgram(__cause__=SystemExit() as ended):
             return ended
@@ -92,7 +92,7 @@ def _refusal(result: ToolResult) -> Exception:
     return refusal
 
 
-def context_of(tool: ToolMetadata) -> dict[str, Any]:
+def build_call_context(tool: ToolMetadata) -> dict[str, Any]:
     """What is injected while a hub's call runs: the values for the tool's keys. What the Universe provides is not among them."""
     call = runtime.current_call()
     found: dict[str, Any] = {}
@@ -115,6 +115,6 @@ def context_of(tool: ToolMetadata) -> dict[str, Any]:
     return found
 
 
-def _typed(tool: ToolMetadata, wanted: Wanted, value: Any) -> Any:
+def _typed(tool: ToolMetadata, wanted: InjectedParameter, value: Any) -> Any:
     """What a tenant set, as the parameter's type: a date is a date, not its text."""
-    return TypeAdapter(type_of(tool.fn, wanted.parameter)).validate_python(value)
+    return TypeAdapter(get_parameter_type(tool.fn, wanted.parameter)).validate_python(value)

@@ -26,20 +26,22 @@ def argument_path(pointer: str) -> list[str] | None:
     return steps[1::2]
 
 
-def gone(manifest: Manifest, *, today: date) -> Iterator[dict[str, str]]:
+def find_due_deprecations(manifest: Manifest, *, today: date) -> Iterator[dict[str, str]]:
     """What was announced and has come."""
     for each in manifest.deprecations:
         if each.get("sunset") and date.fromisoformat(each["sunset"]) <= today:
             yield each
 
 
-def gone_tool(manifest: Manifest, *, today: date) -> dict[str, str] | None:
-    return next((each for each in gone(manifest, today=today) if each["pointer"] == WHOLE), None)
+def find_tool_deprecation(manifest: Manifest, *, today: date) -> dict[str, str] | None:
+    return next((each for each in find_due_deprecations(manifest, today=today) if each["pointer"] == WHOLE), None)
 
 
-def gone_arguments(manifest: Manifest, arguments: Any, *, today: date) -> Iterator[tuple[str, dict[str, str]]]:
+def find_argument_deprecations(
+    manifest: Manifest, arguments: Any, *, today: date
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Those that were sent nevertheless: where, and what was announced."""
-    for each in gone(manifest, today=today):
+    for each in find_due_deprecations(manifest, today=today):
         path = argument_path(each["pointer"])
         if path and _holds(arguments, path):
             yield "/" + "/".join(path), each

@@ -39,12 +39,12 @@ class Docs(NamedTuple):
 
 def read_docstring(text: str | None) -> Docs:
     """Never fails: what is of no known style is part of the description."""
-    told = _Reader(inspect.cleandoc(text or "").splitlines())
+    told = _DocstringReader(inspect.cleandoc(text or "").splitlines())
     description = re.sub(r"\n{3,}", "\n\n", "\n".join(told.description)).strip()
     return Docs(description, {name: " ".join(said).strip() for name, said in told.parameters.items()})
 
 
-class _Reader:
+class _DocstringReader:
     def __init__(self, lines: list[str]) -> None:
         self.description: list[str] = []
         self.parameters: dict[str, list[str]] = {}

@@ -21,29 +21,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
-from unitools.annotations import type_of
+from unitools.annotations import get_parameter_type
 from unitools.boxed import CALL, CONFIG, OF_CALL, SECRET
-from unitools.validating import Finding
+from unitools.manifest_validation import PublicationFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from unitools.injecting import Wanted
+    from unitools.injection import InjectedParameter
     from unitools.metadata import ToolMetadata
 
 
-class Asked(NamedTuple):
+class RequestedInputs(NamedTuple):
     """What the manifest has to ask a tenant for, so that everything can be injected."""
 
     config_schema: dict[str, Any] | None
     secrets: list[dict[str, Any]]
-    findings: list[Finding]
+    findings: list[PublicationFinding]
 
 
-def asked_for(tool: ToolMetadata, provided: Collection[str] = ()) -> Asked:
+def collect_requested_inputs(tool: ToolMetadata, provided: Collection[str] = ()) -> RequestedInputs:
     """``provided``: the keys that the Universe itself has a value for."""
     declared, config, secrets = _declared(tool.manifest)
-    findings: list[Finding] = []
+    findings: list[PublicationFinding] = []
     for each in tool.injected:
         kind, _, name = each.key.partition(".")
         if kind == CONFIG and name and name not in config["properties"]:
@@ -63,7 +63,7 @@ def asked_for(tool: ToolMetadata, provided: Collection[str] = ()) -> Asked:
         elif kind not in (CONFIG, SECRET) and each.key not in declared and each.key not in provided:
             findings.append(_nobody_gives(tool, each))
     schema = config if config["properties"] or "config_schema" in tool.manifest else None
-    return Asked(schema, secrets, findings)
+    return RequestedInputs(schema, secrets, findings)
 
 
 def _declared(manifest: Mapping[str, Any]) -> tuple[set[str], dict[str, Any], list[dict[str, Any]]]:
@@ -73,27 +73,29 @@ def _declared(manifest: Mapping[str, Any]) -> tuple[set[str], dict[str, Any], li
     return {*config["properties"], *(each["name"] for each in secrets)}, config, secrets
 
 
-def _schema_of(tool: ToolMetadata, wanted: Wanted, findings: list[Finding]) -> dict[str, Any]:
+def _schema_of(tool: ToolMetadata, wanted: InjectedParameter, findings: list[PublicationFinding]) -> dict[str, Any]:
     """Of the injected parameter, from its annotation; it must be something that JSON can hold."""
     try:
-        schema: dict[str, Any] = TypeAdapter(type_of(tool.fn, wanted.parameter)).json_schema()
+        schema: dict[str, Any] = TypeAdapter(get_parameter_type(tool.fn, wanted.parameter)).json_schema()
     except (PydanticUserError, PydanticInvalidForJsonSchema, TypeError) as error:
         findings.append(
-            Finding(tool.name, "/config_schema", f"{wanted.parameter} is no value that JSON can hold: {error}"[:300])
+            PublicationFinding(
+                tool.name, "/config_schema", f"{wanted.parameter} is no value that JSON can hold: {error}"[:300]
+            )
         )
         return {}
     return schema
 
 
-def _nobody_gives(tool: ToolMetadata, wanted: Wanted) -> Finding:
+def _nobody_gives(tool: ToolMetadata, wanted: InjectedParameter) -> PublicationFinding:
     if wanted.has_default:
-        return Finding(
+        return PublicationFinding(
             tool.name,
             "",
             f"Nobody gives {wanted.key!r} in a hub, so {wanted.parameter} always has its default there.",
             "warning",
         )
-    return Finding(
+    return PublicationFinding(
         tool.name,
         "",
         f"Nobody gives {wanted.key!r} in a hub. Say where {wanted.parameter} comes from: Injected('config.{wanted.parameter}') "

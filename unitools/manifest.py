@@ -219,7 +219,7 @@ class Manifest:
 
     @property
     def dependency_lock(self) -> list[str]:
-        """The lines of a lock (unitools.locks); empty: the hub resolves the dependencies."""
+        """The lines of a lock (unitools.dependency_locks); empty: the hub resolves the dependencies."""
         return list(self._get("dependency_lock"))
 
     def limit(self, name: str) -> int:

@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from unitools.calls import Annotations, ToolSpec
 from unitools.docstrings import read_docstring
 from unitools.expressions import Effect, Safety, Subject, Tag
-from unitools.expressions.named import NAME, NAMES_ARE
+from unitools.expressions.name_atoms import NAME, NAMES_ARE
 from unitools.middlewares import Middleware, as_middleware
-from unitools.places import origin_of, plain_function
-from unitools.refusals import NotATool
+from unitools.registration_errors import NotATool
+from unitools.source_locations import describe_origin, unwrap_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pydantic import BaseModel, TypeAdapter
 
-    from unitools.injecting import Wanted
-    from unitools.signatures import Signature
+    from unitools.function_signatures import FunctionSignature
+    from unitools.injection import InjectedParameter
 
 _WHOLE = 2**53  # up to here a float that is whole is the same number as an int
 _READS = ("None", "Read")
 
 
-class Said(TypedDict, total=False):
+class ToolOptions(TypedDict, total=False):
     """What an author may say of a tool beside its name, tags and middlewares."""
 
     description: str  # in place of the docstring's
@@ -59,7 +59,7 @@ class ToolMetadata(Subject):
     fn: Callable[..., Any]
     spec: ToolSpec
     parameters_model: type[BaseModel]
-    injected: tuple[Wanted, ...] = ()
+    injected: tuple[InjectedParameter, ...] = ()
     output: TypeAdapter[Any]
     middlewares: tuple[Middleware, ...] = ()
     is_async: bool = False
@@ -106,14 +106,14 @@ class ToolMetadata(Subject):
         middlewares: Iterable[Any] | None = None,
         *,
         package: str = "",
-        **said: Unpack[Said],
+        **said: Unpack[ToolOptions],
     ) -> ToolMetadata:
         """``package``: ``group.package`` of the Universe. Raises NotATool, and ValueError for a wrong word among the rest."""
-        origin = origin_of(func)
-        name = name or str(getattr(plain_function(func), "__name__", ""))
+        origin = describe_origin(func)
+        name = name or str(getattr(unwrap_function(func), "__name__", ""))
         if not NAME.fullmatch(name):
             raise NotATool(origin, f"{name[:130]!r} is no name of a tool ({NAMES_ARE}). Give it one.")
-        docs = read_docstring(inspect.getdoc(plain_function(func)))
+        docs = read_docstring(inspect.getdoc(unwrap_function(func)))
         signature = _read_signature(func, docs.parameters)
         side_effect, safety_class = said.get("side_effect", ""), said.get("safety_class", "Low")
         manifest = said.get("manifest", {})
@@ -127,7 +127,7 @@ class ToolMetadata(Subject):
             annotations=_annotations(said, side_effect, safety_class, domains),
         )
         return cls(
-            id=f"{package}.{hub_segment(name)}" if package else "",
+            id=f"{package}.{derive_hub_segment(name)}" if package else "",
             name=name,
             tags=_tags(tags),
             side_effect=Effect(side_effect).name if side_effect else "",
@@ -149,19 +149,21 @@ class ToolMetadata(Subject):
         )
 
 
-def _read_signature(function: Callable[..., Any], described: Mapping[str, str]) -> Signature:
+def _read_signature(function: Callable[..., Any], described: Mapping[str, str]) -> FunctionSignature:
     """Pydantic is most of what importing takes, so it is loaded for the first tool."""
-    found: Signature = importlib.import_module("unitools.signatures").read_signature(function, described)
+    found: FunctionSignature = importlib.import_module("unitools.function_signatures").read_signature(
+        function, described
+    )
     return found
 
 
-def hub_segment(name: str) -> str:
+def derive_hub_segment(name: str) -> str:
     """The last segment of the id in a hub. A Universe has no two tools of one segment, so it says which name it stands for."""
     said = re.sub(r"[^a-z0-9_]", "_", name.lower())
     return said if said[0].isalpha() else f"t_{said}"
 
 
-def _annotations(said: Said, side_effect: str, safety_class: str, domains: frozenset[str]) -> Annotations:
+def _annotations(said: ToolOptions, side_effect: str, safety_class: str, domains: frozenset[str]) -> Annotations:
     """What the author does not say follows from the side effect, as a hub judges it; without one nothing is ruled out but harm."""
     reads, network = side_effect in _READS, side_effect == "Network"
     outside = bool(domains & {"net", "browser"}) or side_effect in ("Network", "Browser")

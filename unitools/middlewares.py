@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from unitools.injecting import Context
+from unitools.injection import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -46,7 +46,7 @@ class ToolError(Outcome):
     """A "no" of the tool that the model can act on."""
 
 
-class OutputInvalid(ToolError):
+class InvalidOutput(ToolError):
     """The tool returned something other than it declares."""
 
     usual = "The tool returned something other than it declares. This is an error of the tool, not of the call."
@@ -71,7 +71,7 @@ class ToolTimeout(Outcome):
     status, usual, code = Status.TIMEOUT, "There was no answer in time.", "TOOL.TIMEOUT"
 
 
-class Interrupted(Outcome):
+class CallInterrupted(Outcome):
     """A middleware cancelled the layers inside it."""
 
     status, usual, code = Status.CANCELLED, "The call was cancelled.", "TOOL.CANCELLED"
@@ -106,7 +106,7 @@ FAILED = ToolResult.error("The tool failed.", code="TOOL.FAILED")
 DECISIONS = (Outcome, DomainError)
 
 
-def result_of(error: Exception) -> ToolResult:
+def build_error_result(error: Exception) -> ToolResult:
     """What a model reads of an exception that came out of a tool."""
     if not isinstance(error, DECISIONS):
         return replace(FAILED, cause=error)
@@ -115,7 +115,7 @@ def result_of(error: Exception) -> ToolResult:
     return replace(ToolResult.error(error.message, status=status, code=error.code, details=details), cause=error)
 
 
-def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
+def build_argument_refusal(error: Exception, known: Collection[str]) -> ToolResult:
     """What is wrong with arguments, without quoting values. ``known``: the names in the tool's schema; of others only one that is
     too many is named.
     """
@@ -125,7 +125,9 @@ def refused_arguments(error: Exception, known: Collection[str]) -> ToolResult:
             loc = [part for part in each["loc"] if isinstance(part, int) or part in known]
             msg = _UNQUOTED.get(each["type"], each["msg"])
             if each["type"] in _TOO_MANY:  # as a hub says it: without the name nobody can mend it
-                msg = f"Additional properties are not allowed ({str(each['loc'][-1])[:80]!r} was unexpected)"
+                name = str(each["loc"][-1])[:80]
+                named = f"'{name}'" if name.isprintable() else repr(name)
+                msg = f"Additional properties are not allowed ({named} was unexpected)"
             found.append({"loc": loc, "code": each["type"], "msg": msg})
     told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in found)
     return ToolResult.error(

@@ -119,6 +119,12 @@ def check_holds(manifest: Manifest, names: Collection[str]) -> None:
         raise _module_not_found(manifest.package, manifest.module)
 
 
+def check_code(manifest: Manifest, files: Mapping[str, bytes]) -> None:
+    """Everything that is asked of the files of a package without running them."""
+    check_holds(manifest, files)
+    check_entry(manifest, files)
+
+
 def check_entry(manifest: Manifest, files: Mapping[str, bytes]) -> None:
     """Is the function there that answers the calls, and does it fit the schema of the arguments?"""
     if manifest.program:
@@ -151,7 +157,7 @@ def _module_not_found(name: str, module: str) -> ModuleNotFound:
     return ModuleNotFound(f"The package {name!r} has no module {module!r}.")
 
 
-def files_of(package: Path) -> list[tuple[str, bytes]]:
+def read_package_files(package: Path) -> list[tuple[str, bytes]]:
     """The package's files by their sorted names, each beginning with the package's own name."""
     found: list[tuple[str, bytes]] = []
     total = 0
@@ -180,10 +186,10 @@ def files_of(package: Path) -> list[tuple[str, bytes]]:
 
 def build_zip(package: Path) -> bytes:
     """A zip of the package; the same files give the same bytes."""
-    return zip_of(files_of(package))
+    return zip_files(read_package_files(package))
 
 
-def zip_of(files: Iterable[tuple[str, bytes]]) -> bytes:
+def zip_files(files: Iterable[tuple[str, bytes]]) -> bytes:
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as archive:
         for name, content in files:
@@ -191,7 +197,7 @@ def zip_of(files: Iterable[tuple[str, bytes]]) -> bytes:
     return memory.getvalue()
 
 
-def digest_of_zip(archive: bytes) -> str:
+def compute_zip_digest(archive: bytes) -> str:
     """``sha256:…`` over the names and contents of what :func:`build_zip` made, whatever wrote the zip around them."""
     digest = hashlib.sha256()
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -202,6 +208,6 @@ def digest_of_zip(archive: bytes) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def build_digest(package: Path) -> str:
+def compute_package_digest(package: Path) -> str:
     """The digest of a package as it lies on disk now."""
-    return digest_of_zip(build_zip(package))
+    return compute_zip_digest(build_zip(package))

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from unitools.middlewares import Middleware, MiddlewareCall
-from unitools.outcomes import DECISIONS, Interrupted, MiddlewareFailed, ToolTimeout
-from unitools.places import where
-from unitools.refusals import MiddlewareClash
+from unitools.outcomes import DECISIONS, CallInterrupted, MiddlewareFailed, ToolTimeout
+from unitools.registration_errors import MiddlewareClash
+from unitools.source_locations import locate_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -36,7 +36,7 @@ class Layer:
 
 
 @dataclass(slots=True)
-class Run:
+class CallProgress:
     """What has become of a call so far. ``refused``: the arguments were not valid; then the tool did not run for them."""
 
     executed: bool = False
@@ -60,7 +60,10 @@ def build_chain(layers: Iterable[Layer]) -> tuple[Layer, ...]:
 
 
 async def pass_through(
-    layers: tuple[Layer, ...], call: MiddlewareCall, terminal: Callable[[MiddlewareCall], Awaitable[Any]], run: Run
+    layers: tuple[Layer, ...],
+    call: MiddlewareCall,
+    terminal: Callable[[MiddlewareCall], Awaitable[Any]],
+    run: CallProgress,
 ) -> Any:
     """What the outermost layer gives, or the terminal where there is none. Raises what the tool or a layer raised."""
     if not layers:
@@ -72,14 +75,14 @@ class _Onion:
     """One call's way through its layers."""
 
     def __init__(
-        self, layers: tuple[Layer, ...], terminal: Callable[[MiddlewareCall], Awaitable[Any]], run: Run
+        self, layers: tuple[Layer, ...], terminal: Callable[[MiddlewareCall], Awaitable[Any]], run: CallProgress
     ) -> None:
         self.layers, self.terminal, self.run = layers, terminal, run
 
     async def enter(self, index: int, call: MiddlewareCall) -> Any:
         if index == len(self.layers):
             return await self.terminal(call)
-        layer, inner = self.layers[index], Next(self, index + 1, call)
+        layer, inner = self.layers[index], NextHandler(self, index + 1, call)
         try:
             value = await inner.under(layer.middleware)
         except Exception as error:
@@ -96,10 +99,10 @@ class _Onion:
         finally:
             inner.close()
 
-    async def _failed(self, layer: Layer, inner: Next, error: Exception) -> Any:
+    async def _failed(self, layer: Layer, inner: NextHandler, error: Exception) -> Any:
         uid = layer.middleware.uid
-        logger.error("Middleware %s failed: %s.", uid, where(error))
-        if isinstance(inner.error, Interrupted) and isinstance(error, TimeoutError):
+        logger.error("Middleware %s failed: %s.", uid, locate_error(error))
+        if isinstance(inner.error, CallInterrupted) and isinstance(error, TimeoutError):
             raise ToolTimeout from error  # it gave the inner layers a time, and that is over
         if inner.error is not None:
             self.run.skipped.append(uid)
@@ -123,7 +126,7 @@ class _State(Enum):
     NEW, RUNNING, DONE = auto(), auto(), auto()
 
 
-class Next:
+class NextHandler:
     """The layers inside one. Called again, it gives the outcome of the first time."""
 
     def __init__(self, onion: _Onion, index: int, call: MiddlewareCall) -> None:
@@ -151,7 +154,7 @@ class Next:
             raise TypeError("next_h takes the call: next_h(call), or next_h(call.replace(…)).")
         await self.settled()
         if self._over and self._state is _State.NEW:
-            raise Interrupted
+            raise CallInterrupted
         if self._state is _State.DONE and not self._may_run_again(call):
             return self._given()
         return await self._run(call)
@@ -165,7 +168,7 @@ class Next:
             self.error = error
             raise
         except BaseException:
-            self.error = Interrupted()
+            self.error = CallInterrupted()
             raise
         else:
             return self._value

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unitools.validating import Finding, findings_of
+from unitools.manifest_validation import PublicationFinding, validate_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,11 +25,11 @@ class Publication:
     manifests: tuple[dict[str, Any], ...]
     files: Mapping[str, bytes]
     names: Mapping[str, str] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PublicationFinding, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[PublicationFinding, ...]:
         return tuple(each for each in self.findings if each.severity == "error")
 
 
@@ -42,20 +42,20 @@ def check_group(name: str) -> str:
     return name
 
 
-def package_of(group: str) -> str:
+def derive_package_name(group: str) -> str:
     """The folder in which code of ``group.package`` travels."""
     return group.replace(".", "_")
 
 
-def collisions(ids: Mapping[str, list[str]]) -> list[Finding]:
+def find_id_collisions(ids: Mapping[str, list[str]]) -> list[PublicationFinding]:
     """Ids that several names lead to."""
     return [
-        Finding(names[0], "/id", f"{' and '.join(names)} would both be {id} in a hub. Rename one of them.")
+        PublicationFinding(names[0], "/id", f"{' and '.join(names)} would both be {id} in a hub. Rename one of them.")
         for id, names in ids.items()
         if len(names) > 1
     ]
 
 
-def judged(document: dict[str, Any], tool: str) -> list[Finding]:
+def validate_document(document: dict[str, Any], tool: str) -> list[PublicationFinding]:
     """What is wrong with a finished manifest."""
-    return findings_of(document, tool)
+    return validate_manifest(document, tool)

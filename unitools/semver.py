@@ -221,13 +221,13 @@ class Range:
         return self.text
 
 
-def newest(versions: Iterable[Given], within: Range | str = "*") -> Given | None:
+def find_newest(versions: Iterable[Given], within: Range | str = "*") -> Given | None:
     """The newest of the versions that the range means, as it was given; None when it means none of them."""
     wanted = Range.parse(within) if isinstance(within, str) else within
     return max((each for each in versions if each in wanted), key=_parsed, default=None)
 
 
-def predecessor(versions: Iterable[Given], version: str | Version) -> Given | None:
+def find_predecessor(versions: Iterable[Given], version: str | Version) -> Given | None:
     """What a new version is to be compared with: the newest older release, or the newest older prerelease if there is none.
 
     1.2.4 that is made after 2.0.0 is compared with 1.2.3, and 1.3.0 with 1.2.9 even when 1.3.0-rc.1 was registered.

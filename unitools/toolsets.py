@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
-from unitools.dialects import Options, render
+from unitools.dialects import RenderOptions, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +80,7 @@ class ToolSet:
 
         Raises UnknownDialect, AmbiguousModel, NameCollision, and Unrenderable unless such a tool is to be left out.
         """
-        return render(self.specs, model, Options(strict, on_unrenderable, self._key), self._drivers)
+        return render(self.specs, model, RenderOptions(strict, on_unrenderable, self._key), self._drivers)
 
     def to_markdown(self) -> str:
         """For people, and for models that only read."""
@@ -88,6 +88,6 @@ class ToolSet:
 
     def manifest(self) -> list[dict[str, Any]]:
         """What a hub is told of each. Raises ValueError with what no hub takes, and for a Universe without a name."""
-        publishing = importlib.import_module("unitools.publishing")  # only authors publish
-        found: list[dict[str, Any]] = publishing.manifests_of(list(self), version=self._version)
+        publishing = importlib.import_module("unitools.publisher")  # only authors publish
+        found: list[dict[str, Any]] = publishing.build_manifests(list(self), version=self._version)
         return found

@@ -12,19 +12,19 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from unitools.binding import Marks, instance_of, is_in_class_body, methods_of
 from unitools.calls import ToolCall, ToolResult
-from unitools.dialects import DRIVERS, Reading, driver_for, recognise
-from unitools.dialects.naming import RULES, name_in, names_of
-from unitools.dispatching import Job, Results, run_all, run_job, unknown_tool, unusable
+from unitools.concurrency import Slots
+from unitools.dialects import DRIVERS, ReadOptions, find_driver, recognise_response
+from unitools.dialects.tool_names import RULES, derive_dialect_name, map_dialect_names
+from unitools.dispatch import CallJob, Results, answer_unknown_tool, answer_unusable_call, run_all, run_job
 from unitools.expressions import Expression, Tag
-from unitools.injecting import Context, Made
-from unitools.metadata import Said, ToolMetadata, hub_segment
+from unitools.injection import Context, FactoryValues
+from unitools.metadata import ToolMetadata, ToolOptions, derive_hub_segment
 from unitools.middlewares import as_middleware
-from unitools.outcomes import Deny, result_of
+from unitools.outcomes import Deny, build_error_result
 from unitools.pipeline import Layer, build_chain
-from unitools.refusals import NameTaken
-from unitools.slots import Slots
+from unitools.registration_errors import ToolNameTaken
+from unitools.tool_methods import Marks, find_methods, is_in_class_body, make_instance
 from unitools.toolsets import ToolSet
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Universe:
         name: str | None = None,
         tags: Iterable[str] | None = None,
         middlewares: Iterable[Any] | None = None,
-        **said: Unpack[Said],
+        **said: Unpack[ToolOptions],
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -93,7 +93,7 @@ class Universe:
         name: Any = None,
         tags: Iterable[str] | None = None,
         middlewares: Iterable[Any] | None = None,
-        **said: Unpack[Said],
+        **said: Unpack[ToolOptions],
     ) -> Any:
         """A decorator: the function is a tool. A method is registered when its class is bound. Raises a RegistrationError."""
         if callable(name) or isinstance(name, (staticmethod, classmethod)):
@@ -114,12 +114,12 @@ class Universe:
         tags: Iterable[str] | None = None,
         exclude: Iterable[str] = (),
         middlewares: Iterable[Any] | None = None,
-        **said: Unpack[Said],
+        **said: Unpack[ToolOptions],
     ) -> Callable[[C], C]:
         """A decorator: an object of the class is made, and its public methods are tools. Raises a RegistrationError."""
 
         def decorate(cls: C) -> C:
-            self.add(instance_of(cls), prefix, tags, exclude, middlewares, **said)
+            self.add(make_instance(cls), prefix, tags, exclude, middlewares, **said)
             return cls
 
         return decorate
@@ -131,7 +131,7 @@ class Universe:
         tags: Iterable[str] | None = None,
         exclude: Iterable[str] = (),
         middlewares: Iterable[Any] | None = None,
-        **said: Unpack[Said],
+        **said: Unpack[ToolOptions],
     ) -> ToolSet:
         """The object's public methods are tools, and those that are marked by ``tool``. ``exclude``: names, as "close" or "get_*".
 
@@ -141,7 +141,7 @@ class Universe:
         if isinstance(tags, str):
             raise TypeError(f"Tags are a list: tags=[{tags!r}].")
         found = []
-        for method_name, method in methods_of(thing, exclude, self._marks):
+        for method_name, method in find_methods(thing, exclude, self._marks):
             own = self._marks.bound(method)
             rest = {key: value for key, value in own.items() if key not in ("name", "tags", "middlewares")}
             found.append(
@@ -168,7 +168,7 @@ class Universe:
         return middleware
 
     def provide(self, key: str, value: Any) -> None:
-        """What is injected under the key when a call's context has nothing there. A :class:`~unitools.injecting.Factory` makes it
+        """What is injected under the key when a call's context has nothing there. A :class:`~unitools.injection.Factory` makes it
         when it is needed."""
         self.provided[key] = value
 
@@ -178,14 +178,14 @@ class Universe:
         name: str | None,
         tags: Iterable[str] | None,
         middlewares: Iterable[Any] | None,
-        said: Said,
+        said: ToolOptions,
     ) -> ToolMetadata:
         package = self.name if "." in self.name else ""
         tool = ToolMetadata.from_func(function, name, tags, middlewares, package=package, **said)
         places = list(_places(tool.name))
         for place in places:
             if other := self._taken.get(place):
-                raise NameTaken(_taken(tool, other, *place))
+                raise ToolNameTaken(_taken(tool, other, *place))
         self._chains[tool.name] = _chain(tool, self._global, self._scoped)
         self._taken |= dict.fromkeys(places, tool)
         self._tools[tool.name] = tool
@@ -239,12 +239,12 @@ class Universe:
         if parallel < 1:
             raise ValueError("At least one call runs at a time: parallel=1.")
         tools = self._registered()
-        driver = driver_for(rendered.dialect, self.drivers) if rendered else recognise(response, self.drivers)
+        driver = find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(response, self.drivers)
         calls = driver.parse(response, self._reading(driver, rendered))
         expression = None if tool_filter is None else _expression(tool_filter)
         shown = set(rendered.names.values()) if rendered else tools.keys()
         visible = [name for name in tools if name in shown and (expression is None or expression.matches(tools[name]))]
-        given, made = Context({**self.provided, **(context or {})}), Made()
+        given, made = Context({**self.provided, **(context or {})}), FactoryValues()
         jobs = [self._job(call, visible, given, made, timeout) for call in calls]
         return Results(await run_all(jobs, parallel=parallel), driver)
 
@@ -263,28 +263,30 @@ class Universe:
         """
         given = Context({**self.provided, **(context or {})})
         call = ToolCall("call_0", name, dict(arguments or {}))
-        job = self._job(call, list(self._registered()), given, Made(), timeout)
+        job = self._job(call, list(self._registered()), given, FactoryValues(), timeout)
         return job if isinstance(job, ToolResult) else await run_job(replace(job, stops_tools=stops_tools))
 
-    def _reading(self, driver: Driver, rendered: Rendered | None) -> Reading:
+    def _reading(self, driver: Driver, rendered: Rendered | None) -> ReadOptions:
         destructive = frozenset(name for name, tool in self._tools.items() if tool.spec.annotations.destructive)
         if rendered:
             return rendered.reading(destructive=destructive)
-        return Reading(names_of(driver.dialect, self._tools, on_collision="skip"), destructive, self._key)
+        return ReadOptions(map_dialect_names(driver.dialect, self._tools, on_collision="skip"), destructive, self._key)
 
     def _job(
-        self, call: ToolCall, visible: list[str], context: Context, made: Made, timeout: float | None
-    ) -> Job | ToolResult:
+        self, call: ToolCall, visible: list[str], context: Context, made: FactoryValues, timeout: float | None
+    ) -> CallJob | ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
-            answer = unusable(call) if call.problem and not call.name else unknown_tool(call, visible)
+            answer = (
+                answer_unusable_call(call) if call.problem and not call.name else answer_unknown_tool(call, visible)
+            )
             return replace(answer, call=call)
         if tool.name not in visible:
             logger.warning("A call of %s is denied: it is none of the tools that were offered.", tool.name)
-            return replace(result_of(Deny()), call=call)
+            return replace(build_error_result(Deny()), call=call)
         if call.problem or call.arguments is None:
-            return replace(unusable(call), call=call)
-        return Job(call, tool, self._chains[tool.name], context, made, self._slots, timeout)
+            return replace(answer_unusable_call(call), call=call)
+        return CallJob(call, tool, self._chains[tool.name], context, made, self._slots, timeout)
 
 
 def _expression(query: Expression | str) -> Expression:
@@ -302,8 +304,8 @@ def _places(name: str) -> Iterator[tuple[str, str]]:
     """Where a name has to be alone: here, in each dialect, and in a hub."""
     yield "", name
     for dialect in RULES:
-        yield dialect, name_in(dialect, name)
-    yield "a hub", hub_segment(name)
+        yield dialect, derive_dialect_name(dialect, name)
+    yield "a hub", derive_hub_segment(name)
 
 
 def _taken(tool: ToolMetadata, other: ToolMetadata, dialect: str, said: str) -> str:

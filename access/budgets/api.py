@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import extend_schema
@@ -10,14 +9,21 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.budgets import services
-from access.budgets.selectors import STATES, Standing, in_state, standings
+from access.budgets.selectors import STATES, BudgetStatus, filter_by_state, load_budget_statuses
 from access.models import Budget, BudgetScope, Dimension
-from toolhub.kernel.api import body_of, caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.ids import decode, encode
-from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
+from kernel.database.connections import database_time
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import (
+    PageSerializer,
+    ReasonSerializer,
+    StrictSerializer,
+    build_envelope_serializer,
+    build_page_serializer,
+)
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import decode, encode
+from kernel.problems import NotFound
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -85,10 +91,13 @@ class RaiseSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=500)
 
 
-ONE, MANY = enveloped("BudgetEnvelope", BudgetSerializer()), paged("BudgetPage", "budgets", BudgetSerializer)
+ONE, MANY = (
+    build_envelope_serializer("BudgetEnvelope", BudgetSerializer()),
+    build_page_serializer("BudgetPage", "budgets", BudgetSerializer),
+)
 
 
-def budget_json(standing: Standing) -> dict[str, Any]:
+def budget_json(standing: BudgetStatus) -> dict[str, Any]:
     budget, line, ahead = standing.budget, standing.line, standing.forecast
     current = None
     if not (budget.ended_at or line.is_rate):
@@ -119,7 +128,7 @@ def budget_json(standing: Standing) -> dict[str, Any]:
 
 
 def _answer(budget: Budget, *, status: int = 200) -> Response:
-    [standing] = standings([budget], datetime.now(UTC))
+    [standing] = load_budget_statuses([budget], database_time())
     return Response(ResponseEnvelope(data=budget_json(standing)).to_json(), status=status)
 
 
@@ -147,11 +156,14 @@ class BudgetListView(Endpoint):
         responses={200: MANY},
     )
     def get(self, request: Request) -> Response:
-        now = datetime.now(UTC)
-        rows = in_state(Budget.objects.visible_to(caller(request)), self.asked.get("state", ""), now)
+        now = database_time()
+        rows = filter_by_state(Budget.objects.visible_to(get_caller(request)), self.asked.get("state", ""), now)
         rows = rows.filter(**{name: self.asked[name] for name in ("scope", "dimension") if name in self.asked})
         page = self.page_of(rows.select_related("agent"), prefix="bud")
-        data = {"budgets": [budget_json(each) for each in standings(page.rows, now)], "next": page.next or None}
+        data = {
+            "budgets": [budget_json(each) for each in load_budget_statuses(page.rows, now)],
+            "next": page.next or None,
+        }
         return Response(ResponseEnvelope(data=data).to_json())
 
     @extend_schema(
@@ -161,12 +173,12 @@ class BudgetListView(Endpoint):
         responses={201: ONE},
     )
     def post(self, request: Request) -> Response:
-        data = body_of(request, SetSerializer)
+        data = read_body(request, SetSerializer)
         agent_id = _id("agt", data.pop("agent"), "agent")
         grant_id = _id("grt", data.pop("grant"), "grant")
         if data["window_s"] is None:
             data["window_s"] = 0 if data["dimension"] == Dimension.CONCURRENCY else services.DAY_S
-        budget = services.set_budget(agent_id=agent_id, grant_id=grant_id, by=caller(request), **data)
+        budget = services.set_budget(agent_id=agent_id, grant_id=grant_id, by=get_caller(request), **data)
         return _answer(budget, status=201)
 
 
@@ -177,7 +189,7 @@ class BudgetView(Endpoint):
 
     @extend_schema(operation_id="read_budget", responses={200: ONE})
     def get(self, request: Request, budget_id: UUID) -> Response:
-        return _answer(Budget.objects.visible_to(caller(request)).select_related("agent").get(pk=budget_id))
+        return _answer(Budget.objects.visible_to(get_caller(request)).select_related("agent").get(pk=budget_id))
 
 
 class BudgetRaiseView(Endpoint):
@@ -187,8 +199,8 @@ class BudgetRaiseView(Endpoint):
 
     @extend_schema(operation_id="raise_budget_once", request=RaiseSerializer, responses={200: ONE})
     def post(self, request: Request, budget_id: UUID) -> Response:
-        data = body_of(request, RaiseSerializer)
-        window = services.raise_budget_once(budget_id=budget_id, by=caller(request), **data)
+        data = read_body(request, RaiseSerializer)
+        window = services.raise_budget_once(budget_id=budget_id, by=get_caller(request), **data)
         return _answer(window.budget)
 
 
@@ -199,5 +211,5 @@ class BudgetEndView(Endpoint):
 
     @extend_schema(operation_id="end_budget", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, budget_id: UUID) -> Response:
-        data = body_of(request, ReasonSerializer)
-        return _answer(services.end_budget(budget_id=budget_id, by=caller(request), **data))
+        data = read_body(request, ReasonSerializer)
+        return _answer(services.end_budget(budget_id=budget_id, by=get_caller(request), **data))

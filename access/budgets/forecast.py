@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from access.budgets.lines import Line
+    from access.budgets.lines import BudgetLine
 
 TOO_EARLY = 0.05  # of a window; before that, and without windows to compare with, anything would be a guess
 
@@ -26,7 +26,7 @@ class Forecast:
     full_at: datetime | None
 
 
-def forecast(line: Line, past: Sequence[int], now: datetime) -> Forecast | None:
+def compute_forecast(line: BudgetLine, past: Sequence[int], now: datetime) -> Forecast | None:
     """``past``: what earlier windows used, of as many as there were. None: there is nothing to go by."""
     ends_at = line.resets_at
     if ends_at is None or line.is_rate:

@@ -14,7 +14,7 @@ from access.models import Agent, BudgetScope, Dimension, Grant
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 SCOPE_WORDS = {
     BudgetScope.TENANT: gettext_lazy("The whole tenant"),
@@ -41,13 +41,13 @@ WINDOWS = [
 
 
 class AmountField(forms.DecimalField):
-    """Whole numbers; with decimals for money, which :func:`whole` turns into millionths."""
+    """Whole numbers; with decimals for money, which :func:`to_stored_amount` turns into millionths."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(min_value=0, max_digits=16, decimal_places=6, **kwargs)
 
 
-def whole(typed: Decimal, dimension: str) -> int:
+def to_stored_amount(typed: Decimal, dimension: str) -> int:
     """What is kept. ``ValueError`` for a part of a call, a byte or a millisecond."""
     amount = typed * MILLIONTHS if dimension == Dimension.MONEY else typed
     if amount != amount.to_integral_value():
@@ -103,7 +103,7 @@ class BudgetForm(forms.Form):
         data = super().clean() or {}
         if "amount" in data and data.get("dimension"):
             try:
-                data["amount"] = whole(data["amount"], data["dimension"])
+                data["amount"] = to_stored_amount(data["amount"], data["dimension"])
             except ValueError as error:
                 self.add_error("amount", str(error))
         if data.get("dimension") == Dimension.CONCURRENCY:
@@ -129,6 +129,6 @@ class AmountForm(forms.Form):
 
     def clean_amount(self) -> int:
         try:
-            return whole(self.cleaned_data["amount"], self.dimension)
+            return to_stored_amount(self.cleaned_data["amount"], self.dimension)
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from django.db import connection, transaction
 from django.db.models import F
 
-from access.budgets.lines import Demand, Line, check_budgets, line_of, refusal_of, with_windows
+from access.budgets.lines import BudgetLine, Demand, build_line, build_quota_problem, check_budgets, with_windows
 from access.models import Budget, BudgetWindow, Dimension, Reservation
-from toolhub.kernel.ids import new_id
-from toolhub.kernel.prepared import prepared
+from kernel.database.prepared_statements import fetch_prepared
+from kernel.ids import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class CallUsage:
     """What a call has taken. None: nobody knows, or exactly what was reserved; then what was reserved counts."""
 
     calls: int | None = 1
@@ -42,8 +42,8 @@ class Spent:
         return reserved if spent is None else spent
 
 
-NOTHING = Spent(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, money=0)
-WHAT_WAS_RESERVED = Spent(calls=None)
+NOTHING = CallUsage(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, money=0)
+WHAT_WAS_RESERVED = CallUsage(calls=None)
 
 # The same upsert for both databases: a window is made when it is missing, and takes the amount only when it has room for it.
 # `asked` has the columns budget_id, number, amount. The limit is read here, so that one that was lowered counts.
@@ -96,19 +96,19 @@ RETURNING w.id
 """
 
 
-def reserve(*, invocation_id: UUID, lines: Iterable[Line], demand: Demand, now: datetime) -> None:
+def reserve_amounts(*, invocation_id: UUID, lines: Iterable[BudgetLine], demand: Demand, now: datetime) -> None:
     """Hold what the call may take, in every line or in none: raises where there is no room, and the caller rolls back.
 
     Last in the transaction that accepts the call, since the rows are contended and stay locked until it commits.
     """
     assert connection.in_atomic_block, "what is reserved belongs to the transaction that accepts the call"
     wanted = [(line, demand.of(line.dimension)) for line in lines if demand.of(line.dimension)]
-    short = take(invocation_id, wanted, now)
+    short = take_amounts(invocation_id, wanted, now)
     if short:
-        refuse(short, demand, now)
+        raise_shortage(short, demand, now)
 
 
-def take(holder: UUID, wanted: list[tuple[Line, int]], now: datetime) -> list[Line]:
+def take_amounts(holder: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> list[BudgetLine]:
     """Hold an amount of each line; returns those that have no room for it, and then the caller rolls back."""
     if not wanted:
         return []
@@ -117,16 +117,18 @@ def take(holder: UUID, wanted: list[tuple[Line, int]], now: datetime) -> list[Li
     return [line for line, _ in wanted if line.budget_id not in won]
 
 
-def refuse(short: list[Line], demand: Demand, now: datetime) -> NoReturn:
+def raise_shortage(short: list[BudgetLine], demand: Demand, now: datetime) -> NoReturn:
     """Say which budget had no room, as it stands now: another call has taken what the preflight saw."""
     budgets = Budget.objects.filter(pk__in=[line.budget_id for line in short]).select_related("agent")
-    fresh = [line_of(budget, window) for budget, window in with_windows(budgets, now)]
+    fresh = [build_line(budget, window) for budget, window in with_windows(budgets, now)]
     check_budgets(fresh, demand, now)
-    raise refusal_of(fresh[0], demand, now)  # it was given back this very moment: the caller may try again at once
+    raise build_quota_problem(
+        fresh[0], demand, now
+    )  # it was given back this very moment: the caller may try again at once
 
 
-def _take_postgresql(invocation_id: UUID, wanted: list[tuple[Line, int]], now: datetime) -> set[UUID]:
-    rows = prepared(
+def _take_postgresql(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> set[UUID]:
+    rows = fetch_prepared(
         RESERVE,
         {
             "reservations": [new_id() for _ in wanted],
@@ -140,7 +142,7 @@ def _take_postgresql(invocation_id: UUID, wanted: list[tuple[Line, int]], now: d
     return {row[0] for row in rows}
 
 
-def _take_sqlite(invocation_id: UUID, wanted: list[tuple[Line, int]], now: datetime) -> set[UUID]:
+def _take_sqlite(invocation_id: UUID, wanted: list[tuple[BudgetLine, int]], now: datetime) -> set[UUID]:
     asked = [[line.budget_id.hex, line.number, amount] for line, amount in wanted]
     with connection.cursor() as cursor:
         cursor.execute(TAKE_FROM_JSON, [json.dumps(asked)])
@@ -161,7 +163,7 @@ def _take_sqlite(invocation_id: UUID, wanted: list[tuple[Line, int]], now: datet
 
 
 @transaction.atomic(savepoint=False)
-def settle(*, invocation_id: UUID, spent: Spent) -> int:
+def settle_reservations(*, invocation_id: UUID, spent: CallUsage) -> int:
     """Count what the call has taken and give back the rest. Once: a call that is settled stays as it is.
 
     How many windows it changed. A call may have taken more than it reserved (CPU time): then it counts in full.
@@ -171,10 +173,10 @@ def settle(*, invocation_id: UUID, spent: Spent) -> int:
     asked: dict[str, Any] = {
         name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "money")
     }
-    return len(prepared(SETTLE, asked | {"invocation": invocation_id}))
+    return len(fetch_prepared(SETTLE, asked | {"invocation": invocation_id}))
 
 
-def _settle_plainly(invocation_id: UUID, spent: Spent) -> int:
+def _settle_plainly(invocation_id: UUID, spent: CallUsage) -> int:
     """For SQLite, where a transaction that writes is alone."""
     held = Reservation.objects.filter(invocation_id=invocation_id, settled=None).select_related("window__budget")
     for each in held:
@@ -186,9 +188,9 @@ def _settle_plainly(invocation_id: UUID, spent: Spent) -> int:
     return len(held)
 
 
-def release(*, invocation_id: UUID) -> int:
+def release_reservations(*, invocation_id: UUID) -> int:
     """Give everything back, the call too: nothing ran."""
-    return settle(invocation_id=invocation_id, spent=NOTHING)
+    return settle_reservations(invocation_id=invocation_id, spent=NOTHING)
 
 
 def open_since(before: datetime, *, limit: int) -> list[UUID]:
@@ -199,4 +201,4 @@ def open_since(before: datetime, *, limit: int) -> list[UUID]:
 
 def settle_lost(invocation_ids: Iterable[UUID]) -> int:
     """Settle calls that ended, or never were, without anybody settling them: what they reserved counts as used."""
-    return sum(settle(invocation_id=each, spent=WHAT_WAS_RESERVED) > 0 for each in invocation_ids)
+    return sum(settle_reservations(invocation_id=each, spent=WHAT_WAS_RESERVED) > 0 for each in invocation_ids)

@@ -1,6 +1,6 @@
 """Which budgets does a call count against, and is there enough left in each?
 
-A :class:`Line` is one budget with what its current window has used and reserved, as plain values: whoever reads them from
+A :class:`BudgetLine` is one budget with what its current window has used and reserved, as plain values: whoever reads them from
 the database builds them. A :class:`Demand` is the most that a call may take; it is what a call reserves before it runs.
 Nothing here decides for good: :mod:`access.budgets.ledger` does, when the call is accepted.
 """
@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from access.models import Budget, BudgetScope, BudgetWindow, Dimension
 from access.problems import QuotaExceeded, TooManyAtOnce
-from toolhub.kernel.ids import encode
+from kernel.ids import encode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -57,7 +57,7 @@ def window_number(window_s: int, now: datetime) -> int:
     return int(now.timestamp()) // window_s if window_s else 0
 
 
-class Line(NamedTuple):
+class BudgetLine(NamedTuple):
     """One budget in its current window. ``amount`` is what this window allows, with what was added to it once."""
 
     budget_id: UUID
@@ -112,12 +112,12 @@ class Line(NamedTuple):
         }
 
 
-def of_grants(lines: Iterable[Line], grant_ids: Collection[UUID]) -> list[Line]:
+def filter_by_grants(lines: Iterable[BudgetLine], grant_ids: Collection[UUID]) -> list[BudgetLine]:
     """The lines of a call under a grant and those that it was handed on from: all but those of other grants."""
     return [line for line in lines if line.grant_id is None or line.grant_id in grant_ids]
 
 
-def lines_for(*, tenant_id: UUID, agent_id: UUID, tool: str, grant_id: UUID | None, now: datetime) -> list[Line]:
+def lines_for(*, tenant_id: UUID, agent_id: UUID, tool: str, grant_id: UUID | None, now: datetime) -> list[BudgetLine]:
     """The budgets in force for a call, read in the plain way: preflight reads the same with its own one statement."""
     concerned = Q(scope=BudgetScope.TENANT) | Q(agent_id=agent_id) | Q(tool=tool)
     if grant_id is not None:
@@ -125,7 +125,7 @@ def lines_for(*, tenant_id: UUID, agent_id: UUID, tool: str, grant_id: UUID | No
     budgets = list(
         Budget.objects.filter(concerned, tenant_id=tenant_id, ended_at=None).select_related("agent").order_by("id")
     )
-    return [line_of(budget, window) for budget, window in with_windows(budgets, now)]
+    return [build_line(budget, window) for budget, window in with_windows(budgets, now)]
 
 
 def with_windows(budgets: Iterable[Budget], now: datetime) -> list[tuple[Budget, BudgetWindow]]:
@@ -141,11 +141,11 @@ def with_windows(budgets: Iterable[Budget], now: datetime) -> list[tuple[Budget,
     ]
 
 
-def line_of(budget: Budget, window: BudgetWindow) -> Line:
-    return Line(
+def build_line(budget: Budget, window: BudgetWindow) -> BudgetLine:
+    return BudgetLine(
         budget_id=budget.pk,
         scope=budget.scope,
-        label=label_of(budget),
+        label=budget_label(budget),
         dimension=budget.dimension,
         amount=budget.amount + window.raised,
         window_s=budget.window_s,
@@ -156,13 +156,13 @@ def line_of(budget: Budget, window: BudgetWindow) -> Line:
     )
 
 
-def label_of(budget: Budget) -> str:
+def budget_label(budget: Budget) -> str:
     if budget.agent is not None:
         return budget.agent.name
     return encode("grt", budget.grant_id) if budget.grant_id else budget.tool
 
 
-def seconds_until_room(line: Line, demand: Demand, now: datetime) -> int | None:
+def seconds_until_room(line: BudgetLine, demand: Demand, now: datetime) -> int | None:
     """When the same call may fit: never, when running calls have ended, or when the window does. None means never."""
     takes = demand.of(line.dimension)
     if takes > line.amount:
@@ -173,9 +173,9 @@ def seconds_until_room(line: Line, demand: Demand, now: datetime) -> int | None:
     return min(line.window_s, max(1, math.ceil((resets_at - now).total_seconds())))
 
 
-def refusal_of(line: Line, demand: Demand, now: datetime, who: str = "this call") -> QuotaExceeded:
+def build_quota_problem(line: BudgetLine, demand: Demand, now: datetime, who: str = "this call") -> QuotaExceeded:
     """The problem of a call for which this line has no room; ``who`` as it stands in a sentence."""
-    takes, wait, whose = demand.of(line.dimension), seconds_until_room(line, demand, now), name_of(line)
+    takes, wait, whose = demand.of(line.dimension), seconds_until_room(line, demand, now), describe_line(line)
     details = {"budget": line.to_json(demand)}
     if line.dimension == Dimension.CONCURRENCY:
         if wait is None:
@@ -209,7 +209,7 @@ def refusal_of(line: Line, demand: Demand, now: datetime, who: str = "this call"
     )
 
 
-def name_of(line: Line) -> str:
+def describe_line(line: BudgetLine) -> str:
     """As it stands in a sentence."""
     match line.scope:
         case BudgetScope.TENANT:
@@ -220,15 +220,15 @@ def name_of(line: Line) -> str:
             return f"the budget of the {scope} {line.label}"
 
 
-def check_budgets(lines: Iterable[Line], demand: Demand, now: datetime) -> None:
+def check_budgets(lines: Iterable[BudgetLine], demand: Demand, now: datetime) -> None:
     """Raise for the line that makes the call wait longest, when there are any without room."""
     short = [line for line in lines if not line.has_room_for(demand)]
     if short:
         never = float("inf")
         longest = max(short, key=lambda line: seconds_until_room(line, demand, now) or never)
-        raise refusal_of(longest, demand, now)
+        raise build_quota_problem(longest, demand, now)
 
 
-def snapshot(lines: Iterable[Line], demand: Demand) -> list[dict[str, Any]]:
+def snapshot_lines(lines: Iterable[BudgetLine], demand: Demand) -> list[dict[str, Any]]:
     """What preflight and the stored call say about the budgets, before the call has taken anything."""
     return [line.to_json(demand) for line in lines]

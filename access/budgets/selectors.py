@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import BigIntegerField, Case, ExpressionWrapper, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from access.budgets.forecast import Forecast, forecast
-from access.budgets.lines import Line, line_of, window_number, with_windows
+from access.budgets.forecast import Forecast, compute_forecast
+from access.budgets.lines import BudgetLine, build_line, window_number, with_windows
 from access.models import Budget, BudgetWindow, Dimension
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from access.models.budgets import BudgetQuerySet
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 PAST_WINDOWS = 4
 SHOWN_WINDOWS = 30
@@ -26,11 +26,11 @@ STATES = ("over", "nearly", "ended")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """A budget as it stands now."""
 
     budget: Budget
-    line: Line
+    line: BudgetLine
     forecast: Forecast | None
 
     @property
@@ -50,18 +50,18 @@ class Standing:
         return "over" if self.line.remaining == 0 else "nearly" if self.percent >= NEARLY else ""
 
 
-def standings(budgets: Sequence[Budget], now: datetime) -> list[Standing]:
+def load_budget_statuses(budgets: Sequence[Budget], now: datetime) -> list[BudgetStatus]:
     """In two queries, however many there are."""
-    past = past_of(budgets, now)
+    past = load_past_usage(budgets, now)
     found = []
     for budget, window in with_windows(budgets, now):
-        line = line_of(budget, window)
-        ahead = None if budget.ended_at else forecast(line, past.get(budget.pk, []), now)
-        found.append(Standing(budget, line, ahead))
+        line = build_line(budget, window)
+        ahead = None if budget.ended_at else compute_forecast(line, past.get(budget.pk, []), now)
+        found.append(BudgetStatus(budget, line, ahead))
     return found
 
 
-def past_of(budgets: Sequence[Budget], now: datetime) -> dict[object, list[int]]:
+def load_past_usage(budgets: Sequence[Budget], now: datetime) -> dict[object, list[int]]:
     """What the windows before this one used, the newest first. One without a row used nothing, if the budget was there."""
     wanted = Q(pk=None)
     for budget in budgets:
@@ -85,7 +85,7 @@ def past_of(budgets: Sequence[Budget], now: datetime) -> dict[object, list[int]]
     return past
 
 
-def with_taken(budgets: BudgetQuerySet, now: datetime) -> Any:
+def annotate_usage(budgets: BudgetQuerySet, now: datetime) -> Any:
     """A queryset, annotated with ``taken`` and ``allowed`` in the current window, for filters; rates are left out."""
     whole = BigIntegerField()
     number = Case(
@@ -106,14 +106,14 @@ def with_taken(budgets: BudgetQuerySet, now: datetime) -> Any:
     )
 
 
-def in_state(budgets: BudgetQuerySet, state: str, now: datetime) -> BudgetQuerySet:
+def filter_by_state(budgets: BudgetQuerySet, state: str, now: datetime) -> BudgetQuerySet:
     """Those in force; ``nearly`` includes ``over``."""
     match state:
         case "ended":
             return budgets.exclude(ended_at=None)
         case "over" | "nearly":
             percent = 100 if state == "over" else NEARLY
-            found: BudgetQuerySet = with_taken(budgets, now).filter(taken__gte=F("allowed") * percent / 100)
+            found: BudgetQuerySet = annotate_usage(budgets, now).filter(taken__gte=F("allowed") * percent / 100)
             return found
         case _:
             return budgets.filter(ended_at=None)
@@ -128,4 +128,4 @@ def latest_windows(budget: Budget, now: datetime) -> list[BudgetWindow]:
 def nearly_used_up(by: Principal, now: datetime) -> int:
     """How many budgets a person should look at. Places among calls that run at once come and go by themselves."""
     windowed = Budget.objects.visible_to(by).exclude(dimension=Dimension.CONCURRENCY)
-    return in_state(windowed, "nearly", now).count()
+    return filter_by_state(windowed, "nearly", now).count()

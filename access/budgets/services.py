@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from access.budgets.lines import MILLIONTHS, NOUNS, Line, label_of, line_of, window_number
+from access.budgets.lines import MILLIONTHS, NOUNS, BudgetLine, budget_label, build_line, window_number
 from access.models import Agent, Budget, BudgetScope, BudgetWindow, Dimension, Grant, Tenant
 from access.problems import SelfApproval
 from evidence import services as evidence
 from evidence.kinds import Kind
-from toolhub.kernel.principal import Principal
-from toolhub.kernel.problems import Conflict, SchemaInvalid
+from kernel.database.connections import database_time
+from kernel.principal import Principal
+from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,11 +113,15 @@ def _set(what: dict[str, Any], *, amount: int, reason: str, by: Principal) -> Bu
 
 
 def _change(budget: Budget, *, amount: int, reason: str, by: Principal) -> Budget:
-    before = None if budget._state.adding else budget.amount
+    is_new = budget._state.adding
+    before = None if is_new else budget.amount
     if before == amount and budget.reason == reason:
         return budget
     budget.amount, budget.reason, budget.set_by, budget.set_at = amount, reason, by.id, datetime.now(UTC)
-    budget.save()
+    if is_new:
+        budget.save(force_insert=True)
+    else:
+        budget.save(update_fields=["amount", "reason", "set_by", "set_at"])
     _record(budget, by=by, amount=amount, was=before, reason=reason)
     return budget
 
@@ -129,7 +134,7 @@ def _record(budget: Budget, *, by: Principal, reason: str, kind: Kind = Kind.BUD
         tool=budget.tool,
         data={
             "scope": budget.scope,
-            "of": label_of(budget),
+            "of": budget_label(budget),
             "dimension": budget.dimension,
             "window_s": budget.window_s,
             "reason": reason,
@@ -174,7 +179,7 @@ def raise_budget_once(*, budget_id: UUID, by_amount: int, reason: str, by: Princ
         raise SchemaInvalid.at("/reason", "Say why more is needed now; the reason is kept as evidence.")
     if not 1 <= by_amount <= MAX_AMOUNT:
         raise SchemaInvalid.at("/by_amount", f"Raise it by 1 to {MAX_AMOUNT:,}.")
-    number = window_number(budget.window_s, datetime.now(UTC))
+    number = window_number(budget.window_s, database_time())
     BudgetWindow.objects.get_or_create(budget=budget, number=number)
     window = BudgetWindow.objects.select_for_update(no_key=True).get(budget=budget, number=number)
     if budget.amount + window.raised + by_amount > MAX_AMOUNT:
@@ -203,7 +208,9 @@ def _end(budget: Budget, *, reason: str, by: Principal) -> None:
 
 
 @transaction.atomic(savepoint=False)
-def keep_manifest_limit(lines: Iterable[Line], *, tenant_id: UUID, tool: str, limit: int | None) -> list[Line]:
+def keep_manifest_limit(
+    lines: Iterable[BudgetLine], *, tenant_id: UUID, tool: str, limit: int | None
+) -> list[BudgetLine]:
     """The lines of a call, with what the manifest says about calls at the same time as one of them.
 
     ``limit`` is that of the version that the call gets. The budget that holds it is made with the first call and follows
@@ -221,4 +228,4 @@ def keep_manifest_limit(lines: Iterable[Line], *, tenant_id: UUID, tool: str, li
             _end(budget, reason=NO_LIMIT, by=by)
         return others
     budget = _set(what, amount=limit, reason=OF_MANIFEST, by=by)
-    return [*others, line_of(budget, BudgetWindow(budget=budget, number=0))]
+    return [*others, build_line(budget, BudgetWindow(budget=budget, number=0))]

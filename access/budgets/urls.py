@@ -1,14 +1,35 @@
-"""Which addresses do budgets have in the console?"""
+"""Addresses of budgets."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from access.budgets import views
+from access.budgets import api, pages
+from kernel.http.navigation import NavigationEntry, Section
 
-urlpatterns = [
-    path("budgets", views.budgets, name="budgets"),
-    path("budgets/new", views.budget_new, name="budget_new"),
-    path("budgets/<bud:budget_id>", views.budget, name="budget"),
-    path("budgets/<bud:budget_id>/edit", views.budget_edit, name="budget_edit"),
-    path("budgets/<bud:budget_id>/raise", views.budget_raise, name="budget_raise"),
-    path("budgets/<bud:budget_id>/end", views.budget_end, name="budget_end"),
+NAVIGATION = [
+    NavigationEntry(
+        key="budgets",
+        label=gettext_lazy("Budgets"),
+        icon="timer",
+        address="budgets",
+        permission="budgets.view",
+        section=Section.GOVERN,
+        order=40,
+    ),
+]
+
+PAGES = [
+    path("budgets", pages.budgets, name="budgets"),
+    path("budgets/new", pages.budget_new, name="budget_new"),
+    path("budgets/<bud:budget_id>", pages.budget, name="budget"),
+    path("budgets/<bud:budget_id>/edit", pages.budget_edit, name="budget_edit"),
+    path("budgets/<bud:budget_id>/raise", pages.budget_raise, name="budget_raise"),
+    path("budgets/<bud:budget_id>/end", pages.budget_end, name="budget_end"),
+]
+
+API = [
+    path("budgets", api.BudgetListView.as_view(), name="api_budgets"),
+    path("budgets/<bud:budget_id>", api.BudgetView.as_view(), name="api_budget"),
+    path("budgets/<bud:budget_id>/raise", api.BudgetRaiseView.as_view(), name="api_budget_raise"),
+    path("budgets/<bud:budget_id>/end", api.BudgetEndView.as_view(), name="api_budget_end"),
 ]

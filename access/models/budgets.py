@@ -14,10 +14,10 @@ from django.db.models import F, Q
 
 from access.models.grants import Grant
 from access.models.people import Agent, Tenant
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Dimension(models.TextChoices):

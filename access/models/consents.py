@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
-from django.utils import timezone
 
 from access.models.people import Agent, Tenant
-from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.problems import Conflict, SchemaInvalid
+from kernel.database.connections import database_time
+from kernel.ids import encode, new_id
+from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class ConsentState(models.TextChoices):
@@ -61,7 +61,7 @@ class ConsentQuerySet(models.QuerySet["Consent"]):
             return self
         if state not in ConsentState.values:
             raise SchemaInvalid(f"There is no state {state[:40]}. The states are {', '.join(ConsentState.values)}.")
-        ran_out = Q(state__in=[ConsentState.REQUESTED, ConsentState.APPROVED], expires_at__lte=timezone.now())
+        ran_out = Q(state__in=[ConsentState.REQUESTED, ConsentState.APPROVED], expires_at__lte=database_time())
         if state == ConsentState.EXPIRED:
             return self.filter(ran_out | Q(state=state))
         return self.filter(state=state).exclude(ran_out)
@@ -138,7 +138,7 @@ class Consent(models.Model):
         open_states = (ConsentState.REQUESTED, ConsentState.APPROVED)
         return (
             ConsentState.EXPIRED
-            if self.state in open_states and self.expires_at and self.expires_at <= timezone.now()
+            if self.state in open_states and self.expires_at and self.expires_at <= database_time()
             else self.state
         )
 

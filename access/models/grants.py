@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
-from django.utils import timezone
 
 from access.models.people import Agent, Tenant
-from toolhub.kernel.ids import encode, new_id
+from kernel.database.connections import database_time
+from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from access.models.budgets import Budget
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 MAX_DEPTH = 3  # how often a grant may be handed on from agent to agent
@@ -62,7 +62,7 @@ class Grant(models.Model):
     tools = models.CharField(max_length=500)  # an expression: unitools.expressions
     capabilities = models.JSONField(null=True, blank=True)  # bounds; null: whatever the manifest asks and policy allows
     scopes = models.JSONField(null=True, blank=True)  # [{resource, action}]; null: all that the manifest asks
-    conditions = models.JSONField(default=list)  # on the arguments: access.conditions
+    conditions = models.JSONField(default=list)  # on the arguments: access.grants.conditions
     source = models.CharField(max_length=80, default="console")  # console, api, file, or the request it answers
     reason = models.CharField(max_length=500)
     given_by = models.CharField(max_length=64)
@@ -115,7 +115,7 @@ class Grant(models.Model):
         whole = [*self.chain, self]
         if any(each.revoked_at for each in whole):
             return "revoked"
-        if any(each.expires_at and each.expires_at <= timezone.now() for each in whole):
+        if any(each.expires_at and each.expires_at <= database_time() for each in whole):
             return "expired"
         return "suspended" if any(each.agent and each.agent.disabled_at for each in self.chain) else "active"
 

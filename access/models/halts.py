@@ -12,10 +12,10 @@ from django.db import models
 from django.db.models import Q
 
 from access.models.people import Tenant
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Reach(models.TextChoices):

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from access.roles import ON_AGENT, PERMISSIONS, Role
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class Tenant(models.Model):
@@ -171,7 +171,7 @@ class Notification(models.Model):
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="notifications")
     channel = models.CharField(max_length=8, choices=Channel)
     target = models.CharField(max_length=500)  # an address, or an https URL
-    events = models.JSONField(default=list)  # names of access.notifications.EVENTS
+    events = models.JSONField(default=list)  # names of access.notifications.services.EVENTS
     secret_key_id = models.CharField(max_length=64, blank=True)  # of the webhook's signing secret, wrapped
     secret = models.BinaryField(blank=True, default=b"")
     disabled_at = models.DateTimeField(null=True, blank=True)

@@ -12,12 +12,12 @@ from django.db import models
 from django.db.models import Q
 
 from access.models.people import Tenant
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class PolicyState(models.TextChoices):
@@ -62,7 +62,9 @@ class PolicyVersion(models.Model):
     drafted_at = models.DateTimeField(auto_now_add=True)
     published_by = models.CharField(max_length=64, blank=True)
     published_at = models.DateTimeField(null=True, blank=True)
-    simulation = models.JSONField(null=True, blank=True)  # the last one over past calls: access/policies/simulation.py
+    simulation = models.JSONField(
+        null=True, blank=True
+    )  # the last one over past calls: access/policies/impact/simulation.py
 
     objects = PolicyQuerySet.as_manager()
 

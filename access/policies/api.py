@@ -12,22 +12,23 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.models import PolicyState, PolicyVersion
-from access.policies import previews, services
+from access.policies import services
 from access.policies.findings import is_sound
-from access.policies.language import document_schema, findings_of_policy
-from toolhub.kernel.api import body_of, caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.ids import decode
-from toolhub.kernel.problems import NotFound, SchemaInvalid
-from toolhub.kernel.serializers import (
+from access.policies.impact import previews
+from access.policies.language import document_schema, validate_policy
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import (
     PageSerializer,
     QuerySerializer,
     ReasonSerializer,
     StrictSerializer,
-    enveloped,
-    paged,
+    build_envelope_serializer,
+    build_page_serializer,
 )
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import decode
+from kernel.problems import NotFound, SchemaInvalid
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -95,14 +96,17 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     more = serializers.IntegerField(help_text="Shifts that are not listed.")
 
 
-ONE, MANY = enveloped("PolicyEnvelope", WholePolicySerializer()), paged("PolicyPage", "policies", PolicySerializer)
-CHECKED = enveloped(
+ONE, MANY = (
+    build_envelope_serializer("PolicyEnvelope", WholePolicySerializer()),
+    build_page_serializer("PolicyPage", "policies", PolicySerializer),
+)
+CHECKED = build_envelope_serializer(
     "PolicyCheckEnvelope",
     inline_serializer(
         "PolicyCheck", {"sound": serializers.BooleanField(), "findings": PolicyFindingSerializer(many=True)}
     ),
 )
-COMPARED = enveloped("PolicyAnalysisEnvelope", AnalysisSerializer())
+COMPARED = build_envelope_serializer("PolicyAnalysisEnvelope", AnalysisSerializer())
 
 
 def policy_json(version: PolicyVersion) -> dict[str, Any]:
@@ -127,7 +131,7 @@ def whole_policy_json(version: PolicyVersion, *, own: bool) -> dict[str, Any]:
     draft = own and version.state == PolicyState.DRAFT
     return policy_json(version) | {
         "document": version.document,
-        "findings": [finding.to_json() for finding in findings_of_policy(version.document)],
+        "findings": [finding.to_json() for finding in validate_policy(version.document)],
         "preview": version.simulation if own else None,
         "preview_stale": (previews.why_stale(version) or None) if draft else None,
     }
@@ -153,7 +157,7 @@ class SimulationSerializer(StrictSerializer):
 
 
 def _answer(version: PolicyVersion, request: Request, *, status: int = 200) -> Response:
-    own = version.tenant_id == caller(request).tenant_id
+    own = version.tenant_id == get_caller(request).tenant_id
     headers = {"Location": f"/api/v1/policies/{version.wire_id}"} if status == 201 else None
     data = whole_policy_json(version, own=own)
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
@@ -175,21 +179,21 @@ class PolicyListView(Endpoint):
         responses={200: MANY},
     )
     def get(self, request: Request) -> Response:
-        rows = filtered(PolicyVersion.objects.visible_to(caller(request)), self.asked)
+        rows = filter_policies(PolicyVersion.objects.visible_to(get_caller(request)), self.asked)
         page = self.page_of(rows, prefix="pol")
         data = {"policies": [policy_json(version) for version in page.rows], "next": page.next or None}
         return Response(ResponseEnvelope(data=data).to_json())
 
     @extend_schema(operation_id="draft_policy", request=NewDraftSerializer, responses={201: ONE})
     def post(self, request: Request) -> Response:
-        asked = body_of(request, NewDraftSerializer)
+        asked = read_body(request, NewDraftSerializer)
         version = services.draft_policy(
-            document=asked["document"], note=asked["note"], hub=asked["layer"] == "hub", by=caller(request)
+            document=asked["document"], note=asked["note"], hub=asked["layer"] == "hub", by=get_caller(request)
         )
         return _answer(version, request, status=201)
 
 
-def filtered(rows: Any, asked: Any) -> Any:
+def filter_policies(rows: Any, asked: Any) -> Any:
     """By ``state`` and ``layer`` of a query; what is not one of them is refused."""
     state, layer = asked.get("state", ""), asked.get("layer", "")
     if state:
@@ -210,12 +214,12 @@ class PolicyView(Endpoint):
 
     @extend_schema(operation_id="read_policy", responses={200: ONE})
     def get(self, request: Request, policy_id: UUID) -> Response:
-        return _answer(PolicyVersion.objects.visible_to(caller(request)).get(pk=policy_id), request)
+        return _answer(PolicyVersion.objects.visible_to(get_caller(request)).get(pk=policy_id), request)
 
     @extend_schema(operation_id="change_policy_draft", request=ChangedDraftSerializer, responses={200: ONE})
     def put(self, request: Request, policy_id: UUID) -> Response:
-        asked = body_of(request, ChangedDraftSerializer)
-        version = services.change_draft(version_id=policy_id, by=caller(request), **asked)
+        asked = read_body(request, ChangedDraftSerializer)
+        version = services.change_draft(version_id=policy_id, by=get_caller(request), **asked)
         return _answer(version, request)
 
 
@@ -226,8 +230,8 @@ class PolicySimulateView(Endpoint):
 
     @extend_schema(operation_id="simulate_policy", request=SimulationSerializer, responses={200: ONE})
     def post(self, request: Request, policy_id: UUID) -> Response:
-        asked = body_of(request, SimulationSerializer)
-        return _answer(services.simulate_policy(version_id=policy_id, by=caller(request), **asked), request)
+        asked = read_body(request, SimulationSerializer)
+        return _answer(services.simulate_policy(version_id=policy_id, by=get_caller(request), **asked), request)
 
 
 class PolicyDiscardView(Endpoint):
@@ -237,8 +241,8 @@ class PolicyDiscardView(Endpoint):
 
     @extend_schema(operation_id="discard_policy_draft", request=ReasonSerializer, responses={200: ONE})
     def post(self, request: Request, policy_id: UUID) -> Response:
-        asked = body_of(request, ReasonSerializer)
-        return _answer(services.discard_draft(version_id=policy_id, by=caller(request), **asked), request)
+        asked = read_body(request, ReasonSerializer)
+        return _answer(services.discard_draft(version_id=policy_id, by=get_caller(request), **asked), request)
 
 
 class AnalysisQuerySerializer(QuerySerializer):
@@ -256,7 +260,7 @@ class PolicyAnalysisView(Endpoint):
         responses={200: COMPARED},
     )
     def get(self, request: Request, policy_id: UUID) -> Response:
-        seen = PolicyVersion.objects.visible_to(caller(request))
+        seen = PolicyVersion.objects.visible_to(get_caller(request))
         version = seen.get(pk=policy_id)
         before = previews.document_before(version)
         if against := self.asked.get("against", ""):
@@ -264,7 +268,7 @@ class PolicyAnalysisView(Endpoint):
                 before = seen.get(pk=decode("pol", against)).document
             except ValueError as error:
                 raise NotFound("There is no policy with this id.") from error
-        return Response(ResponseEnvelope(data=previews.compared(before, version.document).to_json()).to_json())
+        return Response(ResponseEnvelope(data=previews.compare_documents(before, version.document).to_json()).to_json())
 
 
 class PolicyCheckView(Endpoint):
@@ -274,7 +278,7 @@ class PolicyCheckView(Endpoint):
 
     @extend_schema(operation_id="check_policy", request=DocumentSerializer, responses={200: CHECKED})
     def post(self, request: Request) -> Response:
-        findings = findings_of_policy(body_of(request, DocumentSerializer)["document"])
+        findings = validate_policy(read_body(request, DocumentSerializer)["document"])
         data = {"sound": is_sound(findings), "findings": [finding.to_json() for finding in findings]}
         return Response(ResponseEnvelope(data=data).to_json())
 
@@ -285,7 +289,8 @@ class PolicySchemaView(Endpoint):
     required_scope = "policies:read"
 
     @extend_schema(
-        operation_id="read_policy_schema", responses={200: enveloped("PolicySchemaEnvelope", serializers.JSONField())}
+        operation_id="read_policy_schema",
+        responses={200: build_envelope_serializer("PolicySchemaEnvelope", serializers.JSONField())},
     )
     def get(self, request: Request) -> Response:
         return Response(ResponseEnvelope(data=document_schema()).to_json())

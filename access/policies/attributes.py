@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 
-class Type(StrEnum):
+class AttributeType(StrEnum):
     TOOL = "tool"
     TEXT = "text"
     NUMBER = "number"
@@ -32,7 +32,7 @@ class Attribute:
     """``values``: all that there are, where the set is closed. ``optional``: may be absent in a well-formed call."""
 
     name: str
-    type: Type
+    type: AttributeType
     label: _StrPromise
     optional: bool = False
     values: tuple[str, ...] = ()
@@ -41,40 +41,40 @@ class Attribute:
 
 
 _ALL = (
-    Attribute("tool", Type.TOOL, gettext_lazy("tool")),
-    Attribute("group", Type.TEXT, gettext_lazy("group of the tool")),
-    Attribute("tool_major", Type.NUMBER, gettext_lazy("major version of the tool")),
-    Attribute("tags", Type.SET, gettext_lazy("tags of the tool")),
-    Attribute("side_effect", Type.TEXT, gettext_lazy("side effect"), values=EFFECTS),
-    Attribute("safety_class", Type.TEXT, gettext_lazy("safety class"), values=SAFETY_CLASSES),
-    Attribute("domains", Type.SET, gettext_lazy("capability domains of the tool"), values=DOMAINS),
-    Attribute("agent", Type.TEXT, gettext_lazy("id of the agent")),
-    Attribute("agent_name", Type.TEXT, gettext_lazy("name of the agent")),
-    Attribute("origin", Type.TEXT, gettext_lazy("origin of the call"), values=("api", "llm", "mcp", "system")),
-    Attribute("dry_run", Type.FLAG, gettext_lazy("dry run")),
-    Attribute("model", Type.TEXT, gettext_lazy("model"), optional=True),
-    Attribute("model_compatible", Type.FLAG, gettext_lazy("model is compatible with the tool"), optional=True),
-    Attribute("client_app", Type.TEXT, gettext_lazy("client application"), optional=True),
-    Attribute("user_present", Type.FLAG, gettext_lazy("a user is named")),
-    Attribute("consent", Type.FLAG, gettext_lazy("a valid consent exists")),
-    Attribute("bytes_in", Type.NUMBER, gettext_lazy("bytes of the arguments")),
-    Attribute("hour", Type.NUMBER, gettext_lazy("hour of the day (UTC)"), most=23),
-    Attribute("weekday", Type.NUMBER, gettext_lazy("day of the week (Monday is 1)"), least=1, most=7),
-    Attribute("trusted", Type.FLAG, gettext_lazy("the version is trusted")),
-    Attribute("signed", Type.FLAG, gettext_lazy("the publisher has signed the version")),
-    Attribute("signed_by", Type.TEXT, gettext_lazy("id of the key that signed the version"), optional=True),
+    Attribute("tool", AttributeType.TOOL, gettext_lazy("tool")),
+    Attribute("group", AttributeType.TEXT, gettext_lazy("group of the tool")),
+    Attribute("tool_major", AttributeType.NUMBER, gettext_lazy("major version of the tool")),
+    Attribute("tags", AttributeType.SET, gettext_lazy("tags of the tool")),
+    Attribute("side_effect", AttributeType.TEXT, gettext_lazy("side effect"), values=EFFECTS),
+    Attribute("safety_class", AttributeType.TEXT, gettext_lazy("safety class"), values=SAFETY_CLASSES),
+    Attribute("domains", AttributeType.SET, gettext_lazy("capability domains of the tool"), values=DOMAINS),
+    Attribute("agent", AttributeType.TEXT, gettext_lazy("id of the agent")),
+    Attribute("agent_name", AttributeType.TEXT, gettext_lazy("name of the agent")),
+    Attribute("origin", AttributeType.TEXT, gettext_lazy("origin of the call"), values=("api", "llm", "mcp", "system")),
+    Attribute("dry_run", AttributeType.FLAG, gettext_lazy("dry run")),
+    Attribute("model", AttributeType.TEXT, gettext_lazy("model"), optional=True),
+    Attribute("model_compatible", AttributeType.FLAG, gettext_lazy("model is compatible with the tool"), optional=True),
+    Attribute("client_app", AttributeType.TEXT, gettext_lazy("client application"), optional=True),
+    Attribute("user_present", AttributeType.FLAG, gettext_lazy("a user is named")),
+    Attribute("consent", AttributeType.FLAG, gettext_lazy("a valid consent exists")),
+    Attribute("bytes_in", AttributeType.NUMBER, gettext_lazy("bytes of the arguments")),
+    Attribute("hour", AttributeType.NUMBER, gettext_lazy("hour of the day (UTC)"), most=23),
+    Attribute("weekday", AttributeType.NUMBER, gettext_lazy("day of the week (Monday is 1)"), least=1, most=7),
+    Attribute("trusted", AttributeType.FLAG, gettext_lazy("the version is trusted")),
+    Attribute("signed", AttributeType.FLAG, gettext_lazy("the publisher has signed the version")),
+    Attribute("signed_by", AttributeType.TEXT, gettext_lazy("id of the key that signed the version"), optional=True),
 )
 ATTRIBUTES: dict[str, Attribute] = {each.name: each for each in _ALL}
 
 # Which atoms an attribute of a type takes; `has` and `not` go with every type.
-ATOMS: dict[Type, tuple[str, ...]] = {
-    Type.TOOL: ("equals", "in", "matches"),
-    Type.TEXT: ("equals", "in"),
-    Type.NUMBER: ("equals", "in", "at_least", "at_most"),
-    Type.FLAG: ("equals",),
-    Type.SET: ("contains",),
+ATOMS: dict[AttributeType, tuple[str, ...]] = {
+    AttributeType.TOOL: ("equals", "in", "matches"),
+    AttributeType.TEXT: ("equals", "in"),
+    AttributeType.NUMBER: ("equals", "in", "at_least", "at_most"),
+    AttributeType.FLAG: ("equals",),
+    AttributeType.SET: ("contains",),
 }
 
 
-def atoms_of(attribute: Attribute) -> tuple[str, ...]:
+def list_atoms(attribute: Attribute) -> tuple[str, ...]:
     return (*ATOMS[attribute.type], "has", "not")

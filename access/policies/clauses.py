@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from access.models import ConsentMode
-from access.policies.findings import Finding, one_of, quoted, step
+from access.policies.findings import PolicyFinding, escape_step, quote_value, suggest_known
 from access.redaction.obligations import check_obligations
 from unitools.capabilities import Capabilities
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from access.policies.findings import Found
 
 
-class Effect(StrEnum):
+class RuleEffect(StrEnum):
     PERMIT = "permit"
     FORBID = "forbid"
     CONSENT = "consent"
@@ -43,14 +43,14 @@ MAX_OBLIGATIONS = 20
 MAX_PRICE = 1_000_000_000_000  # a million whole units
 
 # What a rule of an effect says besides id, effect, when and note; of several parts, at least one.
-SAYS: dict[Effect, tuple[str, ...]] = {
-    Effect.PERMIT: (),
-    Effect.FORBID: (),
-    Effect.CONSENT: ("consent",),
-    Effect.CEILING: ("capabilities", "limits"),
-    Effect.ISOLATION: ("level", "untrusted"),
-    Effect.OBLIGE: ("obligations",),
-    Effect.PRICE: ("amount_micros",),
+SAYS: dict[RuleEffect, tuple[str, ...]] = {
+    RuleEffect.PERMIT: (),
+    RuleEffect.FORBID: (),
+    RuleEffect.CONSENT: ("consent",),
+    RuleEffect.CEILING: ("capabilities", "limits"),
+    RuleEffect.ISOLATION: ("level", "untrusted"),
+    RuleEffect.OBLIGE: ("obligations",),
+    RuleEffect.PRICE: ("amount_micros",),
 }
 
 
@@ -60,17 +60,21 @@ def _whole(value: Any, least: int, most: int) -> bool:
 
 def _consent(value: Any, pointer: str) -> Found:
     if not isinstance(value, dict) or not value:
-        yield Finding(pointer, "consent", "consent is an object with mode.", 'Write {"mode": "once"}.')
+        yield PolicyFinding(pointer, "consent", "consent is an object with mode.", 'Write {"mode": "once"}.')
         return
     for name in sorted(set(value) - {"mode", "validity_s"}, key=str)[:20]:
-        yield Finding(f"{pointer}/{step(name)}", "consent", f"There is no {quoted(name)}.", "Use mode and validity_s.")
+        yield PolicyFinding(
+            f"{pointer}/{escape_step(name)}", "consent", f"There is no {quote_value(name)}.", "Use mode and validity_s."
+        )
     mode = value.get("mode")
     if mode not in MODES:
-        yield Finding(f"{pointer}/mode", "consent", f"There is no mode {quoted(mode)}.", one_of(mode, MODES))
+        yield PolicyFinding(
+            f"{pointer}/mode", "consent", f"There is no mode {quote_value(mode)}.", suggest_known(mode, MODES)
+        )
     least, most = VALIDITY_S
     if "validity_s" in value and not _whole(value["validity_s"], least, most):
         message = f"validity_s is a number of seconds from {least} to {most:,}."
-        yield Finding(f"{pointer}/validity_s", "consent", message, f"For example {DEFAULT_VALIDITY_S} for a day.")
+        yield PolicyFinding(f"{pointer}/validity_s", "consent", message, f"For example {DEFAULT_VALIDITY_S} for a day.")
 
 
 def _capabilities(value: Any, pointer: str) -> Found:
@@ -82,48 +86,54 @@ def _capabilities(value: Any, pointer: str) -> Found:
             problem = str(error)[:300]
     if problem:
         fix = 'Write them as in a manifest; {} lets nothing through, {"tmp": 1048576} only scratch space.'
-        yield Finding(pointer, "capabilities", f"These capabilities cannot be read: {problem}", fix)
+        yield PolicyFinding(pointer, "capabilities", f"These capabilities cannot be read: {problem}", fix)
 
 
 def _limits(value: Any, pointer: str) -> Found:
     if not isinstance(value, dict) or not value:
-        yield Finding(pointer, "limits", "limits is an object with at least one limit.", f"Use {', '.join(LIMITS)}.")
+        yield PolicyFinding(
+            pointer, "limits", "limits is an object with at least one limit.", f"Use {', '.join(LIMITS)}."
+        )
         return
     for name, amount in value.items():
         if name not in LIMITS:
-            fix = one_of(name, tuple(LIMITS))
-            yield Finding(f"{pointer}/{step(name)}", "limits", f"There is no limit {quoted(name)}.", fix)
+            fix = suggest_known(name, tuple(LIMITS))
+            yield PolicyFinding(
+                f"{pointer}/{escape_step(name)}", "limits", f"There is no limit {quote_value(name)}.", fix
+            )
         elif not _whole(amount, *LIMITS[name]):
             least, most = LIMITS[name]
             message = f"{name} is a whole number from {least:,} to {most:,}."
-            yield Finding(f"{pointer}/{name}", "limits", message, "Write a number.")
+            yield PolicyFinding(f"{pointer}/{name}", "limits", message, "Write a number.")
 
 
 def _level(value: Any, pointer: str) -> Found:
     if value not in LEVELS:
-        yield Finding(pointer, "isolation", f"There is no isolation level {quoted(value)}.", one_of(value, LEVELS))
+        yield PolicyFinding(
+            pointer, "isolation", f"There is no isolation level {quote_value(value)}.", suggest_known(value, LEVELS)
+        )
 
 
 def _untrusted(value: Any, pointer: str) -> Found:
     if value is not True:
         message = "untrusted is true, or it is left out: no rule can vouch for what another one does not trust."
-        yield Finding(pointer, "isolation", message, "Write true, or take it out.")
+        yield PolicyFinding(pointer, "isolation", message, "Write true, or take it out.")
 
 
 def _obligations(value: Any, pointer: str) -> Found:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_OBLIGATIONS:
         message = f"obligations is a list of 1 to {MAX_OBLIGATIONS}."
-        yield Finding(pointer, "obligations", message, "Write […].")
+        yield PolicyFinding(pointer, "obligations", message, "Write […].")
         return
     for wrong in check_obligations(value):
         fix = 'For example {"action": "mask", "detector": "email"}.'
-        yield Finding(f"{pointer}{wrong['pointer']}", "obligations", wrong["message"], fix)
+        yield PolicyFinding(f"{pointer}{wrong['pointer']}", "obligations", wrong["message"], fix)
 
 
 def _price(value: Any, pointer: str) -> Found:
     if not _whole(value, 0, MAX_PRICE):
         message = f"amount_micros is a whole number of millionths from 0 to {MAX_PRICE:,}."
-        yield Finding(pointer, "price", message, "For example 2500 for 0.0025 a call.")
+        yield PolicyFinding(pointer, "price", message, "For example 2500 for 0.0025 a call.")
 
 
 CHECKS: dict[str, Callable[[Any, str], Found]] = {

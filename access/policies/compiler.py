@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from access.policies import atoms
-from access.policies.clauses import LEVELS, Effect
-from access.policies.language import FORMAT, findings_of_policy
+from access.policies import conditions
+from access.policies.clauses import LEVELS, RuleEffect
+from access.policies.language import FORMAT, validate_policy
 from access.policies.verdict import obligation_key
-from toolhub.kernel.canonical import digest
+from kernel.canonical import compute_digest
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from access.policies.atoms import Asked
-    from access.policies.findings import Finding
+    from access.policies.conditions import Asked
+    from access.policies.findings import PolicyFinding
 
 MAX_TOOLS = 4096
 ABOUT_THE_TOOL = ("tool", "group", "tool_major", "side_effect", "safety_class", "tags", "domains")
@@ -30,7 +30,7 @@ Candidate = tuple["CompiledRule", "Asked"]
 class PolicyUnreadable(ValueError):
     """The document is no policy that this hub understands. ``findings`` say why."""
 
-    def __init__(self, findings: list[Finding]) -> None:
+    def __init__(self, findings: list[PolicyFinding]) -> None:
         self.findings = findings
         super().__init__(f"{findings[0].message} (at {findings[0].pointer or '/'})")
 
@@ -41,8 +41,8 @@ class CompiledRule:
 
     id: str
     ref: str
-    effect: Effect
-    condition: atoms.All
+    effect: RuleEffect
+    condition: conditions.AllOf
     whole: Asked
     about_tool: Asked
     rest: Asked
@@ -96,7 +96,7 @@ def _tool_key(attributes: dict[str, Any]) -> tuple[Any, ...]:
 
 def compile_policy(document: Any, label: str, digest: str) -> CompiledPolicy:
     """Raises :class:`PolicyUnreadable` unless the document is sound."""
-    errors = [finding for finding in findings_of_policy(document, doubts=False) if finding.severity == "error"]
+    errors = [finding for finding in validate_policy(document, doubts=False) if finding.severity == "error"]
     if errors:
         raise PolicyUnreadable(errors)
     rules = tuple(_compiled(rule, label) for rule in document["rules"])
@@ -104,23 +104,23 @@ def compile_policy(document: Any, label: str, digest: str) -> CompiledPolicy:
         label=label,
         digest=digest,
         rules=rules,
-        asked=frozenset().union(*(atoms.attributes_of(rule.condition) for rule in rules)),
+        asked=frozenset().union(*(conditions.collect_attributes(rule.condition) for rule in rules)),
         _whole=tuple((rule, rule.whole) for rule in rules),
     )
 
 
 def _compiled(rule: dict[str, Any], label: str) -> CompiledRule:
-    condition = atoms.condition_of(rule.get("when", {}))
-    about_tool = [part for part in condition.parts if atoms.attributes_of(part) <= set(ABOUT_THE_TOOL)]
+    condition = conditions.build_condition(rule.get("when", {}))
+    about_tool = [part for part in condition.parts if conditions.collect_attributes(part) <= set(ABOUT_THE_TOOL)]
     rest = [part for part in condition.parts if part not in about_tool]
     return CompiledRule(
         id=rule["id"],
         ref=f"{label}#{rule['id']}",
-        effect=Effect(rule["effect"]),
+        effect=RuleEffect(rule["effect"]),
         condition=condition,
-        whole=atoms.compiled(condition),
-        about_tool=atoms.compiled(atoms.All(tuple(about_tool))),
-        rest=atoms.compiled(atoms.All(tuple(rest))),
+        whole=conditions.compile_condition(condition),
+        about_tool=conditions.compile_condition(conditions.AllOf(tuple(about_tool))),
+        rest=conditions.compile_condition(conditions.AllOf(tuple(rest))),
         capabilities=Capabilities.from_json(rule["capabilities"]) if "capabilities" in rule else None,
         limits=rule.get("limits", {}),
         level=rule.get("level", LEVELS[0]),
@@ -128,7 +128,7 @@ def _compiled(rule: dict[str, Any], label: str) -> CompiledRule:
         obligations={obligation_key(each): each for each in rule.get("obligations", [])},
         amount=rule.get("amount_micros", 0),
         consent=rule.get("consent", {}),
-        asked=tuple(sorted({test.attribute for test in atoms.tests_of(condition) if test.ask != "has"})),
+        asked=tuple(sorted({test.attribute for test in conditions.iter_tests(condition) if test.ask != "has"})),
     )
 
 
@@ -156,4 +156,4 @@ BUILTIN_DOCUMENT: dict[str, Any] = {
         },
     ],
 }
-BUILTIN = compile_policy(BUILTIN_DOCUMENT, "builtin@2", digest(BUILTIN_DOCUMENT))
+BUILTIN = compile_policy(BUILTIN_DOCUMENT, "builtin@2", compute_digest(BUILTIN_DOCUMENT))

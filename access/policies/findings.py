@@ -12,7 +12,7 @@ MAX_QUOTED = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PolicyFinding:
     """``pointer`` is a JSON Pointer into the document, ``rule`` the name of the check that found it."""
 
     pointer: str
@@ -25,24 +25,24 @@ class Finding:
         return asdict(self)
 
 
-Found = Iterator[Finding]
+Found = Iterator[PolicyFinding]
 
 
-def is_sound(findings: list[Finding]) -> bool:
+def is_sound(findings: list[PolicyFinding]) -> bool:
     """No errors; warnings may be there."""
     return all(finding.severity != "error" for finding in findings)
 
 
-def quoted(value: Any) -> str:
+def quote_value(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
 
 
-def one_of(value: Any, known: tuple[str, ...]) -> str:
+def suggest_known(value: Any, known: tuple[str, ...]) -> str:
     near = get_close_matches(str(value), known, n=1)
     return f"Did you mean {near[0]}?" if near else f"Use one of: {', '.join(known)}."
 
 
-def step(name: Any) -> str:
+def escape_step(name: Any) -> str:
     """One step of a pointer."""
     return str(name)[:MAX_QUOTED].replace("~", "~0").replace("/", "~1")

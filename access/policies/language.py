@@ -1,6 +1,6 @@
 """Is this a policy, and if not, what is wrong where?
 
-``findings_of_policy`` says it for people: a pointer, the check that found it, a sentence and what to do. Errors keep a
+``validate_policy`` says it for people: a pointer, the check that found it, a sentence and what to do. Errors keep a
 document from being stored; warnings are shown beside it. ``document.schema.json`` says the same to programs.
 """
 
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from access.policies import atoms, clauses, spaces
-from access.policies.attributes import ATTRIBUTES, Type, atoms_of
-from access.policies.clauses import SAYS, Effect
-from access.policies.findings import Finding, one_of, quoted, step
-from toolhub.kernel.canonical import encoded
+from access.policies import clauses, conditions
+from access.policies.attributes import ATTRIBUTES, AttributeType, list_atoms
+from access.policies.clauses import SAYS, RuleEffect
+from access.policies.findings import PolicyFinding, escape_step, quote_value, suggest_known
+from access.policies.impact import spaces
+from kernel.canonical import encode_hash_input
 from unitools import expressions
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def _validator() -> jsonschema_rs.Validator:
     return jsonschema_rs.Draft202012Validator(document_schema())
 
 
-def findings_of_policy(document: Any, *, doubts: bool = True) -> list[Finding]:
+def validate_policy(document: Any, *, doubts: bool = True) -> list[PolicyFinding]:
     """Everything that is wrong or, with ``doubts``, doubtful; errors first, nothing for a document without blemish."""
     found = list(_document(document))
     if not found:
         found += [
-            Finding(
+            PolicyFinding(
                 "".join(f"/{step}" for step in error.instance_path), "schema", error.message[:300], "See the schema."
             )
             for error in _validator().iter_errors(document)
@@ -69,27 +70,32 @@ def findings_of_policy(document: Any, *, doubts: bool = True) -> list[Finding]:
 
 def _document(document: Any) -> Found:
     if not isinstance(document, dict):
-        yield Finding(
+        yield PolicyFinding(
             "", "document", "A policy is an object with format and rules.", 'Write {"format": 1, "rules": […]}.'
         )
         return
     for name in sorted(set(document) - {"format", "rules", "note"}, key=str)[:20]:
-        yield Finding(
-            f"/{step(name)}", "document", f"There is no member {quoted(name)}.", "Use format, rules and note."
+        yield PolicyFinding(
+            f"/{escape_step(name)}",
+            "document",
+            f"There is no member {quote_value(name)}.",
+            "Use format, rules and note.",
         )
     if document.get("format") != FORMAT or isinstance(document.get("format"), bool):
-        yield Finding("/format", "document", f"This hub reads format {FORMAT}.", f'Write "format": {FORMAT}.')
+        yield PolicyFinding("/format", "document", f"This hub reads format {FORMAT}.", f'Write "format": {FORMAT}.')
     yield from _note(document, "")
     rules = document.get("rules")
     if not isinstance(rules, list):
-        yield Finding("/rules", "document", "A policy has a list of rules.", 'Write "rules": […].')
+        yield PolicyFinding("/rules", "document", "A policy has a list of rules.", 'Write "rules": […].')
         return
     if len(rules) > MAX_RULES:
-        yield Finding("/rules", "size", f"A policy has at most {MAX_RULES} rules.", "Join rules that say the same.")
+        yield PolicyFinding(
+            "/rules", "size", f"A policy has at most {MAX_RULES} rules.", "Join rules that say the same."
+        )
         return
-    size = len(encoded(document)[1])
+    size = len(encode_hash_input(document)[1])
     if size > MAX_BYTES:
-        yield Finding(
+        yield PolicyFinding(
             "", "size", f"A policy has at most {MAX_BYTES:,} bytes; this one has {size:,}.", "Make it smaller."
         )
         return
@@ -99,41 +105,47 @@ def _document(document: Any) -> Found:
         id = rule.get("id") if isinstance(rule, dict) else None
         if isinstance(id, str) and seen.setdefault(id, index) != index:
             fix = "Give every rule an id of its own; verdicts name rules by it."
-            yield Finding(f"/rules/{index}/id", "rule.id", f"Rule {seen[id] + 1} has the id {quoted(id)} too.", fix)
+            yield PolicyFinding(
+                f"/rules/{index}/id", "rule.id", f"Rule {seen[id] + 1} has the id {quote_value(id)} too.", fix
+            )
 
 
 def _note(holder: dict[str, Any], pointer: str) -> Found:
     note = holder.get("note", "")
     if not isinstance(note, str) or len(note) > MAX_NOTE:
-        yield Finding(f"{pointer}/note", "note", f"A note is a text of at most {MAX_NOTE} characters.", "Shorten it.")
+        yield PolicyFinding(
+            f"{pointer}/note", "note", f"A note is a text of at most {MAX_NOTE} characters.", "Shorten it."
+        )
 
 
 def _rule(rule: Any, pointer: str) -> Found:
     if not isinstance(rule, dict):
-        yield Finding(pointer, "rule", "A rule is an object.", 'Write {"id": …, "effect": …, "when": {…}}.')
+        yield PolicyFinding(pointer, "rule", "A rule is an object.", 'Write {"id": …, "effect": …, "when": {…}}.')
         return
     id = rule.get("id")
     if not isinstance(id, str) or not RULE_ID.fullmatch(id):
         message = "A rule has an id of lower-case letters, digits, _ and -, at most 64 of them."
-        yield Finding(f"{pointer}/id", "rule.id", message, 'For example "no-writes-at-night".')
+        yield PolicyFinding(f"{pointer}/id", "rule.id", message, 'For example "no-writes-at-night".')
     yield from _note(rule, pointer)
     wrong = list(_when(rule.get("when", {}), f"{pointer}/when"))
     yield from wrong
-    if not wrong and spaces.count_boxes(atoms.condition_of(rule.get("when", {}))) > spaces.MAX_BOXES:
+    if not wrong and spaces.count_boxes(conditions.build_condition(rule.get("when", {}))) > spaces.MAX_BOXES:
         message = f"This condition has more than {spaces.MAX_BOXES} alternatives."
-        yield Finding(f"{pointer}/when", "when.size", message, "Split the rule into several.")
+        yield PolicyFinding(f"{pointer}/when", "when.size", message, "Split the rule into several.")
     effect = rule.get("effect")
-    if effect not in tuple(Effect):
-        fix = one_of(effect, tuple(Effect))
-        yield Finding(f"{pointer}/effect", "rule.effect", f"There is no effect {quoted(effect)}.", fix)
+    if effect not in tuple(RuleEffect):
+        fix = suggest_known(effect, tuple(RuleEffect))
+        yield PolicyFinding(f"{pointer}/effect", "rule.effect", f"There is no effect {quote_value(effect)}.", fix)
         return
-    says = SAYS[Effect(effect)]
+    says = SAYS[RuleEffect(effect)]
     for name in sorted(set(rule) - {*COMMON, *says}, key=str)[:20]:
         fix = f"Take it out; a rule with this effect has {', '.join((*COMMON, *says))}."
-        yield Finding(f"{pointer}/{step(name)}", "rule", f"A {effect} rule says nothing about {quoted(name)}.", fix)
+        yield PolicyFinding(
+            f"{pointer}/{escape_step(name)}", "rule", f"A {effect} rule says nothing about {quote_value(name)}.", fix
+        )
     if says and not any(name in rule for name in says):
         message = f"A {effect} rule must say {' or '.join(says)}."
-        yield Finding(pointer, "rule", message, f"Add {says[0]}.")
+        yield PolicyFinding(pointer, "rule", message, f"Add {says[0]}.")
     for name in says:
         if name in rule:
             yield from clauses.CHECKS[name](rule[name], f"{pointer}/{name}")
@@ -141,31 +153,33 @@ def _rule(rule: Any, pointer: str) -> Found:
 
 def _when(when: Any, pointer: str) -> Found:
     if not isinstance(when, dict):
-        yield Finding(pointer, "when", "A condition is an object: attribute → atom.", "Write {} for every call.")
+        yield PolicyFinding(pointer, "when", "A condition is an object: attribute → atom.", "Write {} for every call.")
         return
     for name, atom in when.items():
         attribute = ATTRIBUTES.get(name) if isinstance(name, str) else None
         if attribute is None:
-            fix = one_of(name, tuple(ATTRIBUTES))
-            yield Finding(f"{pointer}/{step(name)}", "when.attribute", f"There is no attribute {quoted(name)}.", fix)
+            fix = suggest_known(name, tuple(ATTRIBUTES))
+            yield PolicyFinding(
+                f"{pointer}/{escape_step(name)}", "when.attribute", f"There is no attribute {quote_value(name)}.", fix
+            )
         else:
             yield from _atom(attribute, atom, f"{pointer}/{name}", 0)
 
 
 def _atom(attribute: Attribute, atom: Any, pointer: str, depth: int) -> Found:
-    allowed = atoms_of(attribute)
+    allowed = list_atoms(attribute)
     if not isinstance(atom, dict) or not atom:
         fix = f'For example {{"{allowed[0]}": …}}; {attribute.name} takes {", ".join(allowed)}.'
-        yield Finding(pointer, "when.atom", "An atom is an object with at least one comparison.", fix)
+        yield PolicyFinding(pointer, "when.atom", "An atom is an object with at least one comparison.", fix)
         return
     for ask, value in atom.items():
-        here = f"{pointer}/{step(ask)}"
+        here = f"{pointer}/{escape_step(ask)}"
         if ask not in allowed:
-            message = f"{attribute.name} cannot be asked {quoted(ask)}."
-            yield Finding(here, "when.atom", message, one_of(ask, allowed))
+            message = f"{attribute.name} cannot be asked {quote_value(ask)}."
+            yield PolicyFinding(here, "when.atom", message, suggest_known(ask, allowed))
         elif ask == "not":
             if depth == MAX_NOT:
-                yield Finding(here, "when.atom", f"Not is nested more than {MAX_NOT} times.", "Take two away.")
+                yield PolicyFinding(here, "when.atom", f"Not is nested more than {MAX_NOT} times.", "Take two away.")
             else:
                 yield from _atom(attribute, value, here, depth + 1)
         else:
@@ -174,17 +188,17 @@ def _atom(attribute: Attribute, atom: Any, pointer: str, depth: int) -> Found:
 
 def _has(_attribute: Attribute, value: Any, pointer: str) -> Found:
     if not isinstance(value, bool):
-        yield Finding(pointer, "when.type", "has is true or false.", 'Write {"has": true}.')
+        yield PolicyFinding(pointer, "when.type", "has is true or false.", 'Write {"has": true}.')
 
 
 def _matches(_attribute: Attribute, value: Any, pointer: str) -> Found:
     if not isinstance(value, str):
-        yield Finding(pointer, "when.expression", "matches takes a tool expression.", 'For example "commerce.*".')
+        yield PolicyFinding(pointer, "when.expression", "matches takes a tool expression.", 'For example "commerce.*".')
         return
     try:
         expressions.parse(value)
     except expressions.ExpressionError as error:
-        yield Finding(pointer, "when.expression", str(error), 'For example "commerce.* & ~effect:Write".')
+        yield PolicyFinding(pointer, "when.expression", str(error), 'For example "commerce.* & ~effect:Write".')
 
 
 def _equals(attribute: Attribute, value: Any, pointer: str) -> Found:
@@ -193,7 +207,7 @@ def _equals(attribute: Attribute, value: Any, pointer: str) -> Found:
 
 def _in(attribute: Attribute, value: Any, pointer: str) -> Found:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_CHOICES:
-        yield Finding(pointer, "when.type", f"in takes a list of 1 to {MAX_CHOICES} values.", "Write […].")
+        yield PolicyFinding(pointer, "when.type", f"in takes a list of 1 to {MAX_CHOICES} values.", "Write […].")
         return
     for index, each in enumerate(value):
         yield from _value(attribute, each, f"{pointer}/{index}")
@@ -206,7 +220,7 @@ def _bound(attribute: Attribute, value: Any, pointer: str) -> Found:
 def _contains(attribute: Attribute, value: Any, pointer: str) -> Found:
     several = isinstance(value, list)
     if several and not 1 <= len(value) <= MAX_CHOICES:
-        yield Finding(pointer, "when.type", f"contains takes one value, or 1 to {MAX_CHOICES}.", "Write a text.")
+        yield PolicyFinding(pointer, "when.type", f"contains takes one value, or 1 to {MAX_CHOICES}.", "Write a text.")
         return
     for index, each in enumerate(value if several else [value]):
         yield from _value(attribute, each, f"{pointer}/{index}" if several else pointer)
@@ -215,30 +229,30 @@ def _contains(attribute: Attribute, value: Any, pointer: str) -> Found:
 def _value(attribute: Attribute, value: Any, pointer: str) -> Found:
     name = attribute.name
     match attribute.type:
-        case Type.FLAG:
+        case AttributeType.FLAG:
             if not isinstance(value, bool):
-                yield Finding(
-                    pointer, "when.type", f"{name} is true or false, not {quoted(value)}.", "Write true or false."
+                yield PolicyFinding(
+                    pointer, "when.type", f"{name} is true or false, not {quote_value(value)}.", "Write true or false."
                 )
-        case Type.NUMBER:
+        case AttributeType.NUMBER:
             if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**53:
-                yield Finding(
-                    pointer, "when.type", f"{name} is a whole number, not {quoted(value)}.", "Write a number."
+                yield PolicyFinding(
+                    pointer, "when.type", f"{name} is a whole number, not {quote_value(value)}.", "Write a number."
                 )
-        case Type.TOOL:
+        case AttributeType.TOOL:
             if not isinstance(value, str) or not TOOL_ID.fullmatch(value):
-                message = f"{quoted(value)} is no tool id: it has three segments, group.package.name."
-                yield Finding(pointer, "when.type", message, 'For a family use {"matches": "commerce.*"}.')
+                message = f"{quote_value(value)} is no tool id: it has three segments, group.package.name."
+                yield PolicyFinding(pointer, "when.type", message, 'For a family use {"matches": "commerce.*"}.')
         case _:
             if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT:
-                message = f"{name} is a text of 1 to {MAX_TEXT} characters, not {quoted(value)}."
-                yield Finding(pointer, "when.type", message, "Write a text in quotes.")
+                message = f"{name} is a text of 1 to {MAX_TEXT} characters, not {quote_value(value)}."
+                yield PolicyFinding(pointer, "when.type", message, "Write a text in quotes.")
             elif attribute.values and value not in attribute.values:
-                fix = one_of(value, attribute.values)
-                yield Finding(pointer, "when.value", f"{name} is never {quoted(value)}.", fix)
+                fix = suggest_known(value, attribute.values)
+                yield PolicyFinding(pointer, "when.value", f"{name} is never {quote_value(value)}.", fix)
             elif name == "group" and not GROUP.fullmatch(value):
-                message = f"{quoted(value)} is no group: it is the first segment of a tool id."
-                yield Finding(pointer, "when.type", message, 'For example "commerce".')
+                message = f"{quote_value(value)} is no group: it is the first segment of a tool id."
+                yield PolicyFinding(pointer, "when.type", message, 'For example "commerce".')
 
 
 _COMPARISONS: dict[str, Callable[[Attribute, Any, str], Found]] = {
@@ -255,11 +269,13 @@ _COMPARISONS: dict[str, Callable[[Attribute, Any, str], Found]] = {
 def _doubts(document: dict[str, Any]) -> Found:
     rules = document["rules"]
     for index, rule in enumerate(rules):
-        if not spaces.can_hold(atoms.condition_of(rule.get("when", {})), certainly=rule["effect"] == Effect.PERMIT):
+        if not spaces.can_hold(
+            conditions.build_condition(rule.get("when", {})), certainly=rule["effect"] == RuleEffect.PERMIT
+        ):
             message = f"No call can ever match the rule {rule['id']}."
             fix = "Look for conditions that exclude each other, or take the rule out."
-            yield Finding(f"/rules/{index}/when", "rule.never_matches", message, fix, "warning")
-    if not any(rule["effect"] == Effect.PERMIT for rule in rules):
+            yield PolicyFinding(f"/rules/{index}/when", "rule.never_matches", message, fix, "warning")
+    if not any(rule["effect"] == RuleEffect.PERMIT for rule in rules):
         message = "No rule permits anything, so every call is denied."
         fix = 'Add {"id": "all", "effect": "permit", "when": {}} to deny only what other rules forbid.'
-        yield Finding("/rules", "policy.denies_all", message, fix, "warning")
+        yield PolicyFinding("/rules", "policy.denies_all", message, fix, "warning")

@@ -6,40 +6,40 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext, ngettext
 
-from access.policies.attributes import ATTRIBUTES, Type
-from access.policies.clauses import DEFAULT_VALIDITY_S, Effect
-from access.policies.outcomes import isolation_told, money, obligation_told, told
-from toolhub.kernel import wording
+from access.policies.attributes import ATTRIBUTES, AttributeType
+from access.policies.clauses import DEFAULT_VALIDITY_S, RuleEffect
+from access.policies.impact.outcomes import describe_isolation, describe_obligation, describe_value, format_money
+from kernel.components import labels
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from access.policies.analysis import Shift
+    from access.policies.impact.analysis import Shift
 
 MAX_LISTED = 8
 
 
-def sentence_of(rule: dict[str, Any]) -> str:
+def describe_rule(rule: dict[str, Any]) -> str:
     """One sentence: what the rule does, and to which calls."""
     calls = _calls(rule.get("when", {}))
     match rule["effect"]:
-        case Effect.PERMIT:
+        case RuleEffect.PERMIT:
             return gettext("Permits %(calls)s.") % {"calls": calls}
-        case Effect.FORBID:
+        case RuleEffect.FORBID:
             return gettext("Forbids %(calls)s.") % {"calls": calls}
-        case Effect.CONSENT:
+        case RuleEffect.CONSENT:
             return _consent(rule["consent"], calls)
-        case Effect.CEILING:
+        case RuleEffect.CEILING:
             return gettext("Bounds %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": _joined(_bounds(rule))}
-        case Effect.ISOLATION:
-            return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": isolation_told(rule)}
-        case Effect.OBLIGE:
-            how = _joined(obligation_told(each) for each in rule["obligations"])
+        case RuleEffect.ISOLATION:
+            return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": describe_isolation(rule)}
+        case RuleEffect.OBLIGE:
+            how = _joined(describe_obligation(each) for each in rule["obligations"])
             return gettext("Changes the output of %(calls)s: %(how)s.") % {"calls": calls, "how": how}
         case _:
             return gettext("Charges %(amount)s for %(calls)s.") % {
-                "amount": money(rule["amount_micros"]),
+                "amount": format_money(rule["amount_micros"]),
                 "calls": calls,
             }
 
@@ -56,7 +56,7 @@ def _calls(when: dict[str, Any]) -> str:
 
 
 def _consent(says: dict[str, Any], calls: str) -> str:
-    said = {"calls": calls, "span": wording.span(says.get("validity_s", DEFAULT_VALIDITY_S))}
+    said = {"calls": calls, "span": labels.span(says.get("validity_s", DEFAULT_VALIDITY_S))}
     match says["mode"]:
         case "once":
             return gettext("Asks a person to agree to %(calls)s, each time; an answer holds for %(span)s.") % said
@@ -79,7 +79,7 @@ def _conditions(name: str, atom: dict[str, Any]) -> Iterator[str]:
         if ask == "not":
             inner = gettext(" and ").join(_conditions(name, value))
             yield gettext("not (%(condition)s)") % {"condition": inner}
-        elif ATTRIBUTES[name].type is Type.FLAG and ask == "equals":
+        elif ATTRIBUTES[name].type is AttributeType.FLAG and ask == "equals":
             yield (
                 gettext("“%(what)s” is true") % {"what": label}
                 if value
@@ -125,5 +125,5 @@ def shift_sentence(shift: Shift) -> str:
         "oblige": gettext("Obligations: %(before)s becomes %(after)s."),
         "price": gettext("Price: %(before)s becomes %(after)s."),
     }
-    said = {"before": told(shift.aspect, shift.before), "after": told(shift.aspect, shift.after)}
+    said = {"before": describe_value(shift.aspect, shift.before), "after": describe_value(shift.aspect, shift.after)}
     return heads[shift.aspect] % said

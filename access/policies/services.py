@@ -14,26 +14,26 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from access.models import POLICY_TRANSITIONS, PolicyState, PolicyVersion, Tenant
-from access.notifications import notify
-from access.people import controls
-from access.policies import previews
+from access.notifications.services import notify_channels
 from access.policies.findings import is_sound
-from access.policies.language import findings_of_policy
-from access.policies.text import unreadable
+from access.policies.impact import previews
+from access.policies.language import validate_policy
+from access.policies.text import build_findings_problem
 from access.problems import SelfApproval, SimulationStale
+from access.separation_of_duties import controls_agent
 from evidence import services as evidence
 from evidence.kinds import Kind
-from toolhub.kernel.canonical import digest
-from toolhub.kernel.ids import decode
-from toolhub.kernel.principal import ActorKind
-from toolhub.kernel.problems import Conflict, Forbidden, SchemaInvalid
-from toolhub.kernel.tenancy import hub_wide
+from kernel.canonical import compute_digest
+from kernel.database.tenancy import hub_wide
+from kernel.ids import decode
+from kernel.principal import ActorKind
+from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 MAX_NOTE = 1000
 TRIES = 3
@@ -46,9 +46,9 @@ def _checked_reason(reason: str) -> str:
 
 
 def check_sound(document: Any) -> None:
-    findings = findings_of_policy(document, doubts=False)
+    findings = validate_policy(document, doubts=False)
     if not is_sound(findings):
-        raise unreadable(findings)
+        raise build_findings_problem(findings)
 
 
 # Who may do what to which version.
@@ -127,7 +127,7 @@ def _check_state(version: PolicyVersion, state: PolicyState, sentence: str, reme
 def _stands_behind(by: Principal, author: str) -> bool:
     """Whether the author is an agent that this person made or holds a key of."""
     try:
-        return controls(by.id, decode("agt", author))
+        return controls_agent(by.id, decode("agt", author))
     except ValueError:
         return False
 
@@ -176,14 +176,14 @@ def _draft(document: Any, note: str, tenant_id: UUID | None, by: Principal) -> P
         tenant_id=tenant_id,
         number=taken + 1,
         document=document,
-        digest=digest(document),
+        digest=compute_digest(document),
         note=note.strip()[:MAX_NOTE],
         drafted_by=by.id,
     )
     _record(Kind.POLICY_DRAFTED, version, by, {"note": version.note[:500]})
     if tenant_id is not None:
         said = {"policy": version.label, "url": f"/policies/{version.wire_id}"}
-        notify("policy.waiting", subject=version.wire_id, body=said, tenant_id=tenant_id)
+        notify_channels("policy.waiting", subject=version.wire_id, body=said, tenant_id=tenant_id)
     return version
 
 
@@ -193,7 +193,7 @@ def change_draft(*, version_id: UUID, document: Any, by: Principal, note: str | 
     with _scope(hub=_is_hub(version_id, by)), transaction.atomic():
         version = _locked(version_id, by)
         check_can_change(version, by=by)
-        version.document, version.digest, version.simulation = document, digest(document), None
+        version.document, version.digest, version.simulation = document, compute_digest(document), None
         version.note = version.note if note is None else note.strip()[:MAX_NOTE]
         version.save(update_fields=["document", "digest", "simulation", "note"])
         _record(Kind.POLICY_DRAFTED, version, by, {"changed": True, "note": version.note[:500]})
@@ -222,7 +222,7 @@ def simulate_policy(*, version_id: UUID, by: Principal, calls: int = previews.DE
         draft = PolicyVersion.objects.visible_to(by).get(pk=version_id)
         check_can_touch(draft, by=by)
         _check_state(draft, PolicyState.DRAFT, "Only a draft is tried on past calls.", "Start a draft from it.")
-        found = previews.preview_of(draft, calls=calls)
+        found = previews.build_preview(draft, calls=calls)
         found |= {"at": timezone.now().isoformat(), "by": by.id}
         with transaction.atomic():
             version = _locked(version_id, by)
@@ -265,7 +265,7 @@ def roll_back_policy(*, version_id: UUID, reason: str, by: Principal) -> PolicyV
             _put_in_force(version, before, by)
             data = _following(before) | {"rolled_back": True, "reason": reason}
             if before is not None:
-                data["analysis"] = previews.compared(before.document, version.document).summary()
+                data["analysis"] = previews.compare_documents(before.document, version.document).summary()
             _record(Kind.POLICY_PUBLISHED, version, by, data)
     except IntegrityError as error:
         raise Conflict("Another version came into force at the same moment.", remedy="Look at it first.") from error

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
-from access.policies.findings import Finding
+from access.policies.findings import PolicyFinding
 from access.policies.language import MAX_BYTES
-from toolhub.kernel.problems import SchemaInvalid
+from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ MAX_DEPTH = 24
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def unreadable(findings: Iterable[Finding]) -> SchemaInvalid:
+def build_findings_problem(findings: Iterable[PolicyFinding]) -> SchemaInvalid:
     """The problem that findings make."""
     found = [finding.to_json() for finding in findings]
     first = next(each for each in found if each["severity"] == "error")
@@ -35,7 +35,7 @@ def unreadable(findings: Iterable[Finding]) -> SchemaInvalid:
 
 
 def _refuse(message: str, fix: str) -> NoReturn:
-    raise unreadable([Finding("", "text", message, fix)])
+    raise build_findings_problem([PolicyFinding("", "text", message, fix)])
 
 
 def read_text(text: str) -> Any:

@@ -1,19 +1,41 @@
-"""Console addresses of policies."""
+"""Addresses of policies."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from access.policies import impact_views, views
+from access.policies import api, pages
+from kernel.http.navigation import NavigationEntry, Section
 
-urlpatterns = [
-    path("policies", views.policies, name="policies"),
-    path("policies/new", views.policy_new, name="policy_new"),
-    path("policies/<pol:policy_id>", views.policy, name="policy"),
-    path("policies/<pol:policy_id>/edit", views.policy_edit, name="policy_edit"),
-    path("policies/<pol:policy_id>/rules/new/<slug:kind>", views.policy_rule_new, name="policy_rule_new"),
-    path("policies/<pol:policy_id>/rules/remove", views.policy_rule_remove, name="policy_rule_remove"),
-    path("policies/<pol:policy_id>/discard", views.policy_discard, name="policy_discard"),
-    path("policies/<pol:policy_id>/impact", impact_views.policy_impact, name="policy_impact"),
-    path("policies/<pol:policy_id>/preview", impact_views.policy_preview, name="policy_preview"),
-    path("policies/<pol:policy_id>/publish", views.policy_publish, name="policy_publish"),
-    path("policies/<pol:policy_id>/roll-back", views.policy_roll_back, name="policy_roll_back"),
+NAVIGATION = [
+    NavigationEntry(
+        key="policies",
+        label=gettext_lazy("Policy"),
+        icon="scale",
+        address="policies",
+        permission="policies.view",
+        section=Section.GOVERN,
+        order=30,
+    ),
+]
+
+PAGES = [
+    path("policies", pages.policies, name="policies"),
+    path("policies/new", pages.policy_new, name="policy_new"),
+    path("policies/<pol:policy_id>", pages.policy, name="policy"),
+    path("policies/<pol:policy_id>/edit", pages.policy_edit, name="policy_edit"),
+    path("policies/<pol:policy_id>/rules/new/<slug:kind>", pages.policy_rule_new, name="policy_rule_new"),
+    path("policies/<pol:policy_id>/rules/remove", pages.policy_rule_remove, name="policy_rule_remove"),
+    path("policies/<pol:policy_id>/discard", pages.policy_discard, name="policy_discard"),
+    path("policies/<pol:policy_id>/publish", pages.policy_publish, name="policy_publish"),
+    path("policies/<pol:policy_id>/roll-back", pages.policy_roll_back, name="policy_roll_back"),
+]
+
+API = [
+    path("policies", api.PolicyListView.as_view(), name="api_policies"),
+    path("policies/schema", api.PolicySchemaView.as_view(), name="api_policy_schema"),
+    path("policies/check", api.PolicyCheckView.as_view(), name="api_policy_check"),
+    path("policies/<pol:policy_id>", api.PolicyView.as_view(), name="api_policy"),
+    path("policies/<pol:policy_id>/simulate", api.PolicySimulateView.as_view(), name="api_policy_simulate"),
+    path("policies/<pol:policy_id>/analysis", api.PolicyAnalysisView.as_view(), name="api_policy_analysis"),
+    path("policies/<pol:policy_id>/discard", api.PolicyDiscardView.as_view(), name="api_policy_discard"),
 ]

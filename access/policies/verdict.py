@@ -1,6 +1,6 @@
 """May this call be made under these layers of policy, and within what?
 
-``decide`` is pure: compiled policies and a dict of attributes in, a :class:`Verdict` out. Cedar's semantics within a layer
+``evaluate_policies`` is pure: compiled policies and a dict of attributes in, a :class:`Verdict` out. Cedar's semantics within a layer
 (denied unless a rule permits, any forbid wins, order-free), all layers must permit, and what restricts adds up. A rule that
 asks about an attribute which the call lacks fails closed: it restricts, and it does not permit.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, Effect
-from toolhub.kernel.canonical import canonical, digest
+from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, RuleEffect
+from kernel.canonical import canonicalize, compute_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ def _names(rules: Sequence[str]) -> str:
     return ", ".join(rules)
 
 
-def decide(layers: Sequence[CompiledPolicy], attributes: dict[str, Any]) -> Verdict:
+def evaluate_policies(layers: Sequence[CompiledPolicy], attributes: dict[str, Any]) -> Verdict:
     """``layers``: the hub's policy (or ``BUILTIN``), then the tenant's where one is in force."""
     verdict = Verdict(tuple(layer.label for layer in layers))
     matched: list[CompiledRule] = []
@@ -138,16 +138,16 @@ def decide(layers: Sequence[CompiledPolicy], attributes: dict[str, Any]) -> Verd
             effect = rule.effect
             if answer is None:
                 verdict.unknown += [(rule.ref, name) for name in rule.unknown(attributes)]
-                if effect is Effect.PERMIT:
+                if effect is RuleEffect.PERMIT:
                     continue
-            if effect is Effect.PERMIT:
+            if effect is RuleEffect.PERMIT:
                 permitted = True
                 verdict.permits.append(rule.ref)
-            elif effect is Effect.FORBID:
+            elif effect is RuleEffect.FORBID:
                 forbidden = True
                 verdict.forbids.append(rule.ref)
                 verdict.denied_by.append((layer.label, rule.id))
-            elif effect is Effect.PRICE:
+            elif effect is RuleEffect.PRICE:
                 price = max(price, rule.amount)
                 verdict.rules.append(rule.ref)
             else:
@@ -156,14 +156,14 @@ def decide(layers: Sequence[CompiledPolicy], attributes: dict[str, Any]) -> Verd
             verdict.denied_by.append((layer.label, NO_RULE))
         verdict.price_micros += price
     if matched:
-        verdict.restrictions = restrictions_of(tuple(matched))
+        verdict.restrictions = combine_restrictions(tuple(matched))
         verdict.rules += [rule.ref for rule in matched]
     verdict.rules += verdict.permits if verdict.allowed else verdict.forbids
     return verdict
 
 
 @lru_cache(maxsize=4096)
-def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
+def combine_restrictions(rules: tuple[CompiledRule, ...]) -> Restrictions:
     """Most calls match the same rules as the one before, which never change: worked out once a process."""
     reach: Capabilities | None = None
     limits: dict[str, int] = {}
@@ -173,16 +173,16 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
     demands: list[CompiledRule] = []
     for rule in rules:
         match rule.effect:
-            case Effect.CEILING:
+            case RuleEffect.CEILING:
                 if rule.capabilities is not None:
                     reach = rule.capabilities if reach is None else reach & rule.capabilities
                 for name, amount in rule.limits.items():
                     if amount < limits.get(name, amount + 1):
                         limits[name], limiters[name] = amount, rule.ref
-            case Effect.ISOLATION:
+            case RuleEffect.ISOLATION:
                 isolation = max(isolation, rule.level, key=LEVELS.index)
                 untrusted = untrusted or rule.untrusted
-            case Effect.OBLIGE:
+            case RuleEffect.OBLIGE:
                 obligations |= rule.obligations
             case _:
                 demands.append(rule)
@@ -193,11 +193,11 @@ def restrictions_of(rules: tuple[CompiledRule, ...]) -> Restrictions:
         isolation=isolation,
         untrusted=untrusted,
         obligations=[obligations[key] for key in sorted(obligations)],
-        consent=strictest(demands) if demands else None,
+        consent=strictest_demand(demands) if demands else None,
     )
 
 
-def strictest(demands: Sequence[CompiledRule]) -> ConsentDemand:
+def strictest_demand(demands: Sequence[CompiledRule]) -> ConsentDemand:
     return ConsentDemand(
         mode=max((rule.consent["mode"] for rule in demands), key=MODES.index),
         validity_s=min(rule.consent.get("validity_s", DEFAULT_VALIDITY_S) for rule in demands),
@@ -206,7 +206,7 @@ def strictest(demands: Sequence[CompiledRule]) -> ConsentDemand:
 
 
 def policy_hash(layers: Sequence[CompiledPolicy]) -> str:
-    return digest([layer.digest for layer in layers])
+    return compute_digest([layer.digest for layer in layers])
 
 
 def policy_label(layers: Sequence[CompiledPolicy]) -> str:
@@ -215,4 +215,4 @@ def policy_label(layers: Sequence[CompiledPolicy]) -> str:
 
 
 def obligation_key(obligation: dict[str, Any]) -> bytes:
-    return canonical(obligation)
+    return canonicalize(obligation)

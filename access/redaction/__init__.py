@@ -4,29 +4,29 @@ Obligations (:func:`apply_obligations`) change an output before anybody gets it;
 somebody else's. Pure: nothing here reads a database or a setting, and nobody is asked.
 """
 
-from access.redaction.detectors import KINDS, Hit, find
-from access.redaction.masks import distinct
+from access.redaction.detectors import KINDS, Hit, find_hits
+from access.redaction.disclosure import is_sensitive_name, masked_view
+from access.redaction.masks import number_duplicates
 from access.redaction.obligations import (
-    Obliged,
+    ObligationResult,
+    apply_detectors,
     apply_obligations,
-    cannot_be_done,
+    build_obligation_failure,
     check_obligations,
     obligations_schema,
-    value_obliged,
 )
-from access.redaction.viewing import is_sensitive_name, masked_view
 
 __all__ = [
     "KINDS",
     "Hit",
-    "Obliged",
+    "ObligationResult",
+    "apply_detectors",
     "apply_obligations",
-    "cannot_be_done",
+    "build_obligation_failure",
     "check_obligations",
-    "distinct",
-    "find",
+    "find_hits",
     "is_sensitive_name",
     "masked_view",
+    "number_duplicates",
     "obligations_schema",
-    "value_obliged",
 ]

@@ -18,10 +18,10 @@ from stdnum.iso7064 import mod_11_2
 from stdnum.us import ssn
 
 from access.redaction import patterns
-from access.redaction.addresses import addresses
-from access.redaction.national import national_ids
-from access.redaction.phones import phones
-from access.redaction.spans import near, prefixes
+from access.redaction.national_ids import find_national_ids
+from access.redaction.phones import find_phones
+from access.redaction.postal_addresses import find_addresses
+from access.redaction.spans import has_word_before, iter_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +73,7 @@ def _is_card(digits: str) -> bool:
 
 def _cards(text: str) -> Iterator[Span]:
     for match in patterns.CARD.finditer(text):
-        for (start, end), digits in prefixes(match, text, 12):
+        for (start, end), digits in iter_prefixes(match, text, 12):
             if _is_card(digits) and _GROUPS.fullmatch(text, start, end):
                 yield start, end
                 break
@@ -96,7 +96,7 @@ def _cn_ids(text: str) -> Iterator[Span]:
 
 def _ibans(text: str) -> Iterator[Span]:
     for match in patterns.IBAN.finditer(text):
-        for span, number in prefixes(match, text, 15):
+        for span, number in iter_prefixes(match, text, 15):
             if iban.is_valid(number.upper(), check_country=False):
                 yield span
                 break
@@ -107,7 +107,7 @@ def _ssns(text: str) -> Iterator[Span]:
         if ssn.is_valid(match[0].replace(" ", "-")):
             yield match.span()
     for match in patterns.US_SSN_BARE.finditer(text):
-        if ssn.is_valid(match[0]) and near(text, match.start(), patterns.SSN_WORDS, 32):
+        if ssn.is_valid(match[0]) and has_word_before(text, match.start(), patterns.SSN_WORDS, 32):
             yield match.span()
 
 
@@ -167,10 +167,10 @@ _DETECTORS: dict[str, Callable[[str], Iterable[Span]]] = {
     "cn_id": _cn_ids,
     "card": _cards,
     "us_ssn": _ssns,
-    "national_id": national_ids,
-    "phone": phones,
+    "national_id": find_national_ids,
+    "phone": find_phones,
     "ip": _ips,
-    "address": addresses,
+    "address": find_addresses,
 }
 KINDS = tuple(_DETECTORS)
 ALL = "all"
@@ -181,7 +181,7 @@ _NUMERIC = frozenset({"iban", "cn_id", "card", "us_ssn", "national_id", "phone",
 MAX_IN_CONTEXT = 256
 
 
-def find(text: str, kinds: Iterable[str] = KINDS, *, name: str = "") -> list[Hit]:
+def find_hits(text: str, kinds: Iterable[str] = KINDS, *, name: str = "") -> list[Hit]:
     """The hits of these kinds, by their place; no two overlap. ``name``: of the property that holds the text, if one does."""
     lead = f"{name}: " if name and len(text) <= MAX_IN_CONTEXT else ""
     wanted = frozenset(kinds)

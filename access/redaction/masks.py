@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from access.redaction.detectors import find
+from access.redaction.detectors import find_hits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +75,7 @@ def changed_text(
     text: str, kinds: Iterable[str], change: Callable[[str, str], str], *, name: str = ""
 ) -> tuple[str, dict[str, int]]:
     """The text with each hit changed, and how many there were of each kind. ``name``: of the property that holds it."""
-    hits = find(text, kinds, name=name)
+    hits = find_hits(text, kinds, name=name)
     if not hits:
         return text, {}
     counts: dict[str, int] = {}
@@ -87,14 +87,14 @@ def changed_text(
     return "".join([*pieces, text[place:]]), counts
 
 
-def digits_of(value: Any) -> str | None:
+def digit_text(value: Any) -> str | None:
     """A number as whoever reads it sees it, where it can be a number of somebody: whole ones, also when they came as floats."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return str(int(value)) if isinstance(value, int) or value.is_integer() else None
 
 
-def distinct(names: Sequence[str]) -> list[str]:
+def number_duplicates(names: Sequence[str]) -> list[str]:
     """Names of properties that have become the same are numbered, so that none is lost."""
     taken: set[str] = set()
     found = []
@@ -118,7 +118,7 @@ def masked_whole(value: Any) -> Any:
         return None
     if not isinstance(value, str):
         return HIDDEN
-    hits = find(value)
+    hits = find_hits(value)
     if len(hits) == 1 and (hits[0].start, hits[0].end) == (0, len(value)):
         return masked_hit(value, hits[0].kind)
     return value[:1] + HIDDEN if len(value) > 3 else HIDDEN

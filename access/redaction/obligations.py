@@ -17,8 +17,16 @@ import jsonschema_rs
 
 from access.problems import ObligationFailed
 from access.redaction.detectors import ALL, KINDS
-from access.redaction.masks import REDACTED, changed_text, digits_of, distinct, masked_hit, masked_whole, redacted_hit
-from access.redaction.pointers import Visit, parts_of
+from access.redaction.masks import (
+    REDACTED,
+    changed_text,
+    digit_text,
+    masked_hit,
+    masked_whole,
+    number_duplicates,
+    redacted_hit,
+)
+from access.redaction.pointers import PointerVisit, parse_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +62,7 @@ def check_obligations(obligations: Any) -> list[dict[str, str]]:
 
 
 @dataclass(slots=True)
-class Obliged:
+class ObligationResult:
     """``value`` is what may be delivered; ``applied`` what was done: action, where or what, and how often."""
 
     value: Any
@@ -68,7 +76,7 @@ def _turn(obligation: Obligation) -> tuple[int, int, str]:
     if obligation["action"] == "watermark":
         return 2, 0, obligation.get("pointer", "")
     if "pointer" in obligation:
-        return 0, 2 * -len(parts_of(obligation["pointer"])) + redacts, obligation["pointer"]
+        return 0, 2 * -len(parse_pointer(obligation["pointer"])) + redacts, obligation["pointer"]
     return 1, not redacts, obligation["detector"]
 
 
@@ -90,8 +98,8 @@ def _kinds(obligation: Obligation) -> tuple[str, ...]:
 
 def _at_pointer(value: Any, obligation: Obligation) -> tuple[Any, list[dict[str, Any]]]:
     change: Callable[[Any], Any] = masked_whole if obligation["action"] == "mask" else lambda _: REDACTED
-    visit = Visit()
-    changed = visit.change(value, parts_of(obligation["pointer"]), change)
+    visit = PointerVisit()
+    changed = visit.change(value, parse_pointer(obligation["pointer"]), change)
     if visit.missing and not visit.found and not obligation.get("optional", False):
         raise _failed(obligation, "the output has no such place")
     return changed, [{"action": obligation["action"], "pointer": obligation["pointer"], "count": visit.found}]
@@ -116,10 +124,10 @@ class _Sweep:
             return self.text(value, name)
         if isinstance(value, dict):
             pairs = [(self.text(each), self.value(below, each)) for each, below in value.items()]
-            return dict(zip(distinct([each for each, _ in pairs]), (below for _, below in pairs), strict=True))
+            return dict(zip(number_duplicates([each for each, _ in pairs]), (below for _, below in pairs), strict=True))
         if isinstance(value, list):
             return [self.value(each, name) for each in value]
-        if (digits := digits_of(value)) is not None:
+        if (digits := digit_text(value)) is not None:
             changed = self.text(digits, name)
             return value if changed == digits else changed
         return value
@@ -142,9 +150,9 @@ def _marked(value: Any, text: str, obligation: Obligation) -> Any:
 def _watermark(value: Any, obligation: Obligation, *, call_id: str) -> tuple[Any, list[dict[str, Any]]]:
     """A visible mark: after the text at the pointer; without a pointer in a property of the output, or after it if it is a text."""
     text = obligation.get("text", DEFAULT_TEXT).replace("{call_id}", call_id)
-    visit, pointer = Visit(), obligation.get("pointer")
+    visit, pointer = PointerVisit(), obligation.get("pointer")
     if pointer is not None:
-        value = visit.change(value, parts_of(pointer), partial(_marked, text=text, obligation=obligation))
+        value = visit.change(value, parse_pointer(pointer), partial(_marked, text=text, obligation=obligation))
         if visit.missing and not visit.found and not obligation.get("optional", False):
             raise _failed(obligation, "the output has no such place")
         return value, [{"action": "watermark", "pointer": pointer, "count": visit.found}]
@@ -175,13 +183,13 @@ def apply_obligations(
     *,
     call_id: str,
     is_valid: Callable[[Any], bool] = lambda _: True,
-) -> Obliged:
+) -> ObligationResult:
     """Carry them out. ``is_valid`` says whether what comes out still is what the tool promises.
 
     Raises :class:`ObligationFailed`; its ``details["on_failure"]`` is what the policy wants then. The strictest of all that failed
     decides, so each is tried.
     """
-    result, failures = Obliged(value), []
+    result, failures = ObligationResult(value), []
     obligations = _once_each(obligations)
     for obligation in obligations:
         try:
@@ -206,12 +214,12 @@ def _strictest(failures: list[ObligationFailed]) -> ObligationFailed:
     return next((each for each in failures if each.details["on_failure"] == DENY), failures[0])
 
 
-def cannot_be_done(obligations: Sequence[Obligation], why: str) -> ObligationFailed:
+def build_obligation_failure(obligations: Sequence[Obligation], why: str) -> ObligationFailed:
     """The failure of obligations of which none can be carried out, for this reason."""
     return _strictest([_failed(each, why) for each in obligations])
 
 
-def value_obliged(value: Any, obligations: Sequence[Obligation]) -> Any:
+def apply_detectors(value: Any, obligations: Sequence[Obligation]) -> Any:
     """What the detectors make of what is said beside the output: warnings, a plan, the details of a problem, logs."""
     for obligation in _once_each(obligations):
         if "detector" in obligation:

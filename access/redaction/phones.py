@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import phonenumbers
 
-from access.redaction.spans import prefixes
+from access.redaction.spans import iter_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ def _is_international(number: str, announced: bool) -> bool:
 
 def _international(text: str) -> Iterator[Span]:
     for match in INTERNATIONAL.finditer(text):
-        for (start, end), _ in prefixes(match, text, 7):
+        for (start, end), _ in iter_prefixes(match, text, 7):
             number = text[start:end]
             if number.startswith("00"):
                 if _is_international("+" + number[2:], _announced(text, start)):
@@ -121,13 +121,13 @@ def _national(text: str, done: list[Span]) -> Iterator[Span]:
             if says:
                 yield _with_extension(text, *match.span())
                 continue
-            for (start, end), _ in prefixes(match, text, 7):
+            for (start, end), _ in iter_prefixes(match, text, 7):
                 if _exists(text[start:end], region):
                     yield _with_extension(text, start, end)
                     break
 
 
-def phones(text: str) -> Iterator[Span]:
+def find_phones(text: str) -> Iterator[Span]:
     found = [*_international(text), *_announced_ones(text)]
     yield from found
     yield from _national(text, found)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ANY = "*"
 
 
-def parts_of(pointer: str) -> tuple[str, ...]:
+def parse_pointer(pointer: str) -> tuple[str, ...]:
     """``ValueError`` when it is no pointer."""
     if pointer and not pointer.startswith("/"):
         raise ValueError(f"{pointer[:80]!r} is not a JSON pointer: it begins with a slash.")
@@ -25,7 +25,7 @@ def parts_of(pointer: str) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Visit:
+class PointerVisit:
     """How many places were found, and how many were looked for in vain."""
 
     found: int = 0

@@ -12,7 +12,7 @@ Span = tuple[int, int]
 SEPARATORS = " -.()"
 
 
-def prefixes(match: re.Match[str], text: str, least: int) -> Iterator[tuple[Span, str]]:
+def iter_prefixes(match: re.Match[str], text: str, least: int) -> Iterator[tuple[Span, str]]:
     """A candidate and, shorter and shorter, what remains of it when whole groups are left off at its end."""
     start, end = match.span()
     while end > start:
@@ -27,6 +27,6 @@ def prefixes(match: re.Match[str], text: str, least: int) -> Iterator[tuple[Span
             end -= 1
 
 
-def near(text: str, start: int, words: re.Pattern[str], reach: int) -> bool:
+def has_word_before(text: str, start: int, words: re.Pattern[str], reach: int) -> bool:
     """Whether one of the words stands shortly before."""
     return words.search(text, max(0, start - reach), start) is not None

@@ -12,13 +12,13 @@ from django.utils.translation import gettext, gettext_lazy
 from access.budgets.forms import DIMENSION_WORDS, SCOPE_WORDS
 from access.budgets.services import in_currency
 from access.models import BudgetScope, Dimension
-from toolhub.kernel import wording
+from kernel.components import labels
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
     from django.utils.safestring import SafeString
 
-    from access.budgets.selectors import Standing
+    from access.budgets.selectors import BudgetStatus
 
 register = template.Library()
 BAR_WIDTH, BAR_HEIGHT = 160, 10
@@ -44,15 +44,15 @@ def quantity(amount: int, dimension: str, form: str = "") -> str:
     """An amount in the unit that people read. ``about``: no more of it than a forecast knows."""
     match dimension:
         case Dimension.BYTES_IN | Dimension.BYTES_OUT:
-            return wording.size(amount)
+            return labels.size(amount)
         case Dimension.CPU_MS:
-            return wording.dur(amount)
+            return labels.dur(amount)
         case Dimension.MONEY:
             found = in_currency(amount)
             places = 2 if form == "about" else max(2, -int(found.as_tuple().exponent))
             return str(number_format(found, decimal_pos=places))
         case _:
-            return wording.number(amount)
+            return labels.number(amount)
 
 
 @register.simple_tag
@@ -80,7 +80,7 @@ def budget_state(state: str) -> str:
 
 
 @register.simple_tag
-def budget_bar(row: Standing) -> SafeString:
+def budget_bar(row: BudgetStatus) -> SafeString:
     """What is used, what is held by calls that run, and what is left. Geometry in attributes: the CSP forbids styles."""
     line = row.line
     whole = max(line.amount, row.taken, 1)
@@ -106,7 +106,7 @@ def budget_bar(row: Standing) -> SafeString:
 
 
 @register.simple_tag
-def refused_by(row: Standing) -> str:
+def refused_by(row: BudgetStatus) -> str:
     """Which calls a budget without anything left refuses: the sentence for people."""
     label = row.line.label
     match row.budget.scope:

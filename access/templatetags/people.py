@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 
 from access.models import Agent, Membership
-from toolhub.kernel.ids import encode
+from kernel.ids import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

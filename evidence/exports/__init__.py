@@ -1,5 +1,5 @@
 """How is evidence taken out of the hub?
 
-Somebody asks for an export (:mod:`~evidence.exports.making`); a keeper makes its content piece by piece
-(:mod:`~evidence.exports.running`); whoever may, downloads it until it expires (:mod:`~evidence.exports.reading`).
+Somebody asks for an export (:mod:`~evidence.exports.services`); a keeper makes its content piece by piece
+(:mod:`~evidence.exports.jobs`); whoever may, downloads it until it expires (:mod:`~evidence.exports.downloads`).
 """

@@ -9,16 +9,22 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from evidence.exports.downloads import content_response
 from evidence.exports.links import check_link, link_to
-from evidence.exports.making import cancel_export, make_export
-from evidence.exports.reading import content_response
+from evidence.exports.services import cancel_export, make_export
 from evidence.models import ExportFormat, ExportJob, ExportState
-from toolhub.kernel.api import body_of, caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.serializers import LinkSerializer, PageSerializer, StrictSerializer, enveloped, paged
-from toolhub.kernel.tenancy import act_for
+from kernel.database.tenancy import act_for
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import (
+    LinkSerializer,
+    PageSerializer,
+    StrictSerializer,
+    build_envelope_serializer,
+    build_page_serializer,
+)
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -66,8 +72,8 @@ class ExportSerializer(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField(allow_null=True)
 
 
-ONE = enveloped("EvidenceExportEnvelope", ExportSerializer())
-PAGE = paged("EvidenceExportPage", "exports", ExportSerializer)
+ONE = build_envelope_serializer("EvidenceExportEnvelope", ExportSerializer())
+PAGE = build_page_serializer("EvidenceExportPage", "exports", ExportSerializer)
 
 
 def export_json(job: ExportJob, by: Principal) -> dict[str, Any]:
@@ -103,14 +109,16 @@ class ExportListView(Endpoint):
 
     @extend_schema(operation_id="list_exports", responses={200: PAGE})
     def get(self, request: Request) -> Response:
-        rows = ExportJob.objects.filter(tenant_id=caller(request).tenant_id)
+        rows = ExportJob.objects.filter(tenant_id=get_caller(request).tenant_id)
         page = self.page_of(rows, prefix="exp")
-        return _answer({"exports": [export_json(row, caller(request)) for row in page.rows], "next": page.next or None})
+        return _answer(
+            {"exports": [export_json(row, get_caller(request)) for row in page.rows], "next": page.next or None}
+        )
 
     @extend_schema(operation_id="make_export", request=NewExportSerializer, responses={202: ONE}, examples=[EXAMPLE])
     def post(self, request: Request) -> Response:
-        job = make_export(by=caller(request), **body_of(request, NewExportSerializer))
-        return _answer(export_json(job, caller(request)), status=202)
+        job = make_export(by=get_caller(request), **read_body(request, NewExportSerializer))
+        return _answer(export_json(job, get_caller(request)), status=202)
 
 
 class ExportView(Endpoint):
@@ -120,12 +128,12 @@ class ExportView(Endpoint):
 
     @extend_schema(operation_id="read_export", responses={200: ONE})
     def get(self, request: Request, job_id: UUID) -> Response:
-        by = caller(request)
+        by = get_caller(request)
         return _answer(export_json(ExportJob.objects.get(pk=job_id, tenant_id=by.tenant_id), by))
 
     @extend_schema(operation_id="cancel_export", responses={200: ONE})
     def delete(self, request: Request, job_id: UUID) -> Response:
-        return _answer(export_json(cancel_export(job_id=job_id, by=caller(request)), caller(request)))
+        return _answer(export_json(cancel_export(job_id=job_id, by=get_caller(request)), get_caller(request)))
 
 
 class ExportContentView(Endpoint):
@@ -156,7 +164,7 @@ class ExportContentView(Endpoint):
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
-        by = caller(request)
+        by = get_caller(request)
         ExportJob.objects.only("pk").get(pk=job_id, tenant_id=by.tenant_id, opens=False)
         via = "link" if "signature" in self.asked else "key"
         return content_response(request._request, job_id=job_id, by=by, via=via)

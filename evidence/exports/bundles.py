@@ -9,21 +9,21 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from evidence.checking.columns import as_leaf
-from evidence.exports.opening import values_of
-from evidence.log.keys import signing_keys
-from evidence.log.reading import anchor_of, checkpoint_at, keys_of, origin_of, tree_of
-from evidence.log.signer import signer
+from evidence.exports.revealed_values import iter_revealed_values
+from evidence.integrity.columns import as_leaf
+from evidence.log.reader import build_anchor_proof, checkpoint_at, list_vkeys, load_origin, load_tree
+from evidence.log.signer import get_signer
+from evidence.log.signing_keys import signing_keys
 from evidence.models import GLOBAL_LOG, Log
 from evidence.problems import NotSealed
 from evidence.verify import bundle
-from evidence.verify.facts import BEGINNING_OF, PAIRS, columns_of
+from evidence.verify.facts import BEGINNING_OF, PAIRS, leaf_columns
 from evidence.verify.merkle import consistency_proof, inclusion_proof
 from evidence.verify.notes import ED25519, VerifierKey
 
 if TYPE_CHECKING:
-    from evidence.exports.selecting import Selected
-    from evidence.log.signer import PublicKey
+    from evidence.exports.selection import SelectedFact
+    from evidence.log.signer import LogPublicKey
     from evidence.models import ExportJob
     from evidence.verify.notes import Signer
 
@@ -35,14 +35,14 @@ class BundleFormat:
         del job
         return b""
 
-    def facts(self, job: ExportJob, rows: list[Selected]) -> bytes:
+    def facts(self, job: ExportJob, rows: list[SelectedFact]) -> bytes:
         if not rows:
             return b""
-        checkpoint, tree = checkpoint_at(job.tenant_id, job.progress["tree"]), tree_of(job.tenant_id)
+        checkpoint, tree = checkpoint_at(job.tenant_id, job.progress["tree"]), load_tree(job.tenant_id)
         lines = []
         for row in rows:
             leaf = bytes(row.fact.leaf)
-            said = row.fact.said
+            said = row.fact.content
             if not job.query:
                 _follow_pairs(job.progress, said)
             lines.append(
@@ -51,15 +51,15 @@ class BundleFormat:
                     leaf=leaf,
                     path=inclusion_proof(tree, row.index, checkpoint.size),
                     checkpoint=checkpoint.note,
-                    columns=columns_of(as_leaf(row.fact)),
-                    values=values_of(job, said) if job.opens else (),
+                    columns=leaf_columns(as_leaf(row.fact)),
+                    values=iter_revealed_values(job, said) if job.opens else (),
                 )
             )
         return _add(job, bundle.facts_name(rows[0].index), b"".join(lines))
 
     def end(self, job: ExportJob) -> bytes:
         log = Log.objects.get(pk=job.tenant_id)
-        checkpoint, tree = checkpoint_at(job.tenant_id, job.progress["tree"]), tree_of(job.tenant_id)
+        checkpoint, tree = checkpoint_at(job.tenant_id, job.progress["tree"]), load_tree(job.tenant_id)
         content = _add(job, bundle.VKEYS, "".join(f"{key}\n" for key in _vkeys(log.origin)).encode())
         content += _add(job, bundle.CHECKPOINT, checkpoint.note.encode(), after=len(content))
         if older := job.progress.get("older"):
@@ -69,8 +69,8 @@ class BundleFormat:
             content += _add(job, bundle.OLDER, note.encode(), after=len(content))
             content += _add(job, bundle.CONSISTENCY, proof, after=len(content))
         with contextlib.suppress(NotSealed):  # the log of checkpoints may not have it yet; the format can do without
-            content += _add(job, bundle.GLOBAL, anchor_of(checkpoint).encode(), after=len(content))
-        document = bundle.manifest(
+            content += _add(job, bundle.GLOBAL, build_anchor_proof(checkpoint).encode(), after=len(content))
+        document = bundle.build_manifest(
             _entries(job),
             signers=_signers(log.origin),
             origin=log.origin,
@@ -89,8 +89,8 @@ class BundleFormat:
         return content + bundle.zip_end(_entries(job))
 
 
-def _entries(job: ExportJob) -> list[bundle.Entry]:
-    return [bundle.Entry(**entry) for entry in job.progress.get("entries", [])]
+def _entries(job: ExportJob) -> list[bundle.BundleEntry]:
+    return [bundle.BundleEntry(**entry) for entry in job.progress.get("entries", [])]
 
 
 def _add(job: ExportJob, name: str, data: bytes, *, after: int = 0) -> bytes:
@@ -113,7 +113,7 @@ def _follow_pairs(progress: dict[str, Any], leaf: dict[str, Any]) -> None:
 
 def _vkeys(origin: str) -> list[str]:
     """Those of the log, and of the log of checkpoints."""
-    return list(dict.fromkeys([*keys_of(origin), *keys_of(origin_of(GLOBAL_LOG))]))
+    return list(dict.fromkeys([*list_vkeys(origin), *list_vkeys(load_origin(GLOBAL_LOG))]))
 
 
 def _signers(origin: str) -> list[Signer]:
@@ -124,7 +124,7 @@ def _signers(origin: str) -> list[Signer]:
 class _LogSigner:
     """A key of the logs under the name of one of them."""
 
-    def __init__(self, origin: str, key: PublicKey) -> None:
+    def __init__(self, origin: str, key: LogPublicKey) -> None:
         self._name = key.name
         self.key = VerifierKey(origin, ED25519, key.log)
 
@@ -133,4 +133,4 @@ class _LogSigner:
         return self
 
     def sign(self, message: bytes) -> bytes:
-        return signer().sign(message, key=self._name)
+        return get_signer().sign(message, key=self._name)

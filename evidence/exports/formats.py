@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from evidence.exports.bundles import BundleFormat
 from evidence.models import ExportFormat
-from toolhub.kernel.ids import encode
+from kernel.ids import encode
 
 if TYPE_CHECKING:
-    from evidence.exports.selecting import Selected
+    from evidence.exports.selection import SelectedFact
     from evidence.models import ExportJob
 
 
@@ -25,7 +25,7 @@ class Format(Protocol):
     def begin(self, job: ExportJob) -> bytes:
         """What comes before the first fact."""
 
-    def facts(self, job: ExportJob, rows: list[Selected]) -> bytes: ...
+    def facts(self, job: ExportJob, rows: list[SelectedFact]) -> bytes: ...
 
     def end(self, job: ExportJob) -> bytes:
         """What comes after the last one."""
@@ -40,7 +40,7 @@ class JsonLines:
         del job
         return b""
 
-    def facts(self, job: ExportJob, rows: list[Selected]) -> bytes:
+    def facts(self, job: ExportJob, rows: list[SelectedFact]) -> bytes:
         del job
         return b"".join(
             json.dumps(
@@ -68,7 +68,7 @@ HEADER = (
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def harmless(text: str) -> str:
+def neutralize_formula(text: str) -> str:
     """A spreadsheet takes what begins like a formula as one, whatever quotes stand around it."""
     return f"'{text}" if text.startswith(FORMULAS) else text
 
@@ -81,18 +81,18 @@ class Csv:
     def _lines(self, rows: list[tuple[object, ...]]) -> bytes:
         text = io.StringIO()
         writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-        writer.writerows([[harmless(str(each)) for each in row] for row in rows])
+        writer.writerows([[neutralize_formula(str(each)) for each in row] for row in rows])
         return text.getvalue().encode()
 
     def begin(self, job: ExportJob) -> bytes:
         del job
         return self._lines([HEADER])
 
-    def facts(self, job: ExportJob, rows: list[Selected]) -> bytes:
+    def facts(self, job: ExportJob, rows: list[SelectedFact]) -> bytes:
         del job
         return self._lines([self._columns(row) for row in rows])
 
-    def _columns(self, row: Selected) -> tuple[object, ...]:
+    def _columns(self, row: SelectedFact) -> tuple[object, ...]:
         fact = row.fact
         call = encode("inv", fact.invocation_id) if fact.invocation_id else ""
         return (

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from evidence.problems import ExportLinkInvalid
-from toolhub.kernel.ids import decode, encode
+from kernel.database.connections import database_time
+from kernel.ids import decode, encode
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -32,7 +32,7 @@ def _signature(*, tenant: str, export: str, agent: str, expires: str) -> str:
 
 def link_to(job: ExportJob, *, agent: str) -> str:
     """The address of the content, for an hour. Whoever uses it acts for the agent that asked for it."""
-    expires = str(int((timezone.now() + GOOD_FOR).timestamp()))
+    expires = str(int((database_time() + GOOD_FOR).timestamp()))
     said = {"tenant": encode("ten", job.tenant_id), "agent": agent, "expires": expires}
     query = said | {"signature": _signature(export=job.wire_id, **said)}
     return f"{settings.TOOLHUB_PUBLIC_URL}/api/v1/evidence/exports/{job.wire_id}/content?{urlencode(query)}"
@@ -44,6 +44,6 @@ def check_link(job_id: UUID, query: dict[str, str]) -> tuple[UUID, str]:
     signature = _signature(export=encode("exp", job_id), **said)
     if not constant_time_compare(signature, query.get("signature", "")):
         raise ExportLinkInvalid()
-    if timezone.now().timestamp() > int(said["expires"]):
+    if database_time().timestamp() > int(said["expires"]):
         raise ExportLinkInvalid("The time of this link is over.")
     return decode("ten", said["tenant"]), said["agent"]

@@ -15,20 +15,20 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from evidence.log import reading
+from evidence.log import reader
 from evidence.log.state import log_state
 from evidence.models import GLOBAL_LOG, Fact
 from evidence.problems import NoSuchTree
 from evidence.verify import tiles
 from evidence.verify.merkle import HASH_BYTES, TILE_WIDTH
-from evidence.verify.problems import Malformed
-from toolhub.kernel.api import caller
-from toolhub.kernel.console import public
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.problems import NotFound
-from toolhub.kernel.serializers import QuerySerializer, enveloped
-from toolhub.kernel.tenancy import hub_wide
+from evidence.verify.problems import MalformedEvidence
+from kernel.database.tenancy import hub_wide
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import QuerySerializer, build_envelope_serializer
+from kernel.http.console import public
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.problems import NotFound
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -66,16 +66,16 @@ class TwoTreesSerializer(TreeSerializer):
 def _tile_answer(tenant_id: UUID, path: str, *, entries: bool, who: str) -> HttpResponse:
     try:
         place = tiles.TilePath.parse(f"tile/{path}")
-    except Malformed as error:
+    except MalformedEvidence as error:
         raise NotFound(str(error)) from error
     if place.level == tiles.ENTRIES and not entries:
         raise NotFound("The leaves of this log are not public: they would show what each tenant does, and how much.")
     if place.level == tiles.ENTRIES:
         first = place.n * TILE_WIDTH
-        leaves = [leaf for _, leaf, _ in reading.leaves(tenant_id, first, first + place.width)]
+        leaves = [leaf for _, leaf, _ in reader.iter_leaves(tenant_id, first, first + place.width)]
         content, whole = tiles.pack_entries(leaves), len(leaves) == place.width
     else:
-        content = (reading.tile(tenant_id, place.level, place.n) or b"")[: place.width * HASH_BYTES]
+        content = (reader.read_tile(tenant_id, place.level, place.n) or b"")[: place.width * HASH_BYTES]
         whole = len(content) == place.width * HASH_BYTES
     if not whole:
         raise NoSuchTree("This log has no such tile yet.")
@@ -96,16 +96,16 @@ class LogView(Endpoint):
 
     required_scope = SCOPE
 
-    @extend_schema(operation_id="read_log", responses={200: enveloped("LogEnvelope", LogSerializer())})
+    @extend_schema(operation_id="read_log", responses={200: build_envelope_serializer("LogEnvelope", LogSerializer())})
     def get(self, request: Request) -> Response:
-        tenant_id = caller(request).tenant_id
-        newest, state = reading.latest_checkpoint(tenant_id), log_state(tenant_id)
-        origin = reading.origin_of(tenant_id)
+        tenant_id = get_caller(request).tenant_id
+        newest, state = reader.latest_checkpoint(tenant_id), log_state(tenant_id)
+        origin = reader.load_origin(tenant_id)
         data: dict[str, Any] = {
             "origin": origin,
             "size": newest.size if newest else 0,
             "checkpoint": newest.note if newest else "",
-            "vkeys": reading.keys_of(origin),
+            "vkeys": reader.list_vkeys(origin),
             "pending": state.pending,
             "pending_since": state.oldest.isoformat() if state.oldest else None,
         }
@@ -120,7 +120,7 @@ class LogCheckpointView(Endpoint):
 
     @extend_schema(operation_id="read_checkpoint", responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        return text_answer(reading.checkpoint_at(caller(request).tenant_id, self.asked.get("size")).note)
+        return text_answer(reader.checkpoint_at(get_caller(request).tenant_id, self.asked.get("size")).note)
 
 
 class LogTileView(Endpoint):
@@ -130,7 +130,7 @@ class LogTileView(Endpoint):
 
     @extend_schema(operation_id="read_tile", responses={(200, BYTES): OpenApiTypes.BINARY})
     def get(self, request: Request, tile: str) -> HttpResponse:
-        return _tile_answer(caller(request).tenant_id, tile, entries=True, who="private")
+        return _tile_answer(get_caller(request).tenant_id, tile, entries=True, who="private")
 
 
 class LogConsistencyView(Endpoint):
@@ -147,12 +147,12 @@ class LogConsistencyView(Endpoint):
     )
     def get(self, request: Request) -> HttpResponse:
         older, size = self.asked["old"], self.asked.get("size")
-        return text_answer(reading.consistency(caller(request).tenant_id, older, size))
+        return text_answer(reader.build_consistency_proof(get_caller(request).tenant_id, older, size))
 
 
 def _anchor_of(checkpoint: Checkpoint) -> str:
     with hub_wide():
-        return reading.anchor_of(checkpoint)
+        return reader.build_anchor_proof(checkpoint)
 
 
 class LogAnchorView(Endpoint):
@@ -163,7 +163,7 @@ class LogAnchorView(Endpoint):
 
     @extend_schema(operation_id="prove_checkpoint", responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        return text_answer(_anchor_of(reading.checkpoint_at(caller(request).tenant_id, self.asked.get("size"))))
+        return text_answer(_anchor_of(reader.checkpoint_at(get_caller(request).tenant_id, self.asked.get("size"))))
 
 
 class FactProofView(Endpoint):
@@ -174,8 +174,8 @@ class FactProofView(Endpoint):
 
     @extend_schema(operation_id="prove_fact", responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request, fact_id: UUID) -> HttpResponse:
-        fact = Fact.objects.visible_to(caller(request)).get(pk=fact_id)
-        return text_answer(reading.proof_of(fact, size=self.asked.get("size")))
+        fact = Fact.objects.visible_to(get_caller(request)).get(pk=fact_id)
+        return text_answer(reader.build_inclusion_proof(fact, size=self.asked.get("size")))
 
 
 @require_GET
@@ -184,7 +184,7 @@ def global_checkpoint(request: HttpRequest) -> HttpResponse:
     """The newest checkpoint of the global log, with the signatures of its witnesses."""
     del request
     with hub_wide():
-        return text_answer(reading.checkpoint_at(GLOBAL_LOG).note)
+        return text_answer(reader.checkpoint_at(GLOBAL_LOG).note)
 
 
 @require_GET
@@ -193,7 +193,7 @@ def global_keys(request: HttpRequest) -> HttpResponse:
     """The keys of the global log, one a line. Whoever verifies has them from elsewhere: this address can lie like any other."""
     del request
     with hub_wide():
-        return text_answer("".join(f"{vkey}\n" for vkey in reading.keys_of(reading.origin_of(GLOBAL_LOG))))
+        return text_answer("".join(f"{vkey}\n" for vkey in reader.list_vkeys(reader.load_origin(GLOBAL_LOG))))
 
 
 @require_GET

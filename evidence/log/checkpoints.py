@@ -14,50 +14,51 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evidence.log.growing import LogDamaged, signed_frontier
-from evidence.log.signer import signer
+from evidence.log.signer import get_signer
+from evidence.log.tree import LogDamaged, signed_frontier
 from evidence.models import Checkpoint, Log
 from evidence.verify import notes
+from kernel.database.connections import database_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
     from uuid import UUID
 
-    from evidence.log.signer import PublicKey
+    from evidence.log.signer import LogPublicKey
 
 log = logging.getLogger("toolhub.sealer")
 SIGNED_AGAIN_AFTER = timedelta(minutes=5)  # a log that stands still; others may rely on 10
 _TIME_BYTES = 8
 
 
-def publish(log: Log, root: bytes, keys: list[PublicKey]) -> Checkpoint:
+def publish_checkpoint(log: Log, root: bytes, keys: list[LogPublicKey]) -> Checkpoint:
     """The checkpoint of a tree that has just grown, in the same transaction."""
     now = timezone.now()
     text = notes.Checkpoint(log.origin, log.size, root).text()
     note = text + "\n" + "".join(found.line for found in _signatures(text, log.origin, keys, now))
-    log.signed_at = now
+    log.signed_at = database_time()  # judged by others; in signatures is the time of who signs
     log.save(update_fields=["signed_at"])
     return Checkpoint.objects.create(tenant_id=log.pk, size=log.size, root=root, note=note, created_at=now)
 
 
-def _signatures(text: str, origin: str, keys: list[PublicKey], now: datetime) -> list[notes.Signature]:
+def _signatures(text: str, origin: str, keys: list[LogPublicKey], now: datetime) -> list[notes.NoteSignature]:
     found = []
     for key in keys:
         id = notes.VerifierKey(origin, notes.ED25519, key.log).id
-        found.append(notes.Signature(origin, id, signer().sign(text.encode(), key=key.name)))
-    at, clock = int(now.timestamp()), notes.clock_of(origin)
+        found.append(notes.NoteSignature(origin, id, get_signer().sign(text.encode(), key=key.name)))
+    at, clock = int(now.timestamp()), notes.clock_name(origin)
     message = notes.cosigned_message(text, at)
     for key in keys:
         id = notes.VerifierKey(clock, notes.COSIGNATURE, key.clock).id
-        signature = at.to_bytes(_TIME_BYTES, "big") + signer().sign(message, key=key.name, clock=True)
-        found.append(notes.Signature(clock, id, signature))
+        signature = at.to_bytes(_TIME_BYTES, "big") + get_signer().sign(message, key=key.name, clock=True)
+        found.append(notes.NoteSignature(clock, id, signature))
     return found
 
 
-def sign_again(keys: list[PublicKey], *, limit: int = 500) -> int:
+def sign_again(keys: list[LogPublicKey], *, limit: int = 500) -> int:
     """Give the newest checkpoint of each log that stood still a signature of now; returns how many were signed."""
-    now = timezone.now()  # a clock that was set back leaves times ahead of it
+    now = database_time()  # a clock that was set back leaves times ahead of it
     fresh = (now - SIGNED_AGAIN_AFTER, now + SIGNED_AGAIN_AFTER)
     due = Log.objects.filter(size__gt=0).exclude(signed_at__range=fresh).order_by("signed_at")
     done = 0
@@ -70,9 +71,9 @@ def sign_again(keys: list[PublicKey], *, limit: int = 500) -> int:
 
 
 @transaction.atomic
-def _sign_again(tree: Log, keys: list[PublicKey]) -> bool:
+def _sign_again(tree: Log, keys: list[LogPublicKey]) -> bool:
     now = timezone.now()
-    if not Log.objects.filter(pk=tree.pk, size=tree.size).update(signed_at=now):
+    if not Log.objects.filter(pk=tree.pk, size=tree.size).update(signed_at=database_time()):
         return False  # it has grown
     root = signed_frontier(tree).root()
     row = _locked(tree.pk, tree.size)
@@ -101,7 +102,7 @@ def _locked(tenant_id: UUID, size: int) -> Checkpoint | None:
     return rows.first()
 
 
-def _merge(row: Checkpoint, new: list[notes.Signature]) -> None:
+def _merge(row: Checkpoint, new: list[notes.NoteSignature]) -> None:
     text, old = notes.split_note(row.note)
     found = {(each.name, each.id): each for each in [*old, *new]}  # in the order in which they came first
     row.note = text + "\n" + "".join(each.line for each in found.values())

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, connection, models, transaction
 
-from evidence.log.checkpoints import publish, sign_again
-from evidence.log.growing import LogDamaged, append
-from evidence.log.keys import register_keys
-from evidence.log.names import origin_of
+from evidence.log.checkpoints import publish_checkpoint, sign_again
+from evidence.log.origins import new_origin
 from evidence.log.signer import make_signing_key
+from evidence.log.signing_keys import register_keys
+from evidence.log.tree import LogDamaged, append_hashes
 from evidence.models import GLOBAL_LOG, Checkpoint, Log, Pending, Seal
 from evidence.problems import KeyUnavailable
 from evidence.verify.merkle import leaf_hash
 from evidence.verify.notes import split_note
-from toolhub.kernel.faults import fault
-from toolhub.kernel.loops import Rest, repeat
+from kernel.fault_injection import inject_fault
+from kernel.loops import Rest, repeat_work
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
     from uuid import UUID
 
-    from evidence.log.signer import PublicKey
+    from evidence.log.signer import LogPublicKey
 
 log = logging.getLogger("toolhub.sealer")
 BATCH = 10_000
@@ -88,11 +88,11 @@ def _it_is_my_turn() -> bool:
 
 
 def _log_of(tenant_id: UUID) -> Log:
-    found, _ = Log.objects.get_or_create(tenant_id=tenant_id, defaults={"origin": origin_of(tenant_id)})
+    found, _ = Log.objects.get_or_create(tenant_id=tenant_id, defaults={"origin": new_origin(tenant_id)})
     return found
 
 
-def _seal_some_of(tenant_id: UUID, batch: int, keys: list[PublicKey]) -> int:
+def _seal_some_of(tenant_id: UUID, batch: int, keys: list[LogPublicKey]) -> int:
     with transaction.atomic():
         if not _it_is_my_turn():
             return 0
@@ -104,10 +104,10 @@ def _seal_some_of(tenant_id: UUID, batch: int, keys: list[PublicKey]) -> int:
         if not taken:
             return 0
         mine = Seal.objects.filter(tenant_id=tenant_id, leaf_index__gte=first)
-        publish(tree, append(tree, _leaf_hashes(mine, taken)), keys)
+        publish_checkpoint(tree, append_hashes(tree, _leaf_hashes(mine, taken)), keys)
         Pending.objects.filter(fact_id__in=mine.values("fact_id")).delete()
-        fault("seal.before_commit")
-    fault("seal.committed")
+        inject_fault("seal.before_commit")
+    inject_fault("seal.committed")
     return taken
 
 
@@ -125,7 +125,7 @@ def _leaf_hashes(seals: models.QuerySet[Seal], taken: int) -> list[bytes]:
     return hashes
 
 
-def _note_checkpoints(batch: int, keys: list[PublicKey]) -> None:
+def _note_checkpoints(batch: int, keys: list[LogPublicKey]) -> None:
     """Checkpoints that the global log does not hold yet become leaves of it."""
     with transaction.atomic():
         if not _it_is_my_turn():
@@ -138,12 +138,14 @@ def _note_checkpoints(batch: int, keys: list[PublicKey]) -> None:
         for index, row in enumerate(rows, tree.size):
             row.global_index = index
         Checkpoint.objects.bulk_update(rows, ["global_index"], batch_size=500)
-        publish(tree, append(tree, [leaf_hash(split_note(row.note)[0].encode()) for row in rows]), keys)
-        fault("note.before_commit")
-    fault("note.committed")
+        publish_checkpoint(
+            tree, append_hashes(tree, [leaf_hash(split_note(row.note)[0].encode()) for row in rows]), keys
+        )
+        inject_fault("note.before_commit")
+    inject_fault("note.committed")
 
 
-def turn() -> bool:
+def run_turn() -> bool:
     """What the loop does each second; whether there is more to do at once."""
     _, more = seal_pending()
     sign_again(register_keys())
@@ -153,12 +155,12 @@ def turn() -> bool:
 def _pass() -> Rest | None:
     try:
         make_signing_key()  # the very first; one that was lost is not replaced
-        return Rest(0) if turn() else None
+        return Rest(0) if run_turn() else None
     except KeyUnavailable as problem:
         log.error("Nothing is sealed. %s %s", problem.detail, problem.remedy)  # noqa: TRY400  the sentence says all
         return Rest(WITHOUT_A_KEY_S)
 
 
-def run(stop: threading.Event) -> None:
+def run_sealer(stop: threading.Event) -> None:
     """Seal until told to stop."""
-    repeat(_pass, stop, every_s=EVERY_S, what="Facts were not sealed", log=log)
+    repeat_work(_pass, stop, every_s=EVERY_S, what="Facts were not sealed", log=log)

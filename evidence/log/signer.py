@@ -1,6 +1,7 @@
 """Who holds the keys that checkpoints are signed with?
 
-A :class:`Signer` signs; its keys never leave it. :class:`FileSigner` is the first one: named Ed25519 keys in a file like that of
+A :class:`CheckpointSigner` signs; its keys never leave it. :class:`FileSigner` is the first one: named Ed25519 keys in a
+file like that of
 the master keys, which only the keeper can read. Whoever has it can sign anything in the name of the hub, so web and worker
 have it not.
 """
@@ -17,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection
 
-from evidence.keyfile import make_key_file, read_key_file
+from evidence.keys.key_file import make_key_file, read_key_file
 from evidence.models import LogKey
 from evidence.problems import KeyUnavailable
-from toolhub.kernel.once import Once
+from kernel.singleton import Once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ LOST = (
 
 
 @dataclass(frozen=True, slots=True)
-class PublicKey:
+class LogPublicKey:
     """The public halves of one named key."""
 
     name: str
@@ -40,8 +41,8 @@ class PublicKey:
     clock: bytes  # signs the text of a checkpoint with the time
 
 
-class Signer(Protocol):
-    def keys(self) -> list[PublicKey]:
+class CheckpointSigner(Protocol):
+    def keys(self) -> list[LogPublicKey]:
         """Those that sign, the current one first. During a rotation there are two."""
 
     def sign(self, message: bytes, *, key: str, clock: bool = False) -> bytes:
@@ -65,12 +66,12 @@ class InMemorySigner:
     def refresh(self) -> None:
         """See keys that were added meanwhile."""
 
-    def keys(self) -> list[PublicKey]:
+    def keys(self) -> list[LogPublicKey]:
         self.refresh()
         names = sorted(self.seeds, key=lambda name: (name != self.current, name))
         halves = [[_private(self.seeds[name], clock).public_key() for clock in (False, True)] for name in names]
         return [
-            PublicKey(name, log.public_bytes_raw(), clock.public_bytes_raw())
+            LogPublicKey(name, log.public_bytes_raw(), clock.public_bytes_raw())
             for name, (log, clock) in zip(names, halves, strict=True)
         ]
 
@@ -131,6 +132,6 @@ def make_signing_key() -> bool:
 
 
 @Once
-def signer() -> Signer:
+def get_signer() -> CheckpointSigner:
     """The signer of this process; for the keeper only."""
     return FileSigner(signing_key_file())

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
 from evidence.models import Log, Pending
+from kernel.database.connections import database_time
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -28,7 +27,7 @@ class LogState:
     @property
     def wrong(self) -> str:
         """A sentence; empty when facts are sealed in time."""
-        now = timezone.now()
+        now = database_time()
         if self.oldest and now - self.oldest > SEALED_WITHIN:
             return f"{self.pending} facts are in no log yet, the oldest since {self.oldest:%Y-%m-%d %H:%M:%S} UTC."
         if self.signed_at and now - self.signed_at > SIGNED_WITHIN:
@@ -43,9 +42,9 @@ def log_state(tenant_id: UUID | None = None) -> LogState:
         pending, logs = pending.filter(tenant_id=tenant_id), logs.filter(pk=tenant_id)
     oldest = pending.order_by("fact_id").values_list("fact_id", flat=True).first()
     signed_at = logs.order_by("-signed_at").values_list("signed_at", flat=True).first()
-    return LogState(pending.count(), time_of(oldest) if oldest else None, signed_at)
+    return LogState(pending.count(), id_time(oldest) if oldest else None, signed_at)
 
 
-def time_of(id: UUID) -> datetime:
+def id_time(id: UUID) -> datetime:
     """When an id (UUIDv7) was made."""
     return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)

@@ -4,7 +4,7 @@ from evidence.models.anchors import Anchor, AnchorKind
 from evidence.models.append_only import AppendOnlyError, AppendOnlyModel, AppendOnlyQuerySet
 from evidence.models.erasures import Erasure, ErasureState, Retention
 from evidence.models.exports import EXPORT_TRANSITIONS, ExportChunk, ExportFormat, ExportJob, ExportState
-from evidence.models.facts import Fact, Pending, said_in
+from evidence.models.facts import Fact, Pending, read_leaf
 from evidence.models.keys import MasterKey, SubjectKey, TenantKey
 from evidence.models.log import GLOBAL_LOG, Checkpoint, Log, LogKey, Seal, Tile
 from evidence.models.search import IndexBlock, Indexed, Posting, SavedSearch
@@ -50,5 +50,5 @@ __all__ = [
     "Tile",
     "Verification",
     "VerificationState",
-    "said_in",
+    "read_leaf",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from django.db import models
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class AppendOnlyError(RuntimeError):

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from evidence.models.keys import SubjectKey
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class ErasureState(models.TextChoices):
@@ -20,7 +20,7 @@ class ErasureState(models.TextChoices):
 
 
 class Erasure(models.Model):
-    """A wish to forget a person. ``counts``: what went, by the names of :mod:`evidence.holders`."""
+    """A wish to forget a person. ``counts``: what went, by the names of :mod:`evidence.erasures.holders`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
@@ -60,7 +60,7 @@ class Retention(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
-    name = models.CharField(max_length=16)  # of the class: evidence.holders
+    name = models.CharField(max_length=16)  # of the class: evidence.erasures.holders
     days = models.PositiveIntegerField()
 
     class Meta:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class ExportFormat(models.TextChoices):

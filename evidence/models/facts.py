@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from evidence.kinds import FORGETTING, PAIR, Kind
 from evidence.models.append_only import AppendOnlyModel
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class Fact(AppendOnlyModel):
@@ -71,12 +71,12 @@ class Fact(AppendOnlyModel):
         return bytes(self.leaf).decode(errors="replace")
 
     @property
-    def said(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """What its leaf says; nothing, when somebody has changed it so that it is no leaf any more."""
-        return said_in(bytes(self.leaf))
+        return read_leaf(bytes(self.leaf))
 
 
-def said_in(leaf: bytes) -> dict[str, Any]:
+def read_leaf(leaf: bytes) -> dict[str, Any]:
     try:
         found = json.loads(leaf)
     except (ValueError, RecursionError):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from toolhub.kernel.ids import new_id
+from kernel.ids import new_id
 
 
 class MasterKey(models.Model):
-    """By what a master key is recognised (:mod:`evidence.check_values`). The key itself is in the key store only."""
+    """By what a master key is recognised (:mod:`evidence.keys.check_values`). The key itself is in the key store only."""
 
     key_id = models.CharField(max_length=64, primary_key=True)
     check_value = models.CharField(max_length=71)

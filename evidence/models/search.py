@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class Indexed(models.Model):
@@ -35,7 +35,7 @@ class IndexBlock(models.Model):
 
 
 class Posting(models.Model):
-    """The leaves of a block that have the tag: ``places`` as :mod:`evidence.search.places` writes them."""
+    """The leaves of a block that have the tag: ``places`` as :mod:`evidence.search.postings` writes them."""
 
     pk = models.CompositePrimaryKey("tenant_id", "tag", "block")
     tenant_id = models.UUIDField()

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from evidence.models.keys import SubjectKey
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class SnapshotKind(models.TextChoices):

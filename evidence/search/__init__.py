@@ -1,0 +1,1 @@
+"""Search: facts found by what they say, in an index made from the log."""

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from evidence.kinds import Kind
 from evidence.problems import SearchInvalid
-from toolhub.kernel.ids import decode
+from kernel.ids import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +131,7 @@ def _moment(value: str) -> str:
     return value
 
 
-def moment_of(value: str, *, now: datetime, zone: tzinfo) -> datetime:
+def parse_moment(value: str, *, now: datetime, zone: tzinfo) -> datetime:
     """The moment that a value of ``before:`` and ``after:`` means. Without a zone it is in the reader's."""
     if ago := _AGO.fullmatch(value):
         return now - int(ago[1]) * _UNITS[ago[2]]

@@ -28,7 +28,7 @@ _HEXADECIMAL = re.compile(r"(?:[a-z0-9-]{1,24}:)?([0-9a-fA-F]{8,64})")
 TOOL_URN = "soul:tool:"
 
 
-def tag(name: str, value: str) -> bytes:
+def make_tag(name: str, value: str) -> bytes:
     return f"{name}:{value[:_MAX_VALUE]}".encode()
 
 
@@ -60,7 +60,7 @@ def _verdict(data: dict[str, Any]) -> str:
     return "consent" if decision.get("consent") else "allowed"
 
 
-def what_it_is(said: Iterable[dict[str, Any]]) -> dict[str, str]:
+def call_traits(said: Iterable[dict[str, Any]]) -> dict[str, str]:
     """What the first facts of a call, in their order, say of the whole call."""
     found: dict[str, str] = {}
     for leaf in said:
@@ -77,8 +77,8 @@ def what_it_is(said: Iterable[dict[str, Any]]) -> dict[str, str]:
     return found
 
 
-def tags_of(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set[bytes]:
-    """All tags of a fact. ``call``: :func:`what_it_is` of the call that it belongs to, empty for others."""
+def compute_tags(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set[bytes]:
+    """All tags of a fact. ``call``: :func:`call_traits` of the call that it belongs to, empty for others."""
     data, actor = leaf.get("data", {}), leaf.get("actor", {})
     subject, tool = leaf.get("subject", ""), _tool_of(leaf) or call.get("tool", "")
     agents = {call.get("agent", ""), data.get("agent", ""), actor.get("id", ""), subject}
@@ -100,13 +100,13 @@ def tags_of(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set
         *(("word", part) for part in tool.split(".")),
         *(("pii", each) for each in _classes(data)),
     ]
-    found = {tag(name, value) for name, value in named if isinstance(value, str) and value}
-    found.add(tag("hash", leaf_hash.hex()[:HASH_DIGITS]))
+    found = {make_tag(name, value) for name, value in named if isinstance(value, str) and value}
+    found.add(make_tag("hash", leaf_hash.hex()[:HASH_DIGITS]))
     for text in _strings({name: value for name, value in leaf.items() if name not in ("id", "trace")}):
         if len(text) >= 64 and (digits := _DIGITS.fullmatch(text)):
-            found.add(tag("hash", digits[1][:HASH_DIGITS]))
+            found.add(make_tag("hash", digits[1][:HASH_DIGITS]))
         elif text[3:4] == "_" and _WIRE_ID.fullmatch(text):
-            found.add(tag("id", text))
+            found.add(make_tag("id", text))
     return found
 
 
@@ -123,7 +123,7 @@ def _classes(data: dict[str, Any]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TagSpan:
     """Tags from ``low`` up to, and without, ``high``. ``low`` alone, when that is the next one."""
 
     low: bytes
@@ -137,18 +137,18 @@ class Span:
         return self.low <= tag < self.high
 
 
-def one(name: str, value: str) -> Span:
-    low = tag(name, value)
-    return Span(low, low + b"\0")
+def exact_span(name: str, value: str) -> TagSpan:
+    low = make_tag(name, value)
+    return TagSpan(low, low + b"\0")
 
 
-def beginning(name: str, value: str) -> Span:
-    low = tag(name, value)
-    return Span(low, low + b"\xff")  # which no UTF-8 has
+def prefix_span(name: str, value: str) -> TagSpan:
+    low = make_tag(name, value)
+    return TagSpan(low, low + b"\xff")  # which no UTF-8 has
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameLookups:
     """What only apps above this one know. ``agents``: the ids of those whose name is this, or begins with it."""
 
     agents: Callable[[str, bool], list[str]] = lambda name, starts: []  # noqa: ARG005
@@ -156,11 +156,11 @@ class Names:
 
 
 @dataclass(slots=True)
-class Asked:
+class TagQuery:
     """Each of ``wanted`` must be met by one of its spans, and none of ``unwanted`` may be."""
 
-    wanted: list[list[Span]] = field(default_factory=list)
-    unwanted: list[Span] = field(default_factory=list)
+    wanted: list[list[TagSpan]] = field(default_factory=list)
+    unwanted: list[TagSpan] = field(default_factory=list)
 
     def met_by(self, tags: set[bytes]) -> bool:
         return all(any(span.holds(tag) for span in spans for tag in tags) for spans in self.wanted) and not any(
@@ -168,34 +168,34 @@ class Asked:
         )
 
     @property
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[TagSpan]:
         return [*self.unwanted, *(span for spans in self.wanted for span in spans)]
 
 
-def without_unwanted_kinds(asked: Asked) -> Asked:
+def without_unwanted_kinds(asked: TagQuery) -> TagQuery:
     """The same, asked otherwise: a fact has one kind, so one that is not of these has another. Where most facts are of these, what has
     another is much less to read."""
-    begin, end = tag("kind", ""), beginning("kind", "").high
+    begin, end = make_tag("kind", ""), prefix_span("kind", "").high
     kinds = sorted((span for span in asked.unwanted if span.low.startswith(begin)), key=lambda span: span.low)
     if not kinds:
         return asked
-    others, at = list[Span](), begin
-    for span in [*kinds, Span(end, end)]:
+    others, at = list[TagSpan](), begin
+    for span in [*kinds, TagSpan(end, end)]:
         if at < span.low:
-            others.append(Span(at, span.low))
+            others.append(TagSpan(at, span.low))
         at = max(at, span.high)
-    return Asked([*asked.wanted, others], [span for span in asked.unwanted if span not in kinds])
+    return TagQuery([*asked.wanted, others], [span for span in asked.unwanted if span not in kinds])
 
 
 ID_QUALIFIERS = ("call", "chain", "consent", "grant")
 
 
-def asked_by(query: Query, names: Names) -> Asked:
-    asked, alternatives = Asked(), dict[str, list[Span]]()
+def build_tag_query(query: Query, names: NameLookups) -> TagQuery:
+    asked, alternatives = TagQuery(), dict[str, list[TagSpan]]()
     for term in query.terms:
         if term.name in ("after", "before", "tenant"):
             continue
-        spans = spans_of(term, names)
+        spans = term_spans(term, names)
         if term.negated:
             asked.unwanted += spans
         elif term.name:
@@ -206,8 +206,8 @@ def asked_by(query: Query, names: Names) -> Asked:
     return asked
 
 
-def spans_of(term: Term, names: Names) -> list[Span]:
-    named = beginning if term.starts else one
+def term_spans(term: Term, names: NameLookups) -> list[TagSpan]:
+    named = prefix_span if term.starts else exact_span
     match term.name:
         case "":
             return _of_word(term, names)
@@ -215,35 +215,35 @@ def spans_of(term: Term, names: Names) -> list[Span]:
             return _of_hash(term.value)
         case "agent":
             ids = [term.value] if term.value.startswith("agt_") else names.agents(term.value, term.starts)
-            return [(named if id == term.value else one)("agent", id) for id in ids]
+            return [(named if id == term.value else exact_span)("agent", id) for id in ids]
         case "user":
-            return [one("user", names.user(term.value))]
+            return [exact_span("user", names.user(term.value))]
         case name if name in ID_QUALIFIERS or term.value.startswith("inv_"):
-            return [one("id", term.value)]
+            return [exact_span("id", term.value)]
         case name:
             return [named(name, term.value)]
 
 
-def _of_hash(digits: str) -> list[Span]:
+def _of_hash(digits: str) -> list[TagSpan]:
     return [
-        one("hash", digits[:HASH_DIGITS]) if len(digits) >= HASH_DIGITS else beginning("hash", digits),
+        exact_span("hash", digits[:HASH_DIGITS]) if len(digits) >= HASH_DIGITS else prefix_span("hash", digits),
     ]
 
 
-def _of_word(term: Term, names: Names) -> list[Span]:
+def _of_word(term: Term, names: NameLookups) -> list[TagSpan]:
     """A name, or the id of anything, pasted."""
-    word, named = term.value, beginning if term.starts else one
+    word, named = term.value, prefix_span if term.starts else exact_span
     if word.startswith("system:"):
         return [named("actor", word)]
     if word.startswith("soul:"):
         return [named("subject", word)]
     if _WIRE_ID.fullmatch(word):
-        return [one("id", word), one("agent", word)]
+        return [exact_span("id", word), exact_span("agent", word)]
     found = [named("word", word.lower()), named("kind", word.lower()), named("code", word.upper())]
-    found.append(beginning("tool", word.lower()) if term.starts or "." in word else one("tool", word.lower()))
-    found += [one("agent", id) for id in names.agents(word, term.starts)]
+    found.append(prefix_span("tool", word.lower()) if term.starts or "." in word else exact_span("tool", word.lower()))
+    found += [exact_span("agent", id) for id in names.agents(word, term.starts)]
     if digits := _HEXADECIMAL.fullmatch(word):
         found += _of_hash(digits[1].lower())
         if len(digits[1]) == 32:
-            found.append(one("trace", digits[1].lower()))
+            found.append(exact_span("trace", digits[1].lower()))
     return found

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from .problems import Malformed, Refused
+from .problems import InvalidEvidence, MalformedEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,11 +51,11 @@ class Archive(ABC):
     def __init__(self, sizes: dict[str, int]) -> None:
         self.sizes = sizes
         if strange := sorted(name for name in sizes if name not in _SMALL and not FACTS.fullmatch(name)):
-            raise Malformed(f"The bundle holds {strange[0]!r}, which is no file of a bundle.")
+            raise MalformedEvidence(f"The bundle holds {strange[0]!r}, which is no file of a bundle.")
         if len(sizes) > MAX_FILES or sum(sizes.values()) > MAX_FACTS_BYTES:
-            raise Malformed(f"The bundle has more than {MAX_FILES} files or {MAX_FACTS_BYTES >> 30} GiB.")
+            raise MalformedEvidence(f"The bundle has more than {MAX_FILES} files or {MAX_FACTS_BYTES >> 30} GiB.")
         if large := [name for name in _SMALL & sizes.keys() if sizes[name] > MAX_SMALL_BYTES]:
-            raise Malformed(f"{large[0]} is larger than {MAX_SMALL_BYTES >> 20} MiB.")
+            raise MalformedEvidence(f"{large[0]} is larger than {MAX_SMALL_BYTES >> 20} MiB.")
 
     @property
     def facts(self) -> list[str]:
@@ -63,7 +63,7 @@ class Archive(ABC):
 
     def read(self, name: str) -> bytes:
         if name not in self.sizes:
-            raise Malformed(f"The bundle has no file {name}.")
+            raise MalformedEvidence(f"The bundle has no file {name}.")
         with self.open(name) as file:
             return _read(file, self.sizes[name] + 1, name)
 
@@ -90,9 +90,9 @@ class _Zip(Archive):
             if info.is_dir() and info.filename == "facts/" and not info.file_size:
                 continue
             if info.filename in sizes:
-                raise Malformed(f"{path.name} holds {info.filename!r} twice.")
+                raise MalformedEvidence(f"{path.name} holds {info.filename!r} twice.")
             if info.flag_bits & 1 or info.compress_type not in _METHODS:
-                raise Malformed(f"{path.name} holds {info.filename!r} encrypted or in an unusual compression.")
+                raise MalformedEvidence(f"{path.name} holds {info.filename!r} encrypted or in an unusual compression.")
             sizes[info.filename] = info.file_size
         super().__init__(sizes)
 
@@ -101,10 +101,10 @@ class _Zip(Archive):
         try:
             with self._zip.open(name) as file:
                 yield file
-        except Refused:
+        except InvalidEvidence:
             raise
         except _UNREADABLE as error:
-            raise Malformed(f"{name} cannot be read from the zip file: it was changed or cut.") from error
+            raise MalformedEvidence(f"{name} cannot be read from the zip file: it was changed or cut.") from error
 
 
 @contextmanager
@@ -118,7 +118,9 @@ def open_archive(path: Path) -> Iterator[Archive]:
         try:
             archive = zipfile.ZipFile(file)
         except _UNREADABLE as error:
-            raise Malformed(f"{path.name} is neither a folder nor a zip file, or the zip file was cut.") from error
+            raise MalformedEvidence(
+                f"{path.name} is neither a folder nor a zip file, or the zip file was cut."
+            ) from error
         with archive:
             yield _Zip(path, archive)
 
@@ -129,24 +131,26 @@ def _check_directory(file: IO[bytes], name: str) -> None:
     file.seek(max(0, file.tell() - _LOCATOR64 - _END.size))
     tail = file.read()
     if len(tail) < _END.size or not tail[-_END.size :].startswith(b"PK\5\6"):
-        raise Malformed(f"{name} is neither a folder nor a zip file, or the zip file was cut.")
+        raise MalformedEvidence(f"{name} is neither a folder nor a zip file, or the zip file was cut.")
     *_, size, _, _ = _END.unpack(tail[-_END.size :])
     if size > MAX_DIRECTORY_BYTES or tail[: -_END.size].startswith(b"PK\6\7"):
-        raise Malformed(f"{name} has more than {MAX_FILES} files, or is a zip file of the kind for more than 4 GiB.")
+        raise MalformedEvidence(
+            f"{name} has more than {MAX_FILES} files, or is a zip file of the kind for more than 4 GiB."
+        )
 
 
-def lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+def iter_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
     """The lines of a file with their newlines, one at a time."""
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
-            raise Malformed(f"A line of {name} is longer than {MAX_LINE_BYTES >> 20} MiB.")
+            raise MalformedEvidence(f"A line of {name} is longer than {MAX_LINE_BYTES >> 20} MiB.")
         yield line
 
 
 def _read(file: IO[bytes], most: int, name: str) -> bytes:
     data = file.read(most)
     if len(data) == most:
-        raise Malformed(f"{name} is longer than its folder or zip file says.")
+        raise MalformedEvidence(f"{name} is longer than its folder or zip file says.")
     return data
 
 
@@ -160,4 +164,4 @@ def _walk(top: Path, folder: Path) -> Iterator[tuple[str, int]]:
             elif stat.S_ISREG(mode):
                 yield name, entry.stat(follow_symlinks=False).st_size
             else:
-                raise Malformed(f"The bundle holds {name!r}, which is no file of a bundle.")
+                raise MalformedEvidence(f"The bundle holds {name!r}, which is no file of a bundle.")

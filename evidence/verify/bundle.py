@@ -1,7 +1,7 @@
 """How is a bundle written?
 
 The parts of an export bundle (docs/reference/bundle.md) as bytes, made by whoever has the facts and the signing key. All is
-pure and a bundle may be made in pieces: what must be remembered in between is the list of :class:`Entry`, plain numbers
+pure and a bundle may be made in pieces: what must be remembered in between is the list of :class:`BundleEntry`, plain numbers
 and texts.
 """
 
@@ -30,12 +30,12 @@ __all__ = [
     "MANIFEST",
     "OLDER",
     "VKEYS",
-    "Entry",
+    "BundleEntry",
+    "build_manifest",
     "consistency_file",
     "fact_line",
     "facts_name",
     "inclusion_file",
-    "manifest",
     "opened_value",
     "zip_end",
     "zip_entry",
@@ -51,7 +51,7 @@ _VERSION, _UTF8, _DEFLATED, _DATE = 20, 0x800, 8, 0x21  # 1980-01-01, so that eq
 
 
 @dataclass(frozen=True)
-class Entry:
+class BundleEntry:
     """A file of the bundle: what its manifest and the directory of the zip file say of it."""
 
     name: str
@@ -116,8 +116,8 @@ def inclusion_file(*, index: int, path: Sequence[bytes], checkpoint: str) -> byt
     return InclusionProof(index, tuple(path), checkpoint).text().encode()
 
 
-def manifest(
-    entries: Iterable[Entry],
+def build_manifest(
+    entries: Iterable[BundleEntry],
     *,
     signers: Iterable[Signer],
     origin: str,
@@ -145,18 +145,18 @@ def manifest(
     )
 
 
-def zip_entry(name: str, data: bytes, *, offset: int) -> tuple[bytes, Entry]:
+def zip_entry(name: str, data: bytes, *, offset: int) -> tuple[bytes, BundleEntry]:
     """A file as it stands in a zip file at ``offset``: its header and packed content."""
     packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = packer.compress(data) + packer.flush()
-    entry = Entry(name, hashlib.sha256(data).hexdigest(), zlib.crc32(data), len(data), len(packed), offset)
+    entry = BundleEntry(name, hashlib.sha256(data).hexdigest(), zlib.crc32(data), len(data), len(packed), offset)
     if max(entry.end, entry.size) > MAX_OFFSET:
         raise ValueError("A bundle has less than 4 GiB: export a shorter range.")
     header = _LOCAL.pack(b"PK\3\4", *_described(entry), len(name), 0)
     return header + name.encode("ascii") + packed, entry
 
 
-def zip_end(entries: Sequence[Entry]) -> bytes:
+def zip_end(entries: Sequence[BundleEntry]) -> bytes:
     """What follows the last file of a zip file: its directory."""
     if len(entries) > MAX_FILES:
         raise ValueError(f"A bundle has at most {MAX_FILES} files: put more facts into each.")
@@ -169,5 +169,5 @@ def zip_end(entries: Sequence[Entry]) -> bytes:
     return directory + _END.pack(b"PK\5\6", 0, 0, len(entries), len(entries), len(directory), start, 0)
 
 
-def _described(entry: Entry) -> tuple[int, ...]:
+def _described(entry: BundleEntry) -> tuple[int, ...]:
     return (_VERSION, _UTF8, _DEFLATED, 0, _DATE, entry.crc, entry.packed, entry.size)

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checking import verify_bundle
+from .bundle_verifier import verify_bundle
 from .mirror import is_mirror, verify_mirror
 from .notes import VerifierKey
-from .problems import CannotTell, Malformed, Refused
+from .problems import CannotTell, InvalidEvidence, MalformedEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path: Path = options.bundle
         verify = verify_mirror if is_mirror(path) else verify_bundle
         report = verify(path, keys=keys, older=older, witnesses=witnesses)
-    except (OSError, CannotTell, Refused) as error:
+    except (OSError, CannotTell, InvalidEvidence) as error:
         _say(f"toolhub-verify: {error}", error=True)
         return 1
     _say(json.dumps(report.as_json(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
@@ -76,7 +76,7 @@ def _keys(given: Sequence[str]) -> list[str]:
     for key in keys:
         VerifierKey.parse(key)
     if given and not keys:
-        raise Malformed(f"There is no key in {given[0]}.")
+        raise MalformedEvidence(f"There is no key in {given[0]}.")
     return keys
 
 
@@ -84,7 +84,7 @@ def _read(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MAX_ARGUMENT_BYTES + 1)
     if len(data) > MAX_ARGUMENT_BYTES:
-        raise Malformed(f"{path} is larger than {MAX_ARGUMENT_BYTES} bytes.")
+        raise MalformedEvidence(f"{path} is larger than {MAX_ARGUMENT_BYTES} bytes.")
     return data
 
 

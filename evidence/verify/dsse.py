@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature as WrongSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from .notes import ED25519
-from .problems import InvalidSignature, Malformed, UnknownSigner
+from .problems import InvalidSignature, MalformedEvidence, UnknownSigner
 from .strict import decode_base64, decode_json, encode_base64
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ class Statement:
     def parse(cls, data: bytes) -> Statement:
         document = _object(decode_json(data, where="The statement"), "The statement")
         if document.keys() != {"_type", "subject", "predicateType", "predicate"}:
-            raise Malformed("The statement does not have exactly _type, subject, predicateType and predicate.")
+            raise MalformedEvidence("The statement does not have exactly _type, subject, predicateType and predicate.")
         if document["_type"] != STATEMENT_TYPE or not isinstance(document["predicateType"], str):
-            raise Malformed(f"The statement is not of type {STATEMENT_TYPE}.")
+            raise MalformedEvidence(f"The statement is not of type {STATEMENT_TYPE}.")
         subjects: dict[str, str] = {}
         for each in _list(document["subject"], "The statement's subject"):
             match each:
                 case {"name": str(name), "digest": {"sha256": str(hash), **others}, **more} if not others and not more:
                     if name in subjects or not _SHA256.fullmatch(hash):
-                        raise Malformed(f"The statement names {name!r} twice or without a SHA-256.")
+                        raise MalformedEvidence(f"The statement names {name!r} twice or without a SHA-256.")
                     subjects[name] = hash
                 case _:
-                    raise Malformed("A subject of the statement does not have exactly a name and a SHA-256.")
+                    raise MalformedEvidence("A subject of the statement does not have exactly a name and a SHA-256.")
         return cls(subjects, document["predicateType"], _object(document["predicate"], "The predicate"))
 
 
@@ -91,12 +91,12 @@ def open_statement(envelope: bytes, keys: Iterable[VerifierKey]) -> tuple[Statem
     """The statement and which of ``keys`` signed it: at least one, and none of them wrongly."""
     document = _object(decode_json(envelope, where="The envelope"), "The envelope")
     if document.keys() != {"payloadType", "payload", "signatures"} or document["payloadType"] != PAYLOAD_TYPE:
-        raise Malformed(f"The envelope does not have exactly a payload of type {PAYLOAD_TYPE} and signatures.")
+        raise MalformedEvidence(f"The envelope does not have exactly a payload of type {PAYLOAD_TYPE} and signatures.")
     payload = decode_base64(_text(document["payload"], "The payload"), where="The payload of the envelope")
     known = {key_id(key): key for key in keys if key.alg == ED25519}
     signatures = _list(document["signatures"], "The envelope's signatures")
     if len(signatures) > MAX_SIGNATURES:
-        raise Malformed(f"The envelope has more than {MAX_SIGNATURES} signatures.")
+        raise MalformedEvidence(f"The envelope has more than {MAX_SIGNATURES} signatures.")
     signed_by, named = [], []
     for each in signatures:
         match each:
@@ -104,7 +104,7 @@ def open_statement(envelope: bytes, keys: Iterable[VerifierKey]) -> tuple[Statem
                 named.append(name)
                 signature = decode_base64(text, where=f"The signature of {name} over the files")
             case _:
-                raise Malformed("A signature of the envelope does not have exactly a keyid and a sig.")
+                raise MalformedEvidence("A signature of the envelope does not have exactly a keyid and a sig.")
         if key := known.get(name):
             try:
                 Ed25519PublicKey.from_public_bytes(key.public).verify(signature, signed_bytes(payload))
@@ -118,17 +118,17 @@ def open_statement(envelope: bytes, keys: Iterable[VerifierKey]) -> tuple[Statem
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Malformed(f"{what} is not a JSON object.")
+        raise MalformedEvidence(f"{what} is not a JSON object.")
     return value
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Malformed(f"{what} is not a list.")
+        raise MalformedEvidence(f"{what} is not a list.")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise Malformed(f"{what} is not a text.")
+        raise MalformedEvidence(f"{what} is not a text.")
     return value

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .problems import Malformed, Refused
+from .problems import InvalidEvidence, MalformedEvidence
 from .strict import decode_base64, decode_json
 
 if TYPE_CHECKING:
@@ -41,37 +41,37 @@ SALT_BYTES = 32
 def parse_leaf(leaf: bytes, *, where: str = "The leaf") -> dict[str, Any]:
     document = decode_json(leaf, where=where)
     if not isinstance(document, dict) or document.get("v") not in LEAF_VERSIONS:
-        raise Malformed(f"{where} is not a fact of a version that this verifier knows.")
+        raise MalformedEvidence(f"{where} is not a fact of a version that this verifier knows.")
     for name in COLUMNS:
         if not isinstance(_column(document, name), str):
-            raise Malformed(f"{where} has no text at {'.'.join(COLUMNS[name])}.")
+            raise MalformedEvidence(f"{where} has no text at {'.'.join(COLUMNS[name])}.")
     return document
 
 
-def columns_of(leaf: Mapping[str, Any]) -> dict[str, str]:
+def leaf_columns(leaf: Mapping[str, Any]) -> dict[str, str]:
     """What the columns beside this leaf must say."""
     return {name: _column(leaf, name) for name in COLUMNS}
 
 
 def check_columns(leaf: Mapping[str, Any], columns: Mapping[str, str]) -> None:
-    expected = columns_of(leaf)
+    expected = leaf_columns(leaf)
     if unknown := sorted(columns.keys() - expected.keys()):
-        raise Malformed(f"There is no column {unknown[0]!r}.")
+        raise MalformedEvidence(f"There is no column {unknown[0]!r}.")
     for name, value in columns.items():
         if value != expected[name]:
-            raise Refused(f"The column {name} says {value!r}, the leaf {expected[name]!r}.")
+            raise InvalidEvidence(f"The column {name} says {value!r}, the leaf {expected[name]!r}.")
 
 
-def commitments_of(value: Any) -> Iterator[dict[str, Any]]:
+def iter_commitments(value: Any) -> Iterator[dict[str, Any]]:
     """Each commitment of a leaf to sealed values: an object with ``commit`` and ``snapshot``."""
     if isinstance(value, dict):
         if isinstance(value.get("commit"), str) and isinstance(value.get("snapshot"), str):
             yield value
         for each in value.values():
-            yield from commitments_of(each)
+            yield from iter_commitments(each)
     elif isinstance(value, list):
         for each in value:
-            yield from commitments_of(each)
+            yield from iter_commitments(each)
 
 
 def check_value(commitment: Mapping[str, Any], *, salt: str, value: str) -> None:
@@ -79,11 +79,13 @@ def check_value(commitment: Mapping[str, Any], *, salt: str, value: str) -> None
     name = commitment["snapshot"]
     salted, document = decode_base64(salt, where=f"The salt of {name}"), value.encode()
     if len(salted) != SALT_BYTES:
-        raise Malformed(f"The salt of {name} does not have {SALT_BYTES} bytes.")
+        raise MalformedEvidence(f"The salt of {name} does not have {SALT_BYTES} bytes.")
     if "sha256:" + hashlib.sha256(salted + document).hexdigest() != commitment["commit"]:
-        raise Refused(f"The opened value of {name} is not the one that the leaf committed to.")
+        raise InvalidEvidence(f"The opened value of {name} is not the one that the leaf committed to.")
     if "bytes" in commitment and commitment["bytes"] != len(document):
-        raise Refused(f"The opened value of {name} has {len(document)} bytes, the leaf says {commitment['bytes']}.")
+        raise InvalidEvidence(
+            f"The opened value of {name} has {len(document)} bytes, the leaf says {commitment['bytes']}."
+        )
 
 
 @dataclass
@@ -99,10 +101,10 @@ class Pairs:
         if kind not in PAIRS and kind not in BEGINNING_OF:
             return
         if not invocation:
-            raise Refused(f"A fact of kind {kind} names no call.")
+            raise InvalidEvidence(f"A fact of kind {kind} names no call.")
         mine, others = (self.begun, self.ended) if kind in PAIRS else (self.ended, self.begun)
         if invocation in mine:
-            raise Refused(
+            raise InvalidEvidence(
                 f"The call {invocation} {'began' if kind in PAIRS else 'ended'} at leaf {mine[invocation]} already."
             )
         if others.pop(invocation, None) is None:

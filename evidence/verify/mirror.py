@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from .archive import CHECKPOINT, MANIFEST, MAX_SMALL_BYTES, VKEYS
 from .facts import Pairs, parse_leaf
-from .notes import COSIGNATURE, VerifierKey, clock_of, open_checkpoint, open_note
-from .problems import CannotTell, Malformed, Refused, UnknownSigner
-from .report import Report
+from .notes import COSIGNATURE, VerifierKey, clock_name, open_checkpoint, open_note
+from .problems import CannotTell, InvalidEvidence, MalformedEvidence, UnknownSigner
+from .report import VerificationReport
 from .strict import decode_text
-from .wholelog import check_log, leaves_of_mirror
+from .wholelog import check_log, iter_mirror_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,17 +27,19 @@ def is_mirror(path: Path) -> bool:
 
 def verify_mirror(
     path: Path, *, keys: Sequence[str] = (), older: Sequence[bytes] = (), witnesses: Sequence[str] = ()
-) -> Report:
+) -> VerificationReport:
     """Check each leaf of the log at ``path``, its checkpoint, and the kept ones of ``older``."""
-    report = Report(own_keys=bool(keys), mirror=True, complete=True)
+    report = VerificationReport(own_keys=bool(keys), mirror=True, complete=True)
     try:
         _verify(path, report, keys, older, witnesses)
-    except Refused as error:
+    except InvalidEvidence as error:
         report.found(error)
     return report
 
 
-def _verify(path: Path, report: Report, keys: Sequence[str], older: Sequence[bytes], witnesses: Sequence[str]) -> None:
+def _verify(
+    path: Path, report: VerificationReport, keys: Sequence[str], older: Sequence[bytes], witnesses: Sequence[str]
+) -> None:
     if not keys and not (path / VKEYS).is_file():
         raise CannotTell("A mirror without a file vkeys can only be verified with --key.")
     trusted = [VerifierKey.parse(key) for key in keys or _small(path / VKEYS).splitlines()]
@@ -47,7 +49,7 @@ def _verify(path: Path, report: Report, keys: Sequence[str], older: Sequence[byt
     for found in open_note(note, [*trusted, *witnesses]).verified:
         if found.at is None:
             report.keys += [str(key) for key in trusted if (key.name, key.id) == (found.name, found.id)]
-        elif found.name == clock_of(head.origin):
+        elif found.name == clock_name(head.origin):
             report.signed_at, report.own_clock = found.at, bool(keys)
         else:
             report.cosigned[found.name] = found.at
@@ -60,7 +62,7 @@ def _verify(path: Path, report: Report, keys: Sequence[str], older: Sequence[byt
     )
     report.older = [each.size for each in heads if each is not head]
     if heads[-1].size > head.size:
-        raise Refused(
+        raise InvalidEvidence(
             f"Your checkpoint has {heads[-1].size} leaves, that of the mirror only {head.size}: the log was cut."
         )
     pairs = Pairs()
@@ -72,13 +74,13 @@ def _verify(path: Path, report: Report, keys: Sequence[str], older: Sequence[byt
         report.found(f"The call {invocation} ended and never began.", index)
 
 
-def _leaves(path: Path, report: Report, pairs: Pairs) -> Iterator[tuple[int, bytes, bytes | None]]:
-    for row in leaves_of_mirror(path, report.size):
+def _leaves(path: Path, report: VerificationReport, pairs: Pairs) -> Iterator[tuple[int, bytes, bytes | None]]:
+    for row in iter_mirror_leaves(path, report.size):
         report.facts += 1
         try:
             pairs.add(row[0], parse_leaf(row[1]))
             report.good += 1
-        except Refused as error:
+        except InvalidEvidence as error:
             report.found(error, row[0])
         yield row
 
@@ -87,5 +89,5 @@ def _small(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(MAX_SMALL_BYTES + 1)
     if len(data) > MAX_SMALL_BYTES:
-        raise Malformed(f"{path.name} is larger than {MAX_SMALL_BYTES >> 20} MiB.")
+        raise MalformedEvidence(f"{path.name} is larger than {MAX_SMALL_BYTES >> 20} MiB.")
     return decode_text(data, where=path.name)

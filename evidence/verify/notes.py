@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature as WrongSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from .merkle import HASH_BYTES
-from .problems import InvalidSignature, Malformed, UnknownSigner
+from .problems import InvalidSignature, MalformedEvidence, UnknownSigner
 from .strict import decode_base64, decode_decimal, decode_text, encode_base64
 
 if TYPE_CHECKING:
@@ -47,10 +47,12 @@ class VerifierKey:
         _check_name(name)
         data = decode_base64(encoded, where=f"The key of {name}")
         if len(data) != 1 + _KEY_BYTES or data[0] not in (ED25519, COSIGNATURE):
-            raise Malformed(f"The key of {name} is neither an Ed25519 key nor one of a witness.")
+            raise MalformedEvidence(f"The key of {name} is neither an Ed25519 key nor one of a witness.")
         key = cls(name, data[0], data[1:])
         if key.id.hex() != id:
-            raise Malformed(f"The key of {name} has the hash {key.id.hex()}, not {id!r}: it was changed or cut.")
+            raise MalformedEvidence(
+                f"The key of {name} has the hash {key.id.hex()}, not {id!r}: it was changed or cut."
+            )
         return key
 
     def __str__(self) -> str:
@@ -111,7 +113,7 @@ class Cosigner:
 
 
 @dataclass(frozen=True)
-class Signature:
+class NoteSignature:
     """One signature line. ``at`` is known of verified cosignatures only."""
 
     name: str
@@ -129,8 +131,8 @@ class Note:
     """A text, the signatures that were verified, and those by keys that the verifier does not know."""
 
     text: str
-    verified: tuple[Signature, ...]
-    unknown: tuple[Signature, ...] = ()
+    verified: tuple[NoteSignature, ...]
+    unknown: tuple[NoteSignature, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,14 @@ class Checkpoint:
     @classmethod
     def parse(cls, text: str) -> Checkpoint:
         if not text.endswith("\n"):
-            raise Malformed("A checkpoint does not end in a newline.")
+            raise MalformedEvidence("A checkpoint does not end in a newline.")
         lines = text[:-1].split("\n")
         if len(lines) < 3 or not all(lines):
-            raise Malformed("A checkpoint has fewer than three lines, or an empty one.")
+            raise MalformedEvidence("A checkpoint has fewer than three lines, or an empty one.")
         origin, size, root, *extensions = lines
         hash = decode_base64(root, where=f"The root of {origin}")
         if len(hash) != HASH_BYTES:
-            raise Malformed(f"The root of {origin} does not have {HASH_BYTES} bytes.")
+            raise MalformedEvidence(f"The root of {origin} does not have {HASH_BYTES} bytes.")
         return cls(origin, decode_decimal(size, where=f"The size of {origin}"), hash, tuple(extensions))
 
 
@@ -171,19 +173,19 @@ def add_lines(note: str, *lines: str) -> str:
     return "".join([note, *lines])
 
 
-def split_note(note: str | bytes) -> tuple[str, list[Signature]]:
+def split_note(note: str | bytes) -> tuple[str, list[NoteSignature]]:
     """The text and the signatures of a note; nothing is verified."""
     data = note.encode("utf-8", "surrogatepass") if isinstance(note, str) else note
     if len(data) > MAX_NOTE_BYTES:
-        raise Malformed(f"A note has more than {MAX_NOTE_BYTES} bytes.")
+        raise MalformedEvidence(f"A note has more than {MAX_NOTE_BYTES} bytes.")
     whole = decode_text(data, where="A note")
     head, separator, tail = whole.rpartition("\n\n")
     if not separator or not tail.endswith("\n"):
-        raise Malformed("A note does not consist of a text, an empty line and signature lines.")
+        raise MalformedEvidence("A note does not consist of a text, an empty line and signature lines.")
     text, lines = head + "\n", tail[:-1].split("\n")
     _check_text(text)
     if len(lines) > MAX_SIGNATURES:
-        raise Malformed(f"A note has more than {MAX_SIGNATURES} signatures.")
+        raise MalformedEvidence(f"A note has more than {MAX_SIGNATURES} signatures.")
     return text, [_parse_line(line) for line in lines]
 
 
@@ -198,8 +200,8 @@ def open_note(note: str | bytes, keys: Iterable[str | VerifierKey]) -> Note:
     for given in keys:
         key = VerifierKey.parse(given) if isinstance(given, str) else given
         if known.setdefault((key.name, key.id), key) != key:
-            raise Malformed(f"Two keys of {key.name} have the same hash {key.id.hex()}.")
-    verified: dict[tuple[str, bytes], Signature] = {}
+            raise MalformedEvidence(f"Two keys of {key.name} have the same hash {key.id.hex()}.")
+    verified: dict[tuple[str, bytes], NoteSignature] = {}
     unknown = []
     for found in signatures:
         name_and_id = (found.name, found.id)
@@ -207,7 +209,7 @@ def open_note(note: str | bytes, keys: Iterable[str | VerifierKey]) -> Note:
             unknown.append(found)
             continue
         at = known[name_and_id].check(text, found.data)
-        verified.setdefault(name_and_id, Signature(found.name, found.id, found.data, at))
+        verified.setdefault(name_and_id, NoteSignature(found.name, found.id, found.data, at))
     if not verified:
         names = ", ".join(sorted({found.name for found in signatures}))
         raise UnknownSigner(f"No trusted key signed this note; it names {names}.")
@@ -227,7 +229,7 @@ def open_checkpoint(note: str | bytes, keys: Iterable[str | VerifierKey], *, ori
     return checkpoint
 
 
-def clock_of(origin: str) -> str:
+def clock_name(origin: str) -> str:
     """The name of the keys with which the owner of a log says when a checkpoint was signed. A clock of one's own is no witness."""
     return f"{origin.rpartition('/')[0]}/clock"
 
@@ -238,25 +240,25 @@ def cosigned_message(text: str, at: int) -> bytes:
 
 
 def _line(key: VerifierKey, signature: bytes) -> str:
-    return Signature(key.name, key.id, signature).line
+    return NoteSignature(key.name, key.id, signature).line
 
 
-def _parse_line(line: str) -> Signature:
+def _parse_line(line: str) -> NoteSignature:
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH):
-        raise Malformed(f"A signature line of a note does not begin with {_DASH.strip()!r} and a space.")
+        raise MalformedEvidence(f"A signature line of a note does not begin with {_DASH.strip()!r} and a space.")
     _check_name(name)
     data = decode_base64(encoded, where=f"A signature of {name}")
     if len(data) <= _ID_BYTES:
-        raise Malformed(f"A signature of {name} is too short.")
-    return Signature(name, data[:_ID_BYTES], data[_ID_BYTES:])
+        raise MalformedEvidence(f"A signature of {name} is too short.")
+    return NoteSignature(name, data[:_ID_BYTES], data[_ID_BYTES:])
 
 
 def _check_name(name: str) -> None:
     if not name or "+" in name or any(character.isspace() for character in name):
-        raise Malformed(f"{name!r} is no name of a key: it is empty, or has white space or a plus sign in it.")
+        raise MalformedEvidence(f"{name!r} is no name of a key: it is empty, or has white space or a plus sign in it.")
 
 
 def _check_text(text: str) -> None:
     if not text.endswith("\n") or any(character < " " and character != "\n" for character in text):
-        raise Malformed("The text of a note does not end in a newline, or has control characters.")
+        raise MalformedEvidence("The text of a note does not end in a newline, or has control characters.")

@@ -1,6 +1,6 @@
 """What can be wrong with evidence?
 
-`Refused` and its kinds. Each is raised with a sentence that says what is wrong and where::
+`InvalidEvidence` and its kinds. Each is raised with a sentence that says what is wrong and where::
 
     Refused
     ├── Malformed        the bytes are not what the format says
@@ -14,23 +14,23 @@
 from __future__ import annotations
 
 
-class Refused(ValueError):
+class InvalidEvidence(ValueError):
     """The evidence does not show what it claims."""
 
 
-class Malformed(Refused):
+class MalformedEvidence(InvalidEvidence):
     """The bytes are not what their format says."""
 
 
-class InvalidProof(Refused):
+class InvalidProof(InvalidEvidence):
     """The hashes of a proof do not lead to the root."""
 
 
-class InvalidSignature(Refused):
+class InvalidSignature(InvalidEvidence):
     """A signature by a known key does not fit the text."""
 
 
-class UnknownSigner(Refused):
+class UnknownSigner(InvalidEvidence):
     """Nobody whom the verifier trusts has signed."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .merkle import HASH_BYTES, leaf_hash, verify_consistency, verify_inclusion
-from .problems import Malformed
+from .problems import MalformedEvidence
 from .strict import decode_base64, decode_decimal, encode_base64
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class InclusionProof:
     def parse(cls, text: str) -> InclusionProof:
         first, _, rest = text.partition("\n")
         if first != HEADER:
-            raise Malformed(f"A tlog-proof does not begin with the line {HEADER}.")
+            raise MalformedEvidence(f"A tlog-proof does not begin with the line {HEADER}.")
         extra = b""
         if rest.startswith("extra "):
             line, _, rest = rest.partition("\n")
@@ -70,7 +70,9 @@ class ConsistencyProof:
 
     def verify(self, older: Checkpoint, newer: Checkpoint) -> None:
         if older.size != self.old:
-            raise Malformed(f"The consistency proof is from {self.old} leaves, the older checkpoint has {older.size}.")
+            raise MalformedEvidence(
+                f"The consistency proof is from {self.old} leaves, the older checkpoint has {older.size}."
+            )
         verify_consistency(older.size, newer.size, older.root, newer.root, self.path)
 
 
@@ -81,13 +83,13 @@ def _joined(head: Iterable[str], path: Sequence[bytes], note: str) -> str:
 def _parsed(text: str, word: str, what: str, *, most: int) -> tuple[int, tuple[bytes, ...], str]:
     head, separator, note = text.partition("\n\n")
     if not separator or not note:
-        raise Malformed(f"A {what} does not end with an empty line and a checkpoint.")
+        raise MalformedEvidence(f"A {what} does not end with an empty line and a checkpoint.")
     number, *lines = head.split("\n")
     if not number.startswith(word):
-        raise Malformed(f"A {what} lacks the line that begins with {word.strip()!r}.")
+        raise MalformedEvidence(f"A {what} lacks the line that begins with {word.strip()!r}.")
     if len(lines) > most:
-        raise Malformed(f"A {what} has more than {most} hashes.")
+        raise MalformedEvidence(f"A {what} has more than {most} hashes.")
     path = tuple(decode_base64(line, where=f"A hash of a {what}") for line in lines)
     if any(len(hash) != HASH_BYTES for hash in path):
-        raise Malformed(f"A hash of a {what} does not have {HASH_BYTES} bytes.")
+        raise MalformedEvidence(f"A hash of a {what} does not have {HASH_BYTES} bytes.")
     return decode_decimal(number.removeprefix(word), where=f"The number of a {what}"), path, note

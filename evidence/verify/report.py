@@ -12,7 +12,7 @@ MAX_FINDINGS = 100
 
 
 @dataclass(frozen=True)
-class Finding:
+class VerificationFinding:
     """Something that is wrong: a sentence, and the leaf that it is about, if it is about one."""
 
     sentence: str
@@ -23,7 +23,7 @@ class Finding:
 
 
 @dataclass
-class Report:
+class VerificationReport:
     """What was found. ``cosigned``: by name, the time (seconds since 1970) that each witness saw the checkpoint at."""
 
     origin: str = ""
@@ -49,7 +49,7 @@ class Report:
     begun_before: int = 0
     commitments: int = 0
     values: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerificationFinding] = field(default_factory=list)
     more_findings: int = 0
 
     unanswered: list[str] = field(default_factory=list)  # what was asked and this evidence cannot tell
@@ -65,7 +65,7 @@ class Report:
 
     def found(self, sentence: object, index: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
-            self.findings.append(Finding(str(sentence), index))
+            self.findings.append(VerificationFinding(str(sentence), index))
         else:
             self.more_findings += 1
 

@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .problems import Malformed
+from .problems import MalformedEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,9 +23,9 @@ def decode_base64(text: str, *, where: str) -> bytes:
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
     except ValueError as error:
-        raise Malformed(f"{where} is not base64.") from error
+        raise MalformedEvidence(f"{where} is not base64.") from error
     if base64.b64encode(data).decode() != text:
-        raise Malformed(f"{where} is not canonical base64.")
+        raise MalformedEvidence(f"{where} is not canonical base64.")
     return data
 
 
@@ -36,7 +36,7 @@ def encode_base64(data: bytes) -> str:
 def decode_decimal(text: str, *, where: str) -> int:
     """A number below 2^63 as people write it: digits without a sign and without leading zeros."""
     if not _DECIMAL.fullmatch(text) or int(text) >= 1 << 63:
-        raise Malformed(f"{where} is not a decimal number.")
+        raise MalformedEvidence(f"{where} is not a decimal number.")
     return int(text)
 
 
@@ -44,7 +44,7 @@ def decode_text(data: bytes, *, where: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Malformed(f"{where} is not UTF-8.") from error
+        raise MalformedEvidence(f"{where} is not UTF-8.") from error
 
 
 def decode_json(data: bytes, *, where: str) -> Any:
@@ -55,19 +55,19 @@ def decode_json(data: bytes, *, where: str) -> Any:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise Malformed(f"{where} has the key {key!r} twice.")
+                raise MalformedEvidence(f"{where} has the key {key!r} twice.")
             found[key] = value
         return found
 
     def no_constant(name: str) -> NoReturn:
-        raise Malformed(f"{where} holds {name}, which is not JSON.")
+        raise MalformedEvidence(f"{where} holds {name}, which is not JSON.")
 
     try:
         value = json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
         return value
-    except Malformed:
+    except MalformedEvidence:
         raise
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"{where} is not JSON.") from error
+        raise MalformedEvidence(f"{where} is not JSON.") from error

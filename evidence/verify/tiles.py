@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .merkle import TILE_LEVELS, TILE_WIDTH
-from .problems import Malformed
+from .problems import MalformedEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ class TilePath:
     @classmethod
     def parse(cls, path: str) -> TilePath:
         if not (found := _PATH.fullmatch(path)):
-            raise Malformed(f"{path!r} is no path of a tile.")
+            raise MalformedEvidence(f"{path!r} is no path of a tile.")
         level, groups, width = found.groups()
         tile = cls(
             ENTRIES if level == "entries" else int(level),
@@ -51,11 +51,11 @@ class TilePath:
             int(width or TILE_WIDTH),
         )
         if str(tile) != path:
-            raise Malformed(f"{path!r} is no path of a tile.")
+            raise MalformedEvidence(f"{path!r} is no path of a tile.")
         return tile
 
 
-def tiles_of(size: int) -> Iterator[TilePath]:
+def iter_tiles(size: int) -> Iterator[TilePath]:
     """All tiles of a tree of ``size`` leaves, those with leaves first."""
     level, count = 0, size
     while count:
@@ -79,7 +79,7 @@ def unpack_entries(bundle: bytes) -> list[bytes]:
     while at < len(bundle):
         end = at + 2 + int.from_bytes(bundle[at : at + 2], "big")
         if end > len(bundle) or at + 2 > len(bundle):
-            raise Malformed(f"An entry bundle ends within its leaf {len(leaves)}.")
+            raise MalformedEvidence(f"An entry bundle ends within its leaf {len(leaves)}.")
         leaves.append(bundle[at + 2 : end])
         at = end
     return leaves

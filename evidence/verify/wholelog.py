@@ -10,8 +10,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from .merkle import EMPTY, HASH_BYTES, TILE_WIDTH, Frontier
-from .problems import Malformed
-from .report import Finding
+from .problems import MalformedEvidence
+from .report import VerificationFinding
 from .tiles import ENTRIES, MAX_LEAF_BYTES, TilePath, unpack_entries
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def check_log(
     checkpoints: Iterable[Checkpoint] = (),
     *,
     frontier: Frontier | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[VerificationFinding]:
     """What is wrong with these leaves; nothing comes out when all is well.
 
     ``rows``: (index, leaf, the hash that is stored of it or None), in order. ``checkpoints``: verified ones, in order of size; each
@@ -47,14 +47,14 @@ def check_log(
         tree.append_many(pending)
         pending.clear()
 
-    def compare() -> Iterator[Finding]:
+    def compare() -> Iterator[VerificationFinding]:
         nonlocal head, good_size
         while head is not None and head.size == tree.size + len(pending):
             flush()
             if tree.root() == head.root:
                 good_size = head.size
             elif not torn:
-                yield Finding(
+                yield VerificationFinding(
                     f"The leaves {good_size} to {head.size - 1} are not those of the checkpoint of {head.size} leaves: "
                     "their tree has another root."
                 )
@@ -64,11 +64,13 @@ def check_log(
     for index, leaf, stored in rows:
         expected = tree.size + len(pending)
         if index < expected:
-            yield Finding(f"It comes where leaf {expected} must be: the log has it twice or in another order.", index)
+            yield VerificationFinding(
+                f"It comes where leaf {expected} must be: the log has it twice or in another order.", index
+            )
             continue
         if index > expected:
             last = f" to {index - 1}" if index - 1 > expected else ""
-            yield Finding(f"It is missing{last and f', and so is every leaf{last}'}.", expected)
+            yield VerificationFinding(f"It is missing{last and f', and so is every leaf{last}'}.", expected)
             torn = True  # no root fits any more; the leaves themselves are still looked at
             while index > tree.size + len(pending):
                 pending.append(EMPTY)
@@ -77,7 +79,7 @@ def check_log(
                 yield from compare()
         hash = sha256(b"\x00" + leaf).digest()
         if stored is not None and hash != stored:
-            yield Finding("Its bytes do not have the hash that is stored for it: it was changed.", index)
+            yield VerificationFinding("Its bytes do not have the hash that is stored for it: it was changed.", index)
         pending.append(hash)
         if len(pending) >= _BATCH:
             flush()
@@ -85,10 +87,12 @@ def check_log(
             yield from compare()
     flush()
     if head is not None:
-        yield Finding(f"It is missing: the log ends before its checkpoint of {head.size} leaves.", tree.size)
+        yield VerificationFinding(
+            f"It is missing: the log ends before its checkpoint of {head.size} leaves.", tree.size
+        )
 
 
-def leaves_of_mirror(folder: Path, size: int) -> Iterator[tuple[int, bytes, bytes | None]]:
+def iter_mirror_leaves(folder: Path, size: int) -> Iterator[tuple[int, bytes, bytes | None]]:
     """The leaves of a log that was copied as files (c2sp.org/tlog-tiles), with the hashes of its tiles of level 0."""
     for n in range(-(-size // TILE_WIDTH)):
         first = n * TILE_WIDTH
@@ -96,7 +100,7 @@ def leaves_of_mirror(folder: Path, size: int) -> Iterator[tuple[int, bytes, byte
         entries = unpack_entries(_tile(folder, ENTRIES, n, width, TILE_WIDTH * (MAX_LEAF_BYTES + 2)))
         hashes = _tile(folder, 0, n, width, TILE_WIDTH * HASH_BYTES)
         if len(entries) < width or len(hashes) < width * HASH_BYTES:
-            raise Malformed(f"The tiles of leaves {first} to {first + width - 1} have too few entries.")
+            raise MalformedEvidence(f"The tiles of leaves {first} to {first + width - 1} have too few entries.")
         for at in range(width):
             yield first + at, entries[at], hashes[at * HASH_BYTES :][:HASH_BYTES]
 
@@ -107,6 +111,6 @@ def _tile(folder: Path, level: int, n: int, width: int, most: int) -> bytes:
         file = folder / str(path)
         if file.is_file():
             if file.stat().st_size > most:
-                raise Malformed(f"{path} is larger than a tile can be.")
+                raise MalformedEvidence(f"{path} is larger than a tile can be.")
             return file.read_bytes()
-    raise Malformed(f"{TilePath(level, n, width)} is missing.")
+    raise MalformedEvidence(f"{TilePath(level, n, width)} is missing.")

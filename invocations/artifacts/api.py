@@ -12,14 +12,14 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.models import Agent
-from invocations.artifacts import storing
+from invocations.artifacts import services as artifacts
 from invocations.artifacts.links import check_link
 from invocations.problems import ArtifactLinkInvalid
-from toolhub.kernel.api import caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.serializers import LinkSerializer
-from toolhub.kernel.tenancy import act_for
+from kernel.database.tenancy import act_for
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import LinkSerializer
+from kernel.http.endpoints import Endpoint
+from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -34,7 +34,7 @@ HARMLESS = frozenset(
 )  # fmt: skip
 
 
-def download(name: str, media_type: str, content: bytes, *, inline: bool = False) -> HttpResponse:
+def build_download(name: str, media_type: str, content: bytes, *, inline: bool = False) -> HttpResponse:
     """Never as a page: whatever it claims to be, it is saved, and runs nowhere."""
     response = HttpResponse(content, content_type=media_type if media_type in HARMLESS else "application/octet-stream")
     response.headers["Cache-Control"] = "no-store"
@@ -44,7 +44,7 @@ def download(name: str, media_type: str, content: bytes, *, inline: bool = False
     return response
 
 
-def principal_of_link(request: Request, artifact_id: UUID) -> Principal:
+def authenticate_link(request: Request, artifact_id: UUID) -> Principal:
     """Who has the link acts for the agent whose call it was, as long as that agent may do anything."""
     tenant_id, agent_id = check_link(artifact_id, {name: str(text) for name, text in request.query_params.items()})
     act_for(tenant_id)
@@ -75,7 +75,7 @@ class ArtifactView(Endpoint):
 
     def perform_authentication(self, request: Request) -> None:
         if request.method == "GET" and "signature" in request.query_params:
-            request.user = principal_of_link(request, self.kwargs["artifact_id"])  # type: ignore[assignment]
+            request.user = authenticate_link(request, self.kwargs["artifact_id"])  # type: ignore[assignment]
         else:
             super().perform_authentication(request)
 
@@ -86,12 +86,14 @@ class ArtifactView(Endpoint):
     def get(self, request: Request, artifact_id: UUID) -> HttpResponse:
         thumbnail = self.asked["thumbnail"]
         via = "link" if "signature" in self.asked else "key"
-        row, content = storing.read_artifact(artifact_id=artifact_id, by=caller(request), via=via, thumbnail=thumbnail)
+        row, content = artifacts.read_artifact(
+            artifact_id=artifact_id, by=get_caller(request), via=via, thumbnail=thumbnail
+        )
         if thumbnail:
-            return download(f"{row.name}.png", "image/png", content)
-        return download(row.name, row.media_type, content)
+            return build_download(f"{row.name}.png", "image/png", content)
+        return build_download(row.name, row.media_type, content)
 
     @extend_schema(operation_id="remove_artifact", responses={204: None})
     def delete(self, request: Request, artifact_id: UUID) -> Response:
-        storing.remove_artifact(artifact_id=artifact_id, by=caller(request))
+        artifacts.remove_artifact(artifact_id=artifact_id, by=get_caller(request))
         return Response(status=204)

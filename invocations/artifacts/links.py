@@ -6,7 +6,7 @@ the agent whose call it was and the time; a link that is asked for again is the 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -14,7 +14,8 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from invocations.problems import ArtifactLinkExpired, ArtifactLinkInvalid
-from toolhub.kernel.ids import decode, encode
+from kernel.database.connections import database_time
+from kernel.ids import decode, encode
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -29,7 +30,7 @@ def _signature(*, tenant: str, artifact: str, agent: str, expires: str) -> str:
     return salted_hmac("invocations.artifacts.links", said, algorithm="sha256").hexdigest()
 
 
-def link_to(artifact: str, invocation: Invocation) -> str:
+def build_artifact_link(artifact: str, invocation: Invocation) -> str:
     """The address of an artifact of this call, which has ended."""
     assert invocation.finished_at is not None
     said = {
@@ -47,6 +48,6 @@ def check_link(artifact_id: UUID, query: dict[str, str]) -> tuple[UUID, UUID]:
     signature = _signature(artifact=encode("art", artifact_id), **said)
     if not constant_time_compare(signature, query.get("signature", "")):
         raise ArtifactLinkInvalid(remedy="Use the url of call.artifacts as it is.")
-    if datetime.now(UTC).timestamp() > int(said["expires"]):
+    if database_time().timestamp() > int(said["expires"]):
         raise ArtifactLinkExpired(remedy="Get the artifact with the key of the agent.")
     return decode("ten", said["tenant"]), decode("agt", said["agent"])

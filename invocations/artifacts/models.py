@@ -10,7 +10,7 @@ from django.db import models
 
 from access.models import Tenant
 from evidence.models import SubjectKey
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class ArtifactContent(models.Model):

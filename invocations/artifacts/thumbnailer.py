@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from PIL import GifImagePlugin, Image, JpegImagePlugin, MpoImagePlugin, PngImagePlugin, WebPImagePlugin
 
-from sandbox import walls
+from sandbox import confinement
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 MAX_PIXELS = 40_000_000
@@ -39,9 +39,9 @@ def _confine() -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(kind, (most, most))
-    walls.forbid_new_privileges()
-    if walls.landlock_version():
-        ground = walls.Ground()
+    confinement.forbid_new_privileges()
+    if confinement.landlock_version():
+        ground = confinement.LandlockRuleset()
         ground.begin()
         ground.confine()
     resource.setrlimit(

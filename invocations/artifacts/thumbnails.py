@@ -25,7 +25,7 @@ class Thumbnail(NamedTuple):
     png: bytes
 
 
-def thumbnail_of(image: bytes) -> Thumbnail | None:
+def make_thumbnail(image: bytes) -> Thumbnail | None:
     command = [sys.executable, "-I", "-B", str(_PROGRAM)]
     try:
         done = subprocess.run(command, input=image, capture_output=True, env={}, timeout=PATIENCE_S, check=True)

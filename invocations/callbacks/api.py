@@ -10,15 +10,21 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.models import Agent
-from evidence.secret_overlap import OverlapSerializer
+from evidence.webhooks.secret_overlap import OverlapSerializer
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
-from invocations.callbacks.selecting import STATES, selected
-from toolhub.kernel.api import body_of, caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.ids import encode
-from toolhub.kernel.serializers import PageSerializer, ReasonSerializer, StrictSerializer, enveloped, paged
+from invocations.callbacks.selectors import STATES, filter_deliveries
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import (
+    PageSerializer,
+    ReasonSerializer,
+    StrictSerializer,
+    build_envelope_serializer,
+    build_page_serializer,
+)
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import encode
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -80,11 +86,11 @@ class TriedDeliverySerializer(CallbackDeliverySerializer):
     tries = CallbackAttemptSerializer(many=True)
 
 
-ENDPOINT = enveloped("CallbackEndpointEnvelope", EndpointSerializer())
-ENDPOINTS = paged("CallbackEndpointPage", "endpoints", EndpointSerializer)
-SECRET = enveloped("CallbackSecretEnvelope", SigningSecretSerializer())
-DELIVERY = enveloped("CallbackDeliveryEnvelope", TriedDeliverySerializer())
-DELIVERIES = paged("CallbackDeliveryPage", "deliveries", CallbackDeliverySerializer)
+ENDPOINT = build_envelope_serializer("CallbackEndpointEnvelope", EndpointSerializer())
+ENDPOINTS = build_page_serializer("CallbackEndpointPage", "endpoints", EndpointSerializer)
+SECRET = build_envelope_serializer("CallbackSecretEnvelope", SigningSecretSerializer())
+DELIVERY = build_envelope_serializer("CallbackDeliveryEnvelope", TriedDeliverySerializer())
+DELIVERIES = build_page_serializer("CallbackDeliveryPage", "deliveries", CallbackDeliverySerializer)
 
 
 def endpoint_json(row: CallbackEndpoint) -> dict[str, Any]:
@@ -132,7 +138,7 @@ class EndpointListView(Endpoint):
 
     @extend_schema(operation_id="list_callbacks", responses={200: ENDPOINTS})
     def get(self, request: Request, agent_id: UUID) -> Response:
-        agent = Agent.objects.get(pk=agent_id, tenant_id=caller(request).tenant_id)
+        agent = Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)
         rows = CallbackEndpoint.objects.filter(agent=agent)
         page = self.page_of(rows, prefix="cbe")
         return _answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
@@ -141,8 +147,8 @@ class EndpointListView(Endpoint):
         operation_id="make_callback", request=NewEndpointSerializer, responses={201: SECRET}, examples=[EXAMPLE]
     )
     def post(self, request: Request, agent_id: UUID) -> Response:
-        data = body_of(request, NewEndpointSerializer)
-        row, secret = services.make_endpoint(agent_id=agent_id, by=caller(request), **data)
+        data = read_body(request, NewEndpointSerializer)
+        row, secret = services.make_endpoint(agent_id=agent_id, by=get_caller(request), **data)
         return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
 
 
@@ -153,8 +159,8 @@ class EndpointRotateView(Endpoint):
 
     @extend_schema(operation_id="rotate_callback", request=OverlapSerializer, responses={201: SECRET})
     def post(self, request: Request, endpoint_id: UUID) -> Response:
-        overlap = timedelta(seconds=body_of(request, OverlapSerializer)["overlap_s"])
-        row, secret = services.rotate_secret(endpoint_id=endpoint_id, overlap=overlap, by=caller(request))
+        overlap = timedelta(seconds=read_body(request, OverlapSerializer)["overlap_s"])
+        row, secret = services.rotate_secret(endpoint_id=endpoint_id, overlap=overlap, by=get_caller(request))
         return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
 
 
@@ -165,8 +171,8 @@ class EndpointDisableView(Endpoint):
 
     @extend_schema(operation_id="disable_callback", request=ReasonSerializer, responses={200: ENDPOINT})
     def post(self, request: Request, endpoint_id: UUID) -> Response:
-        reason = body_of(request, ReasonSerializer)["reason"]
-        row = services.disable_endpoint(endpoint_id=endpoint_id, reason=reason, by=caller(request))
+        reason = read_body(request, ReasonSerializer)["reason"]
+        row = services.disable_endpoint(endpoint_id=endpoint_id, reason=reason, by=get_caller(request))
         return _answer(endpoint_json(row))
 
 
@@ -187,7 +193,7 @@ class CallbackDeliveryListView(Endpoint):
         responses={200: DELIVERIES},
     )
     def get(self, request: Request) -> Response:
-        rows = selected(self.asked, by=caller(request))
+        rows = filter_deliveries(self.asked, by=get_caller(request))
         page = self.page_of(rows, prefix="cbd")
         return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
@@ -199,7 +205,7 @@ class CallbackDeliveryView(Endpoint):
 
     @extend_schema(operation_id="read_callback_delivery", responses={200: DELIVERY})
     def get(self, request: Request, delivery_id: UUID) -> Response:
-        row = CallbackDelivery.objects.get(pk=delivery_id, tenant_id=caller(request).tenant_id)
+        row = CallbackDelivery.objects.get(pk=delivery_id, tenant_id=get_caller(request).tenant_id)
         return _answer(delivery_json(row, tries=True))
 
 
@@ -210,4 +216,6 @@ class CallbackDeliveryAgainView(Endpoint):
 
     @extend_schema(operation_id="redeliver_callback", request=None, responses={200: DELIVERY})
     def post(self, request: Request, delivery_id: UUID) -> Response:
-        return _answer(delivery_json(services.redeliver(delivery_id=delivery_id, by=caller(request)), tries=True))
+        return _answer(
+            delivery_json(services.redeliver_callback(delivery_id=delivery_id, by=get_caller(request)), tries=True)
+        )

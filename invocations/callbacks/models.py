@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Tenant
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 
 class CallbackEndpoint(models.Model):

@@ -16,21 +16,22 @@ from django.utils import timezone
 from access.models import Agent
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.secret_overlap import MAX_OVERLAP, OVERLAP
-from evidence.webhooks import new_secret
+from evidence.webhooks.messages import new_secret
+from evidence.webhooks.secret_overlap import MAX_OVERLAP, OVERLAP
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.models import Invocation
 from invocations.problems import CallbackUnknown
 from invocations.signals import call_ended
-from toolhub.kernel.outbound import Refused, check_url
-from toolhub.kernel.problems import Conflict, SchemaInvalid
+from kernel.database.connections import database_time
+from kernel.http.outbound import AddressRefused, check_url
+from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
-    from invocations.calls import Call
-    from toolhub.kernel.principal import Principal
+    from invocations.calls import CallRequest
+    from kernel.principal import Principal
 
 MAX_ENDPOINTS = 20  # of one agent in use
 THE_ONLY_ONE = "*"  # what `callback: true` becomes; no name of an endpoint
@@ -44,7 +45,7 @@ def make_endpoint(
     agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
     try:
         check_url(url)
-    except Refused as refused:
+    except AddressRefused as refused:
         raise SchemaInvalid.at("/url", str(refused)) from refused
     if CallbackEndpoint.objects.filter(agent=agent, disabled_at=None).count() >= MAX_ENDPOINTS:
         raise Conflict(f"An agent has at most {MAX_ENDPOINTS} endpoints.", remedy="Disable one that nobody needs.")
@@ -83,7 +84,7 @@ def _locked(endpoint_id: UUID, by: Principal) -> CallbackEndpoint:
 @transaction.atomic
 def rotate_secret(*, endpoint_id: UUID, overlap: timedelta = OVERLAP, by: Principal) -> tuple[CallbackEndpoint, str]:
     """Another secret, shown this once. Until the overlap is over, messages carry the signatures of both."""
-    endpoint, now = _locked(endpoint_id, by), timezone.now()
+    endpoint, now = _locked(endpoint_id, by), database_time()
     CallbackSecret.objects.filter(endpoint=endpoint, ends_at__isnull=False).delete()  # never more than two
     CallbackSecret.objects.filter(endpoint=endpoint).update(ends_at=now + min(overlap, MAX_OVERLAP))
     text = _add_secret(endpoint)
@@ -103,7 +104,7 @@ def disable_endpoint(*, endpoint_id: UUID, reason: str, by: Principal) -> Callba
     return endpoint
 
 
-def endpoint_of(call: Call, *, by: Principal) -> UUID | None:
+def find_endpoint(call: CallRequest, *, by: Principal) -> UUID | None:
     """The endpoint that a call names, None when it names none; raises for one that its agent does not have."""
     wanted = call.envelope.callback
     if not wanted:
@@ -131,7 +132,7 @@ def write_delivery(*, invocation: Invocation, **_: Any) -> None:
     """The message about a call that named an endpoint, in the transaction of its End."""
     if invocation.callback_id is None:
         return
-    now = timezone.now()
+    now = database_time()
     CallbackDelivery.objects.create(
         tenant_id=invocation.tenant_id,
         endpoint_id=invocation.callback_id,
@@ -142,7 +143,7 @@ def write_delivery(*, invocation: Invocation, **_: Any) -> None:
 
 
 @transaction.atomic
-def redeliver(*, delivery_id: UUID, by: Principal) -> CallbackDelivery:
+def redeliver_callback(*, delivery_id: UUID, by: Principal) -> CallbackDelivery:
     """Send a message again, now, whatever became of it before. It keeps its id."""
     row = (
         CallbackDelivery.objects.select_for_update(of=("self",))
@@ -151,7 +152,7 @@ def redeliver(*, delivery_id: UUID, by: Principal) -> CallbackDelivery:
     )
     if row.endpoint.disabled_at is not None:
         raise Conflict("The endpoint of this message is disabled.", remedy="The answer of the call is at its address.")
-    row.round, row.attempts, row.next_attempt_at, row.delivered_at = row.round + 1, 0, timezone.now(), None
+    row.round, row.attempts, row.next_attempt_at, row.delivered_at = row.round + 1, 0, database_time(), None
     row.save(update_fields=["round", "attempts", "next_attempt_at", "delivered_at"])
     evidence.record(
         kind=Kind.CALLBACK_REDELIVERED,

@@ -1,15 +1,32 @@
-"""Console addresses of callbacks."""
+"""Addresses of callbacks."""
 
 from django.urls import path
 
-from invocations.callbacks import views
+from invocations.callbacks import api, pages
 
-urlpatterns = [
-    path("agents/<agt:agent_id>/callbacks", views.callbacks, name="callbacks"),
-    path("agents/<agt:agent_id>/callbacks/new", views.callback_new, name="callback_new"),
-    path("callbacks/<cbe:endpoint_id>/rotate", views.callback_rotate, name="callback_rotate"),
-    path("callbacks/<cbe:endpoint_id>/disable", views.callback_disable, name="callback_disable"),
-    path("callbacks/deliveries", views.callback_deliveries, name="callback_deliveries"),
-    path("callbacks/deliveries/<cbd:delivery_id>", views.callback_delivery, name="callback_delivery"),
-    path("callbacks/deliveries/<cbd:delivery_id>/again", views.callback_again, name="callback_again"),
+PAGES = [
+    path("agents/<agt:agent_id>/callbacks", pages.callback_list, name="callbacks"),
+    path("agents/<agt:agent_id>/callbacks/new", pages.callback_new, name="callback_new"),
+    path("callbacks/<cbe:endpoint_id>/rotate", pages.callback_rotate, name="callback_rotate"),
+    path("callbacks/<cbe:endpoint_id>/disable", pages.callback_disable, name="callback_disable"),
+    path("callbacks/deliveries", pages.callback_deliveries, name="callback_deliveries"),
+    path("callbacks/deliveries/<cbd:delivery_id>", pages.callback_delivery, name="callback_delivery"),
+    path("callbacks/deliveries/<cbd:delivery_id>/again", pages.callback_again, name="callback_again"),
+]
+
+API = [
+    path("agents/<agt:agent_id>/callbacks", api.EndpointListView.as_view(), name="api_callbacks"),
+    path("callbacks/<cbe:endpoint_id>/rotate", api.EndpointRotateView.as_view(), name="api_callback_rotate"),
+    path("callbacks/<cbe:endpoint_id>/disable", api.EndpointDisableView.as_view(), name="api_callback_disable"),
+    path("callbacks/deliveries", api.CallbackDeliveryListView.as_view(), name="api_callback_deliveries"),
+    path(
+        "callbacks/deliveries/<cbd:delivery_id>",
+        api.CallbackDeliveryView.as_view(),
+        name="api_callback_delivery",
+    ),
+    path(
+        "callbacks/deliveries/<cbd:delivery_id>/again",
+        api.CallbackDeliveryAgainView.as_view(),
+        name="api_callback_again",
+    ),
 ]

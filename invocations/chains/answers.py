@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from access.budgets.ahead import whole
+from access.budgets.chain_reservations import sum_shares
 from invocations.chains.models import StepRole
 from invocations.chains.problems import ChainStopped
 from invocations.models import Invocation, State
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.problems import by_reason
-from toolhub.kernel.telemetry import trace_id_of
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.observability.telemetry import read_trace_id
+from kernel.problems import find_problem_class
 
 if TYPE_CHECKING:
-    from invocations.chains.examining import Examination, Examined
     from invocations.chains.models import Chain, ChainStep
-    from toolhub.kernel.problems import Problem
+    from invocations.chains.preflight import ExaminedCall, PlanExamination
+    from kernel.problems import Problem
 
 
-def calls_of(chain: Chain) -> dict[Any, list[Invocation]]:
+def group_calls_by_step(chain: Chain) -> dict[Any, list[Invocation]]:
     """The calls that were made for each step, the last one last."""
     found: dict[Any, list[Invocation]] = {}
     for call in Invocation.objects.filter(chain_step__chain=chain).select_related("version").order_by("id"):
@@ -47,11 +47,11 @@ def _step(step: ChainStep, calls: list[Invocation]) -> dict[str, Any]:
     }
 
 
-def problem_of(chain: Chain, steps: list[ChainStep]) -> Problem | None:
+def build_chain_problem(chain: Chain, steps: list[ChainStep]) -> Problem | None:
     """Why a chain did not come to its end; None as long as it may, and when it did."""
     if not chain.reason:
         return None
-    because = by_reason(chain.reason)
+    because = find_problem_class(chain.reason)
     failed = next((step for step in steps if step.reason and step.role == StepRole.STEP), None)
     undone = [step.state for step in steps if step.is_compensation and step.state != "skipped"]
     return ChainStopped(
@@ -64,8 +64,8 @@ def problem_of(chain: Chain, steps: list[ChainStep]) -> Problem | None:
     )
 
 
-def answer_of(chain: Chain) -> ResponseEnvelope:
-    steps, calls = list(chain.steps.order_by("position")), calls_of(chain)
+def build_chain_answer(chain: Chain) -> ResponseEnvelope:
+    steps, calls = list(chain.steps.order_by("position")), group_calls_by_step(chain)
     waits = any(call.state == State.HELD for each in calls.values() for call in each)
     compensations = {step.position: step for step in steps if step.is_compensation}
     told = []
@@ -84,24 +84,24 @@ def answer_of(chain: Chain) -> ResponseEnvelope:
         "dry_run": chain.dry_run,
         "request_id": chain.request_id,
         "steps": told,
-        "trace_id": trace_id_of(chain.trace) or None,
+        "trace_id": read_trace_id(chain.trace) or None,
         "created_at": chain.created_at.isoformat(),
         "finished_at": chain.finished_at.isoformat() if chain.finished_at else None,
     }
-    return ResponseEnvelope(data=data, error=problem_of(chain, steps) if chain.is_final else None)
+    return ResponseEnvelope(data=data, error=build_chain_problem(chain, steps) if chain.is_final else None)
 
 
 # A plan that was only asked about.
 
 
-def _examined(each: Examined) -> dict[str, Any]:
+def _examined(each: ExaminedCall) -> dict[str, Any]:
     planned, preflight = each.planned, each.preflight
     return {
         "id": planned.name,
         "role": planned.role,
         "tool": planned.tool,
-        "version": preflight.standing.installed.version or None
-        if preflight is not None and preflight.standing.installed is not None
+        "version": preflight.decision_context.installed.version or None
+        if preflight is not None and preflight.decision_context.installed is not None
         else None,
         "allow": not each.problems,
         "problems": [problem.to_error() for problem in each.problems],
@@ -118,7 +118,7 @@ def _examined(each: Examined) -> dict[str, Any]:
     }
 
 
-def examination_json(examination: Examination) -> dict[str, Any]:
+def examination_json(examination: PlanExamination) -> dict[str, Any]:
     known = [each.share for each in examination.calls if each.version is not None]
     return {
         "allow": examination.problem is None,
@@ -134,6 +134,6 @@ def examination_json(examination: Examination) -> dict[str, Any]:
                 "remaining": line.remaining,
                 "takes": amount,
             }
-            for line, amount in whole(known)
+            for line, amount in sum_shares(known)
         ],
     }

@@ -10,29 +10,29 @@ from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from evidence.kinds import Kind
-from invocations.call_view import AskingView
-from invocations.chains import driving, services
-from invocations.chains.answers import answer_of, examination_json
-from invocations.chains.examining import examine
+from invocations.accept.api import AskingView
+from invocations.answer.prefer_header import parse_prefer_header
+from invocations.answer.wake_ups import get_waker
+from invocations.chains import orchestration, services
+from invocations.chains.answers import build_chain_answer, examination_json
 from invocations.chains.models import Chain
+from invocations.chains.preflight import examine_plan
 from invocations.chains.serializers import EXAMPLE, ChainSerializer, read_chain
-from invocations.preferring import preferences_of
-from invocations.rejecting import count
+from invocations.request_tallies import tally_request
 from invocations.serializers import SCOPE, EnvelopeSerializer
-from invocations.waker import waker
-from toolhub.kernel.api import caller
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.handlers import respond
-from toolhub.kernel.tenancy import acting_for
-from toolhub.kernel.waiting import WaitingResponse, can_wait
+from kernel.database.tenancy import acting_for
+from kernel.http.api_requests import get_caller
+from kernel.http.deferred_responses import WaitingResponse, can_wait
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.http.exception_handlers import build_problem_response
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
 
-    from invocations.waker import Waiter
+    from invocations.answer.wake_ups import Waiter
 
 LOOK_AGAIN_S = "1"
 PREFER = OpenApiParameter(
@@ -42,7 +42,7 @@ PREFER = OpenApiParameter(
 
 def write_answer(chain: Chain, *, replayed: bool = False) -> HttpResponse:
     """202 while it goes on, 200 when it has ended; whether it came to its end is in the envelope."""
-    envelope = answer_of(chain)
+    envelope = build_chain_answer(chain)
     location = f"/api/v1/chains/{chain.wire_id}"
     response = JsonResponse(envelope.to_json(instance=location), status=200 if chain.is_final else 202)
     response.headers["Location"] = location
@@ -65,21 +65,21 @@ class ChainListView(AskingView):
         parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER), PREFER],
     )
     def post(self, request: Request) -> HttpResponse:
-        by, (plan, envelope) = caller(request), read_chain(request)
-        patience = preferences_of(request.headers.get("Prefer", "")).wait_s or 0
+        by, (plan, envelope) = get_caller(request), read_chain(request)
+        patience = parse_prefer_header(request.headers.get("Prefer", "")).wait_s or 0
         try:
             submitted = services.submit_chain(plan, envelope, by=by)
         except services.ChainRefused as refused:
-            return respond(request._request, refused.problem)
+            return build_problem_response(request._request, refused.problem)
         chain = submitted.chain
         with ExitStack() as listening:
-            waiter = listening.enter_context(waker().listen(chain.pk)) if patience else None
-            driving.go_on(chain.pk)
+            waiter = listening.enter_context(get_waker().listen(chain.pk)) if patience else None
+            orchestration.continue_chain(chain.pk)
             if waiter is not None:
                 at_most_s = min(float(patience), settings.TOOLHUB_SYNC_WAIT_S)
                 if can_wait(request._request):
                     return _answer_later(chain, waiter, at_most_s, listening.pop_all(), replayed=submitted.replayed)
-                driving.wait_for_end(chain.pk, waiter, at_most_s=at_most_s)
+                orchestration.wait_for_end(chain.pk, waiter, at_most_s=at_most_s)
         chain.refresh_from_db()
         return write_answer(chain, replayed=submitted.replayed)
 
@@ -105,9 +105,9 @@ class ChainPreflightView(AskingView):
     )
     def post(self, request: Request) -> HttpResponse:
         plan, envelope = read_chain(request)
-        by = caller(request)
-        examination = examine(plan, envelope, by=by)
-        count(Kind.INVOCATION_PREFLIGHTED, tenant_id=by.tenant_id, agent=by.id, times=len(plan.calls))
+        by = get_caller(request)
+        examination = examine_plan(plan, envelope, by=by)
+        tally_request(Kind.INVOCATION_PREFLIGHTED, tenant_id=by.tenant_id, agent=by.id, times=len(plan.calls))
         return JsonResponse(ResponseEnvelope(data=examination_json(examination)).to_json())
 
 
@@ -118,12 +118,12 @@ class ChainView(Endpoint):
 
     @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="read_chain")
     def get(self, request: Request, chain_id: UUID) -> HttpResponse:
-        return write_answer(Chain.objects.visible_to(caller(request)).get(pk=chain_id))
+        return write_answer(Chain.objects.visible_to(get_caller(request)).get(pk=chain_id))
 
     @extend_schema(responses={200: EnvelopeSerializer, 202: EnvelopeSerializer}, operation_id="cancel_chain")
     def delete(self, request: Request, chain_id: UUID) -> HttpResponse:
         """Make no more of its calls and end the one that runs. What was done is undone where the plan says how."""
-        chain = services.cancel_chain(chain_id=chain_id, by=caller(request))
-        driving.go_on(chain.pk)
+        chain = services.cancel_chain(chain_id=chain_id, by=get_caller(request))
+        orchestration.continue_chain(chain.pk)
         chain.refresh_from_db()
         return write_answer(chain)

@@ -14,10 +14,10 @@ from django.db.models import Q
 
 from access.models import Agent, Tenant
 from evidence.models import SubjectKey
-from toolhub.kernel.ids import encode, new_id
+from kernel.ids import encode, new_id
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class ChainState(models.TextChoices):

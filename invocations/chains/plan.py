@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from access.redaction.pointers import parts_of
+from access.redaction.pointers import parse_pointer
 from invocations.chains.models import StepRole
-from toolhub.kernel.problems import SchemaInvalid
+from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ REFERENCE_FIELDS = {FROM, "pointer", "assume_compatible"}
 Place = tuple[str | int, ...]
 
 
-class Missing(LookupError):
+class MissingValue(LookupError):
     """There is no value where a reference points."""
 
 
@@ -42,12 +42,12 @@ class Reference(NamedTuple):
     assumed: bool = False
 
 
-def written(parts: Place) -> str:
+def format_pointer(parts: Place) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCall:
     """One call of the plan, or the one that undoes it. ``at``: where in the plan it stands."""
 
     name: str
@@ -65,25 +65,25 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChainPlan:
     """The plan as it was sent, and its calls in the order in which they are made."""
 
     document: dict[str, Any]
-    steps: tuple[Planned, ...]
-    compensations: tuple[Planned, ...]
+    steps: tuple[PlannedCall, ...]
+    compensations: tuple[PlannedCall, ...]
 
     @property
-    def calls(self) -> tuple[Planned, ...]:
+    def calls(self) -> tuple[PlannedCall, ...]:
         return (*self.steps, *self.compensations)
 
-    def one(self, role: str, position: int) -> Planned:
+    def one(self, role: str, position: int) -> PlannedCall:
         return next(each for each in self.calls if (each.role, each.position) == (role, position))
 
 
-def read_plan(document: dict[str, Any]) -> Plan:
+def read_plan(document: dict[str, Any]) -> ChainPlan:
     """Raises for the first thing in it that is not right, with the place of it. ``document`` has the fields of its serializer."""
-    steps: list[Planned] = []
-    compensations: list[Planned] = []
+    steps: list[PlannedCall] = []
+    compensations: list[PlannedCall] = []
     names: list[str] = []
     for position, said in enumerate(document["steps"]):
         at, name = f"/plan/steps/{position}", said["id"]
@@ -94,9 +94,9 @@ def read_plan(document: dict[str, Any]) -> Plan:
         if name in names:
             raise SchemaInvalid.at(f"{at}/id", f"Two steps are called {name}.")
         common = {"name": name, "position": position}
-        found = tuple(references_in(said["arguments"], names, f"{at}/arguments"))
+        found = tuple(find_references(said["arguments"], names, f"{at}/arguments"))
         steps.append(
-            Planned(
+            PlannedCall(
                 tool=said["tool"],
                 arguments=said["arguments"],
                 at=at,
@@ -108,9 +108,9 @@ def read_plan(document: dict[str, Any]) -> Plan:
         names.append(name)
         if undo := said.get("compensate"):
             at = f"{at}/compensate"
-            found = tuple(references_in(undo["arguments"], names, f"{at}/arguments"))
+            found = tuple(find_references(undo["arguments"], names, f"{at}/arguments"))
             compensations.append(
-                Planned(
+                PlannedCall(
                     tool=undo["tool"],
                     arguments=undo["arguments"],
                     at=at,
@@ -122,26 +122,26 @@ def read_plan(document: dict[str, Any]) -> Plan:
             )
     if sum(len(each.references) for each in (*steps, *compensations)) > MAX_REFERENCES:
         raise SchemaInvalid.at("/plan/steps", f"A plan has at most {MAX_REFERENCES} references.")
-    return Plan(document, tuple(steps), tuple(reversed(compensations)))
+    return ChainPlan(document, tuple(steps), tuple(reversed(compensations)))
 
 
 # References.
 
 
-def references_in(value: Any, earlier: list[str], at: str, place: Place = ()) -> Iterator[Reference]:
+def find_references(value: Any, earlier: list[str], at: str, place: Place = ()) -> Iterator[Reference]:
     """``earlier``: the steps that may be named. ``at``: where in the request the arguments stand."""
     if isinstance(value, list):
         for index, each in enumerate(value):
-            yield from references_in(each, earlier, at, (*place, index))
+            yield from find_references(each, earlier, at, (*place, index))
     elif isinstance(value, dict):
         if FROM in value:
-            yield _reference(value, earlier, at + written(place), place)
+            yield _reference(value, earlier, at + format_pointer(place), place)
         elif DATA in value:
             if len(value) > 1:
-                raise SchemaInvalid.at(at + written(place), f"An object with {DATA} has no other name.")
+                raise SchemaInvalid.at(at + format_pointer(place), f"An object with {DATA} has no other name.")
         else:
             for name, each in value.items():
-                yield from references_in(each, earlier, at, (*place, name))
+                yield from find_references(each, earlier, at, (*place, name))
 
 
 def _reference(value: dict[str, Any], earlier: list[str], at: str, place: Place) -> Reference:
@@ -161,7 +161,7 @@ def _reference(value: dict[str, Any], earlier: list[str], at: str, place: Place)
     if not place:
         raise SchemaInvalid.at(at, "Arguments are an object; a reference stands for one of its values.")
     try:
-        return Reference(step, parts_of(pointer), place, assumed)
+        return Reference(step, parse_pointer(pointer), place, assumed)
     except ValueError as error:
         raise SchemaInvalid.at(f"{at}/pointer", str(error)) from None
 
@@ -172,19 +172,19 @@ def _filled(value: Any, value_of: Callable[[Reference], Any], place: Place) -> A
     if not isinstance(value, dict):
         return value
     if FROM in value:
-        return value_of(Reference(value[FROM], parts_of(value.get("pointer", "")), place))
+        return value_of(Reference(value[FROM], parse_pointer(value.get("pointer", "")), place))
     if DATA in value:
         return value[DATA]
     return {name: _filled(each, value_of, (*place, name)) for name, each in value.items()}
 
 
-def value_at(value: Any, pointer: tuple[str, ...]) -> Any:
-    """RFC 6901; raises :class:`Missing`."""
+def resolve_pointer(value: Any, pointer: tuple[str, ...]) -> Any:
+    """RFC 6901; raises :class:`MissingValue`."""
     for part in pointer:
         if isinstance(value, dict) and part in value:
             value = value[part]
         elif isinstance(value, list) and re.fullmatch(r"0|[1-9][0-9]{0,8}", part) and int(part) < len(value):
             value = value[int(part)]
         else:
-            raise Missing(written(pointer))
+            raise MissingValue(format_pointer(pointer))
     return value

@@ -1,6 +1,6 @@
 """What can go wrong with a chain, beside what can go wrong with each of its calls?"""
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from kernel.problems import PlatformCode, Problem, Retryable
 
 
 class StepsDoNotFit(Problem):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
-from invocations.chains.plan import MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, Plan, read_plan
+from invocations.chains.plan import MAX_PLAN_BYTES, MAX_RETRIES, MAX_STEPS, ChainPlan, read_plan
 from invocations.serializers import InvokeSerializer
-from toolhub.kernel.canonical import encoded
-from toolhub.kernel.problems import TooLarge
-from toolhub.kernel.serializers import StrictSerializer
+from kernel.canonical import encode_hash_input
+from kernel.http.base_serializers import StrictSerializer
+from kernel.problems import TooLarge
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from toolhub.kernel.envelopes import RequestEnvelope
+    from kernel.http.envelopes import RequestEnvelope
 
 ARGUMENTS = (
     'The tool\'s arguments. An object `{"$from": step, "pointer": "/…"}` in them stands for what an earlier step has delivered '
@@ -91,12 +91,12 @@ class ChainSerializer(InvokeSerializer):
         return super().validate(data) | {"callback": ""}
 
 
-def read_chain(request: Request) -> tuple[Plan, RequestEnvelope]:
+def read_chain(request: Request) -> tuple[ChainPlan, RequestEnvelope]:
     """The plan in a request, and the envelope around it."""
     payload = ChainSerializer(data=request.data)
     payload.is_valid(raise_exception=True)
     document = payload.validated_data["plan"]
-    size = len(encoded(document)[1])
+    size = len(encode_hash_input(document)[1])
     if size > MAX_PLAN_BYTES:
         raise TooLarge(
             f"The plan is {size:,} bytes; it may have {MAX_PLAN_BYTES:,}.", details={"max_bytes": MAX_PLAN_BYTES}

@@ -1,7 +1,8 @@
 """How is a chain accepted, cancelled and ended?
 
 :func:`submit_chain` looks at the whole plan first and then writes down the chain, its steps, the sealed plan and the fact that it
-began, and reserves the budgets of all its calls, in one transaction. How it goes on from there: :mod:`invocations.chains.driving`.
+began, and reserves the budgets of all its calls, in one transaction. How it goes on from there:
+:mod:`invocations.chains.orchestration`.
 """
 
 from __future__ import annotations
@@ -14,31 +15,32 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from access.budgets import ledger
-from access.budgets.ahead import hold
-from access.budgets.rates import check_refused_call
+from access.budgets.chain_reservations import reserve_for_chain
+from access.budgets.rate_limits import check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
-from evidence.keys import fingerprint_under, key_of, subject_of
+from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
 from evidence.kinds import Kind
 from evidence.models import Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import ValuesErased
-from invocations.chains.examining import Examination, examine
+from invocations.answer.wake_ups import get_waker
+from invocations.approvals.held_calls import cancel_call
 from invocations.chains.models import CHAIN_TRANSITIONS, Chain, ChainState, ChainStep, StepRole, StepState
-from invocations.chains.plan import Plan, read_plan
-from invocations.holding import cancel_call
+from invocations.chains.plan import ChainPlan, read_plan
+from invocations.chains.preflight import PlanExamination, examine_plan
 from invocations.models import FINAL, Invocation
 from invocations.problems import IdempotencyKeyReused
-from invocations.rejecting import count_rejected
-from invocations.waker import waker
-from toolhub.kernel.canonical import encoded
-from toolhub.kernel.envelopes import RequestEnvelope
-from toolhub.kernel.ids import encode, new_id
-from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.problems import Conflict, Problem
-from toolhub.kernel.telemetry import current_trace, trace_id_of
+from invocations.request_tallies import count_rejected
+from kernel.canonical import encode_hash_input
+from kernel.database.connections import database_time
+from kernel.http.envelopes import RequestEnvelope
+from kernel.ids import encode, new_id
+from kernel.observability.telemetry import current_trace, read_trace_id
+from kernel.principal import ActorKind, Principal
+from kernel.problems import Conflict, Problem
 
 
-class Submitted(NamedTuple):
+class Submission(NamedTuple):
     """``replayed``: the same plan was accepted before, with the same key."""
 
     chain: Chain
@@ -53,7 +55,7 @@ class ChainRefused(Exception):
         super().__init__(problem.detail)
 
 
-def _fingerprints(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> dict[str, str]:
+def _fingerprints(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> dict[str, str]:
     said = {
         "plan": plan.document,
         "currency": envelope.currency,
@@ -63,8 +65,8 @@ def _fingerprints(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> di
     }
     user = envelope.user_id
     return {
-        "plan_fingerprint": evidence.fingerprint(encoded(said)[1], tenant_id=by.tenant_id),
-        "user_fingerprint": evidence.fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
+        "plan_fingerprint": evidence.compute_fingerprint(encode_hash_input(said)[1], tenant_id=by.tenant_id),
+        "user_fingerprint": evidence.compute_fingerprint(user.encode(), tenant_id=by.tenant_id) if user else "",
     }
 
 
@@ -82,22 +84,22 @@ def _find_earlier(envelope: RequestEnvelope, fingerprints: dict[str, str], *, by
     return earlier
 
 
-def submit_chain(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> Submitted:
+def submit_chain(plan: ChainPlan, envelope: RequestEnvelope, *, by: Principal) -> Submission:
     """Accept a plan as a whole, or raise :class:`ChainRefused` with what is in the way. Nothing has run when this returns."""
     fingerprints = _fingerprints(plan, envelope, by=by)
     earlier = _find_earlier(envelope, fingerprints, by=by)
     if earlier is not None:
-        return Submitted(earlier, replayed=True)
-    examination = examine(plan, envelope, by=by)
+        return Submission(earlier, replayed=True)
+    examination = examine_plan(plan, envelope, by=by)
     try:
         if examination.problem is not None:
             raise examination.problem
-        return Submitted(_accept(plan, envelope, fingerprints, examination, by=by))
+        return Submission(_accept(plan, envelope, fingerprints, examination, by=by))
     except IntegrityError:
         earlier = _find_earlier(envelope, fingerprints, by=by)  # two raced with one key; the other has it
         if earlier is None:
             raise
-        return Submitted(earlier, replayed=True)
+        return Submission(earlier, replayed=True)
     except Problem as problem:
         try:
             check_refused_call(by.id, because=problem)
@@ -109,8 +111,8 @@ def submit_chain(plan: Plan, envelope: RequestEnvelope, *, by: Principal) -> Sub
 
 
 def _key_of(fingerprints: dict[str, str], *, at: datetime, by: Principal) -> SubjectKey:
-    whose = subject_of(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
-    return key_of(tenant_id=by.tenant_id, subject=whose)
+    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=at)
+    return get_subject_key(tenant_id=by.tenant_id, subject=whose)
 
 
 @transaction.atomic
@@ -118,7 +120,7 @@ def _record_refused(
     envelope: RequestEnvelope,
     fingerprints: dict[str, str],
     problem: Problem,
-    examination: Examination,
+    examination: PlanExamination,
     *,
     by: Principal,
 ) -> None:
@@ -139,7 +141,12 @@ def _record_refused(
 
 @transaction.atomic
 def _accept(
-    plan: Plan, envelope: RequestEnvelope, fingerprints: dict[str, str], examination: Examination, *, by: Principal
+    plan: ChainPlan,
+    envelope: RequestEnvelope,
+    fingerprints: dict[str, str],
+    examination: PlanExamination,
+    *,
+    by: Principal,
 ) -> Chain:
     """Row, steps, sealed plan, fact and the budgets of all calls, all or nothing. The budgets come last, as for a call."""
     now = datetime.now(UTC)
@@ -184,7 +191,7 @@ def _accept(
         subject=chain.wire_id,
         actor=by,
         outcome="accepted",
-        trace_id=trace_id_of(chain.trace),
+        trace_id=read_trace_id(chain.trace),
         at=now,
         data={
             "request_id": fingerprint_under(key, envelope.request_id.encode()),
@@ -200,14 +207,14 @@ def _accept(
             "compensations": [{"step": each.name, "tool": each.tool} for each in plan.compensations],
         },
     )
-    hold(chain_id=chain.pk, shares=examination.shares, now=now)
+    reserve_for_chain(chain_id=chain.pk, shares=examination.shares, now=database_time())
     return chain
 
 
 # What was accepted, read again.
 
 
-def envelope_and_plan(chain: Chain) -> tuple[RequestEnvelope, Plan]:
+def open_plan(chain: Chain) -> tuple[RequestEnvelope, ChainPlan]:
     """As they were sent; only the hub itself looks, to make the next call."""
     snapshot = Snapshot.objects.filter(invocation_id=chain.pk, kind=SnapshotKind.INPUT).first()
     if snapshot is None:
@@ -216,7 +223,7 @@ def envelope_and_plan(chain: Chain) -> tuple[RequestEnvelope, Plan]:
     return RequestEnvelope(**sealed["envelope"]), read_plan(sealed["plan"])
 
 
-def principal_of(chain: Chain) -> Principal:
+def build_chain_principal(chain: Chain) -> Principal:
     """The agent that submitted the plan, with the credential that it had then."""
     return Principal(
         kind=ActorKind.AGENT,
@@ -234,7 +241,7 @@ def _uuid(text: str | None) -> UUID | None:
     return None if text is None else UUID(text)
 
 
-def open_call(chain: Chain) -> Invocation | None:
+def find_open_call(chain: Chain) -> Invocation | None:
     """The call of the chain that has not ended; there is one at most."""
     return Invocation.objects.filter(chain_step__chain=chain).exclude(state__in=FINAL).first()
 
@@ -257,7 +264,7 @@ def cancel_chain(*, chain_id: UUID, by: Principal) -> Chain:
     chain.cancel_asked_at = datetime.now(UTC)
     chain.save(update_fields=["cancel_asked_at"])
     evidence.record(kind=Kind.CHAIN_CANCEL_ASKED, subject=chain.wire_id, actor=by, data={"state": chain.state})
-    call = open_call(chain)
+    call = find_open_call(chain)
     if call is not None:
         try:
             with transaction.atomic():
@@ -283,7 +290,7 @@ def end_chain(chain: Chain, steps: list[ChainStep], *, to: ChainState, by: Princ
         actor=by,
         outcome=str(to),
         reason=chain.reason,
-        trace_id=trace_id_of(chain.trace),
+        trace_id=read_trace_id(chain.trace),
         at=now,
         data={
             "state": str(to),
@@ -291,8 +298,8 @@ def end_chain(chain: Chain, steps: list[ChainStep], *, to: ChainState, by: Princ
             "compensations": _outcomes(steps, StepRole.COMPENSATION),
         },
     )
-    ledger.release(invocation_id=chain.pk)
-    transaction.on_commit(partial(waker().wake, chain.pk))
+    ledger.release_reservations(invocation_id=chain.pk)
+    transaction.on_commit(partial(get_waker().wake, chain.pk))
 
 
 def _outcomes(steps: list[ChainStep], role: StepRole) -> list[dict[str, Any]]:

@@ -22,22 +22,23 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from invocations.artifacts.describing import text_of
-from invocations.artifacts.storing import read_artifact
-from toolhub.kernel.ids import decode
+from invocations.artifacts.description import decode_text
+from invocations.artifacts.services import read_artifact
+from invocations.mcp.errors import error_json
+from kernel.ids import decode
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolhub.kernel.envelopes import ResponseEnvelope
-    from toolhub.kernel.principal import Principal
+    from kernel.http.envelopes import ResponseEnvelope
+    from kernel.principal import Principal
 
 CALL, EVIDENCE, TTL = "toolhub/call", "toolhub/evidence", "toolhub/ttl_seconds"
 MAX_EMBEDDED = 256 * 1024  # bytes of an artifact that is sent along; a larger one is fetched
 READ = "invocations:read"
 
 
-def dumped(model: BaseModel) -> dict[str, Any]:
+def dump_model(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -45,7 +46,7 @@ def _text(value: Any) -> TextContent:
     return TextContent(text=json.dumps(value, ensure_ascii=False))
 
 
-def result_of(answer: ResponseEnvelope, *, by: Principal, modern: bool) -> CallToolResult:
+def build_call_result(answer: ResponseEnvelope, *, by: Principal, modern: bool) -> CallToolResult:
     """The whole result. On an error there is no structured content, for models are shown that instead of the text. Before
     2026-07-28 (``modern``) it is an object or nothing.
     """
@@ -53,7 +54,9 @@ def result_of(answer: ResponseEnvelope, *, by: Principal, modern: bool) -> CallT
     meta = {name: value for name, value in meta.items() if value is not None}
     warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
     if answer.error is not None:
-        return CallToolResult(content=[_text({"error": answer.error.to_error()} | warnings)], is_error=True, _meta=meta)
+        return CallToolResult(
+            content=[_text({"error": error_json(answer.error)} | warnings)], is_error=True, _meta=meta
+        )
     content: list[ContentBlock] = [_text(answer.data)]
     if warnings:
         content.append(_text(warnings))
@@ -73,7 +76,7 @@ def _left(artifact: dict[str, Any], by: Principal) -> ContentBlock:
         return ImageContent(data=data, mime_type=media_type)
     if sort == "audio":
         return AudioContent(data=data, mime_type=media_type)
-    text = text_of(content) if sort == "text" or media_type == "application/json" else None
+    text = decode_text(content) if sort == "text" or media_type == "application/json" else None
     if text is not None:
         return EmbeddedResource(resource=TextResourceContents(uri=url, mime_type=media_type, text=text))
     return EmbeddedResource(resource=BlobResourceContents(uri=url, mime_type=media_type, blob=data))

@@ -11,10 +11,10 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams
 
-from invocations.mcp.calling import call_tool, count_unreadable
-from invocations.mcp.listing import list_tools
-from invocations.mcp.tasks import add_tasks
-from toolhub.kernel.version import HUB_VERSION
+from invocations.mcp.mcp_tasks import register_task_handlers
+from invocations.mcp.tool_calls import call_tool, count_unreadable
+from invocations.mcp.tool_list import list_tools
+from kernel.version import HUB_VERSION
 
 INSTRUCTIONS = (
     "Each tool is governed: a call may be denied, or may need a person's consent first. An error result says why (`reason`) and "
@@ -42,5 +42,5 @@ def make_server() -> Server[Any]:
     )
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)  # which may answer with a task
     server.middleware.append(count_unreadable)
-    add_tasks(server)
+    register_task_handlers(server)
     return server

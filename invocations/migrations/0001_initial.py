@@ -1,6 +1,6 @@
 
 import django.db.models.deletion
-import toolhub.kernel.ids
+import kernel.ids
 from django.db import migrations, models
 
 
@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Invocation',
             fields=[
-                ('id', models.UUIDField(default=toolhub.kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('tool', models.CharField(max_length=128)),
                 ('origin', models.CharField(choices=[('api', 'Api'), ('llm', 'Llm'), ('system', 'System')], default='api', max_length=8)),
                 ('state', models.CharField(choices=[('received', 'Received'), ('denied', 'Denied'), ('held', 'Held'), ('queued', 'Queued'), ('running', 'Running'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('timed_out', 'Timed Out'), ('cancelled', 'Cancelled'), ('expired', 'Expired'), ('outcome_unknown', 'Outcome Unknown')], max_length=16)),
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Attempt',
             fields=[
-                ('id', models.UUIDField(default=toolhub.kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('number', models.PositiveIntegerField()),
                 ('worker', models.CharField(max_length=120)),
                 ('started_at', models.DateTimeField()),
@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Outbox',
             fields=[
-                ('id', models.UUIDField(default=toolhub.kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('invocation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='invocations.invocation')),
             ],

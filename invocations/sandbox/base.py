@@ -1,6 +1,6 @@
 """What does the hub ask of a sandbox, and what may it rely on?
 
-A :class:`Sandbox` runs one call of one tool inside a :class:`Profile` and says what happened as an :class:`Outcome`. It
+A :class:`Sandbox` runs one call of one tool inside a :class:`Profile` and says what happened as an :class:`RunOutcome`. It
 never raises for anything that a tool does, and never for a broken engine: both are outcomes. Everything the hub decides
 on (``status``, ``duration_ms``, ``clean``, byte counts) is written by trusted code, never by the tool.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from invocations.sandbox.figures import Snapshot
+    from invocations.sandbox.stats import SandboxSnapshot
 
 IMAGE_MISSING = "image_missing"  # the error_code of a START_FAILED for want of an image
 OUTSIDE = ("fs", "net", "cidr", "proc", "browser")
 
 
-class Status(StrEnum):
+class RunStatus(StrEnum):
     """How a run ended. ``OK``, ``RAISED`` and ``DOMAIN_ERROR`` are the tool's own doing; the rest is done to it."""
 
     OK = "ok"
@@ -134,7 +134,7 @@ class TenantFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class LeftArtifact:
     """Something that a run leaves for its caller beside the result; ``claim``: of which media type the tool says it is."""
 
     name: str
@@ -143,7 +143,7 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RunEvent:
     """What a tool said while it ran: ``stdout``, ``stderr``, or ``progress`` (its JSON object, shape-checked)."""
 
     stream: str
@@ -152,10 +152,11 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionRecord:
     """One attempt to reach another host, written by the gate.
 
-    ``allowed`` is what the gate said; ``why`` is one of :class:`invocations.sandbox.egress.whys.Why` where it came to nothing.
+    ``allowed`` is what the gate said; ``why`` is one of :class:`invocations.sandbox.egress.denial_reasons.DenialReason` where it came
+    to nothing.
     ``host`` is the tool's own word; ``rule`` is the host, pattern or range as the capabilities have it, empty when none names it.
     """
 
@@ -202,10 +203,10 @@ class SandboxCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What happened. ``steps`` are (name, begin_ms, end_ms) relative to the call of :meth:`Sandbox.run`."""
 
-    status: Status
+    status: RunStatus
     value: Any = None
     report: dict[str, Any] = field(default_factory=dict)  # unitools.runtime.Report as JSON, shape-checked
     error_code: str = ""
@@ -231,16 +232,16 @@ class Outcome:
     files: tuple[TenantFile, ...] = ()  # what it left below the paths that it may write to
     gone: tuple[str, ...] = ()  # files that it got and that are not there any more
     skipped: tuple[tuple[str, str], ...] = ()  # what was left there and not taken, with the reason
-    artifacts: tuple[Leaving, ...] = ()
-    connections: tuple[Connection, ...] = ()
+    artifacts: tuple[LeftArtifact, ...] = ()
+    connections: tuple[ConnectionRecord, ...] = ()
     connections_known: bool = True  # False when the gate has not answered: then there may have been some
     steps: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def nothing_ran(self) -> bool:
         """It is certain that the tool did not begin."""
-        unless_in_a_box = (Status.CANCELLED, Status.LOAD_TIMED_OUT)
-        return self.status is Status.START_FAILED or (self.status in unless_in_a_box and not self.box)
+        unless_in_a_box = (RunStatus.CANCELLED, RunStatus.LOAD_TIMED_OUT)
+        return self.status is RunStatus.START_FAILED or (self.status in unless_in_a_box and not self.box)
 
 
 class SandboxUnavailable(Exception):
@@ -253,7 +254,9 @@ class Sandbox(Protocol):
     def missing(self, profile: Profile) -> tuple[str, ...]:
         """The capabilities in ``profile`` that this sandbox cannot provide, for example ``("net", "browser")``."""
 
-    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+    def run(
+        self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None
+    ) -> RunOutcome:
         """Run one call to its end. Blocks at most ``limits.wall_ms`` plus start-up, loading and a small grace.
 
         ``on_event`` is told, from this thread or another, what the tool says meanwhile; it must not block.
@@ -266,7 +269,7 @@ class Sandbox(Protocol):
     def kill(self, name: str) -> None:
         """End the run of this name that this process started; no error if there is none."""
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> SandboxSnapshot | None:
         """What the boxes of this process look like; None when it has none to show."""
 
     def check(self) -> str:

@@ -12,53 +12,60 @@ import math
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from invocations.sandbox.ahead import Ahead
-from invocations.sandbox.attached import ChannelLost, TooLate
-from invocations.sandbox.base import IMAGE_MISSING, Event, Outcome, Profile, SandboxCall, SandboxUnavailable, Status
-from invocations.sandbox.box import Box, NothingRan, NotLoaded, Talk
-from invocations.sandbox.browser_bounds import bounds_not_enforceable
-from invocations.sandbox.container import shape_of
-from invocations.sandbox.egress import not_enforceable, with_connections
-from invocations.sandbox.engine import Engine, EngineError, NotThere
-from invocations.sandbox.events import Telling
-from invocations.sandbox.figures import Figures
-from invocations.sandbox.levels import COLD, FRESH, REUSED, SINGLE, choose_level, smallest_call
-from invocations.sandbox.loader import Loader
-from invocations.sandbox.loads import LoadTimedOut
-from invocations.sandbox.making import CALL, INSTANCE, LONGEST, OWNER, POOL, START_S, Maker, NotMade
-from invocations.sandbox.outlet import Seen, way_out
-from invocations.sandbox.pool import Pool
-from invocations.sandbox.results import outcome_of
-from invocations.sandbox.rundir import RunDir, default_run_dir
-from invocations.sandbox.running import CANCELLED, Clock, Run, Running
-from invocations.sandbox.slots import Caps, Refused, Slot, Want
-from invocations.sandbox.upkeep import Reaper, Upkeep, pressure
-from invocations.sandbox.work import UnusableCall, pack_call, pack_load
-from sandbox import protocol, watch
+from invocations.sandbox.active_runs import CANCELLED, ActiveRun, ActiveRuns, StepClock
+from invocations.sandbox.base import (
+    IMAGE_MISSING,
+    Profile,
+    RunEvent,
+    RunOutcome,
+    RunStatus,
+    SandboxCall,
+    SandboxUnavailable,
+)
+from invocations.sandbox.boxes.attach_stream import ChannelLost, ChannelTimeout
+from invocations.sandbox.boxes.box import Box, BoxConversation, NothingRan, NotLoaded
+from invocations.sandbox.boxes.call_egress import GateRecords, open_egress
+from invocations.sandbox.boxes.loader import BoxLoader
+from invocations.sandbox.boxes.maker import CALL, INSTANCE, LONGEST, OWNER, POOL, START_S, BoxMaker, NotMade
+from invocations.sandbox.boxes.payloads import UnusableCall, pack_call, pack_load
+from invocations.sandbox.boxes.run_directory import RunDir, find_default_run_dir
+from invocations.sandbox.boxes.upkeep import BoxUpkeep, OrphanReaper, read_cpu_pressure
+from invocations.sandbox.egress import add_connections, list_unenforceable
+from invocations.sandbox.engine import Engine, EngineError, EngineObjectMissing
+from invocations.sandbox.isolation.browser_bounds import list_unenforceable_bounds
+from invocations.sandbox.isolation.container import build_box_shape
+from invocations.sandbox.isolation.levels import COLD, FRESH, REUSED, SINGLE, build_smallest_call, choose_level
+from invocations.sandbox.pool.loads import LoadTimeout
+from invocations.sandbox.pool.pool import BoxPool
+from invocations.sandbox.pool.slots import BoxRefused, BoxRequest, PackageLoad, PoolCaps, PoolSlot
+from invocations.sandbox.preload_exclusions import PreloadExclusions
+from invocations.sandbox.results import NOT_IMPORTED, build_outcome
+from invocations.sandbox.run_events import EventRelay
+from invocations.sandbox.stats import SandboxStats
+from sandbox import protocol, run_monitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from invocations.sandbox.container import Shape
-    from invocations.sandbox.egress import Gate
-    from invocations.sandbox.figures import Snapshot
-    from invocations.sandbox.runtimes import Runtimes
+    from invocations.sandbox.egress import EgressGate
+    from invocations.sandbox.isolation.container import BoxShape
+    from invocations.sandbox.isolation.runtimes import Runtimes
+    from invocations.sandbox.stats import SandboxSnapshot
 
 __all__ = ["CALL", "INSTANCE", "LONGEST", "OWNER", "DockerSandbox"]
 
 log = logging.getLogger(__name__)
 
 _KILLS = (
-    Status.TIMED_OUT,
-    Status.CANCELLED,
-    Status.LOG_FLOOD,
-    Status.RESULT_TOO_LARGE,
-    Status.OUT_OF_MEMORY,
-    Status.LOST,
+    RunStatus.TIMED_OUT,
+    RunStatus.CANCELLED,
+    RunStatus.LOG_FLOOD,
+    RunStatus.RESULT_TOO_LARGE,
+    RunStatus.OUT_OF_MEMORY,
+    RunStatus.LOST,
 )
 _TRIES = 3  # boxes for one call, when they are found dead before it is in them
 _STOPPING = "The hub is stopping, so the tool was not run."
@@ -84,31 +91,33 @@ class DockerSandbox:
         engine_url: str | None = None,
         runtime: str = "",
         runtimes: Runtimes | None = None,
-        caps: Caps | None = None,
+        caps: PoolCaps | None = None,
         run_dir: Path | None = None,
-        gate: Gate | None = None,
+        gate: EgressGate | None = None,
         usual: Profile | None = None,
     ) -> None:
         self.image = image
-        self.caps = caps or Caps()
+        self.caps = caps or PoolCaps()
         self._instance, self._runtime, self._runtimes = instance, runtime, runtimes
         self._gate = gate
         self._usual = usual or Profile()
         self._engine = Engine(engine_url)
         self._images: dict[str, str] = {}  # ids by name, as last seen
         self._namespaces: dict[str, bool] = {}  # by runtime, once it is known
-        self._run_dir = RunDir(run_dir or default_run_dir(), instance)
-        self._maker = Maker(self._engine, instance, self._run_dir, age_s=self.caps.age_s + self.caps.load_s, gate=gate)
+        self._run_dir = RunDir(run_dir or find_default_run_dir(), instance)
+        self._maker = BoxMaker(
+            self._engine, instance, self._run_dir, age_s=self.caps.age_s + self.caps.load_s, gate=gate
+        )
         self._owner = self._maker.owner
-        self._reaper = Reaper(self._engine, instance, self._owner, self._known)
-        self._upkeep = Upkeep(self._maker, self._reaper, self._look)
-        self._running, self._figures, self._ahead = Running(), Figures(), Ahead()
-        self._loader = Loader(self._figures, load_s=self.caps.load_s, most=self.caps.boxes)
-        self._pool: Pool[Box] = Pool(
+        self._reaper = OrphanReaper(self._engine, instance, self._owner, self._known)
+        self._upkeep = BoxUpkeep(self._maker, self._reaper, self._look)
+        self._running, self._figures, self._ahead = ActiveRuns(), SandboxStats(), PreloadExclusions()
+        self._loader = BoxLoader(self._figures, self._ahead, load_s=self.caps.load_s, most=self.caps.boxes)
+        self._pool: BoxPool[Box] = BoxPool(
             self.caps,
             on_work=self._upkeep.tell,
             on_load=lambda slot, load: self._loader.begin(self._pool, slot, load),
-            pressure=pressure,
+            pressure=read_cpu_pressure,
         )
         self._started = False
         self._lock = threading.Lock()
@@ -118,7 +127,7 @@ class DockerSandbox:
     def missing(self, profile: Profile) -> tuple[str, ...]:
         if self._gate is None:
             return tuple(name for name in profile.outside if name in ("net", "cidr"))
-        return not_enforceable(profile.capabilities) + bounds_not_enforceable(profile.capabilities)
+        return list_unenforceable(profile.capabilities) + list_unenforceable_bounds(profile.capabilities)
 
     def check(self) -> str:
         try:
@@ -133,7 +142,7 @@ class DockerSandbox:
             raise SandboxUnavailable(f"The engine at {self._engine.url} has no seccomp, without which no tool is run.")
         return f"Docker engine {version} at {self._engine.url}, image {self.image} ({image[7:19]})"
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> SandboxSnapshot | None:
         """For the console and for metrics."""
         if not self._started:
             return None
@@ -141,27 +150,29 @@ class DockerSandbox:
 
     # -- calls
 
-    def run(self, profile: Profile, call: SandboxCall, on_event: Callable[[Event], None] | None = None) -> Outcome:
+    def run(
+        self, profile: Profile, call: SandboxCall, on_event: Callable[[RunEvent], None] | None = None
+    ) -> RunOutcome:
         lacking = self.missing(profile)
         if lacking:
             sentence = f"This sandbox cannot give a tool the capability {' or '.join(lacking)}."
-            return Outcome(Status.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
-        run = Run(self._pool.withdraw)
+            return RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked=lacking[0], error_message=sentence)
+        run = ActiveRun(self._pool.withdraw)
         if not self._running.begin(call.name, run):
-            return Outcome(Status.CANCELLED, error_message=_STOPPING)
+            return RunOutcome(RunStatus.CANCELLED, error_message=_STOPPING)
         self.start()
-        clock = Clock()
+        clock, seen = StepClock(), GateRecords()
         try:
-            outcome = self._run(profile, call, run, clock, on_event)
-        except Refused as error:
-            status = Status.CANCELLED if error.cancelled else Status.START_FAILED
-            outcome = _nothing_ran(status, str(error), clock, retry_after_s=error.retry_after_s)
-        except LoadTimedOut as error:
-            outcome = _nothing_ran(Status.LOAD_TIMED_OUT, str(error), clock, retry_after_s=error.retry_after_s)
+            outcome = self._run(profile, call, run, clock, seen, on_event)
+        except BoxRefused as error:
+            status = RunStatus.CANCELLED if error.cancelled else RunStatus.START_FAILED
+            outcome = _nothing_ran(status, str(error), clock, seen, retry_after_s=error.retry_after_s)
+        except LoadTimeout as error:
+            outcome = _nothing_ran(RunStatus.LOAD_TIMED_OUT, str(error), clock, seen, retry_after_s=error.retry_after_s)
         except NoImage as error:
-            outcome = replace(_nothing_ran(Status.START_FAILED, str(error), clock), error_code=IMAGE_MISSING)
+            outcome = replace(_nothing_ran(RunStatus.START_FAILED, str(error), clock, seen), error_code=IMAGE_MISSING)
         except (UnusableCall, NotMade, NotLoaded, EngineError, SandboxUnavailable) as error:
-            outcome = _nothing_ran(Status.START_FAILED, str(error), clock)
+            outcome = _nothing_ran(RunStatus.START_FAILED, str(error), clock, seen)
             if isinstance(error, NotMade) and not error.broken:
                 self._images.clear()  # perhaps the image is another one now
         finally:
@@ -172,47 +183,48 @@ class DockerSandbox:
         return outcome
 
     def _run(
-        self, profile: Profile, call: SandboxCall, run: Run, clock: Clock, on_event: Callable[[Event], None] | None
-    ) -> Outcome:
+        self,
+        profile: Profile,
+        call: SandboxCall,
+        run: ActiveRun,
+        clock: StepClock,
+        seen: GateRecords,
+        on_event: Callable[[RunEvent], None] | None,
+    ) -> RunOutcome:
         body = pack_call(call, stream=on_event is not None)
-        telling = Telling(on_event) if on_event is not None else None
+        telling = EventRelay(on_event) if on_event is not None else None
         with clock.step("wait"):
             runtime = self._runtimes.choose(profile) if self._runtimes is not None else self._runtime
             image = self._image_id(call.image or self.image)
         known = self._namespaces.get(runtime)
         level = choose_level(profile, call, pooled=self.caps.ready > 0, namespaces=known is not False)
-        ahead, seen, why = self._ahead.may(call.key), Seen(), ""
+        again, why = False, ""
         for _ in range(_TRIES):
             try:
-                slot = self._wait_for_box(self._want(profile, call, level, image, runtime, ahead=ahead), run, clock)
-                outcome = self._converse(profile, call, slot, run, clock, body, telling, seen, ahead)
+                slot = self._wait_for_box(self._want(profile, call, level, image, runtime), run, clock, seen)
+                outcome = self._converse(profile, call, slot, run, clock, body, telling, seen)
             except (NothingRan, NotLoaded) as error:
-                seen.add(getattr(error, "connections", ()))
                 if run.cancelled:
-                    raise Refused(CANCELLED, cancelled=True) from error
+                    raise BoxRefused(CANCELLED, cancelled=True) from error
                 why = str(error)
                 if isinstance(error, NothingRan):
                     continue
                 if level == FRESH and not known and not self._gives_namespaces(runtime, run):
                     level = SINGLE
-                elif level in REUSED and ahead:
-                    ahead = False
+                elif level in REUSED and not again:
+                    again = True  # by now without what is imported ahead, if that was why
                 else:
                     raise
             else:
                 if level == FRESH:
                     self._namespaces[runtime] = True
-                if not ahead:
-                    self._ahead.may_not(call.key)
                 return replace(outcome, level=level, image=image)
         raise NotMade(f"No box stayed alive until the call was in it. {why}", broken=False)
 
-    def _want(
-        self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str, *, ahead: bool = True
-    ) -> Want:
-        shape = shape_of(profile, call, level=level, image=image, runtime=runtime)
+    def _want(self, profile: Profile, call: SandboxCall, level: str, image: str, runtime: str) -> BoxRequest:
+        shape = build_box_shape(profile, call, level=level, image=image, runtime=runtime)
         key = (call.key, profile, shape, level) if level in REUSED else None
-        return Want(
+        return BoxRequest(
             shape,
             tenant=call.key.tenant if call.key else "",
             key=key,
@@ -221,26 +233,27 @@ class DockerSandbox:
             level=level,
             label=call.labels.get("toolhub.tool", ""),
             labels=call.labels,
-            load=self._load_of(profile, call, level, ahead=ahead) if key is not None else None,
+            load=PackageLoad(call.key, self._load_of(profile, call, level)) if key is not None else None,
         )
 
-    def _load_of(self, profile: Profile, call: SandboxCall, level: str, *, ahead: bool) -> Callable[[], bytes]:
-        return partial(pack_load, profile, call, level=level, load_s=self.caps.load_s, ahead=ahead)
+    def _load_of(self, profile: Profile, call: SandboxCall, level: str) -> Callable[[bool], bytes]:
+        return lambda ahead: pack_load(profile, call, level=level, load_s=self.caps.load_s, ahead=ahead)
 
-    def _wait_for_box(self, want: Want, run: Run, clock: Clock) -> Slot[Box]:
+    def _wait_for_box(self, want: BoxRequest, run: ActiveRun, clock: StepClock, seen: GateRecords) -> PoolSlot[Box]:
         """A box that can be called: of a key, its tool's code is loaded."""
         with clock.step("wait"):
             ticket = self._pool.ask(want)
             run.waits(ticket)
             if not ticket.settled and not self._pool.wait_for(ticket, START_S):
                 reason = "All boxes are in use" if ticket.blocked else "No box got ready"
-                self._pool.withdraw(ticket, Refused(f"{reason} for {START_S:.0f} s.", retry_after_s=START_S))
+                self._pool.withdraw(ticket, BoxRefused(f"{reason} for {START_S:.0f} s.", retry_after_s=START_S))
         now = self._pool.now()
         self._figures.waited((now - ticket.since) * 1000)
         if want.load is not None and (span := self._pool.loads.span(want.key, ticket.since)) is not None:
             waits_on = ticket.slot is not None and ticket.slot.calls  # for its turn, since others were before it
             clock.part("load", clock.at(span[0]), clock.at(span[1] if waits_on else now))
         if ticket.refusal is not None:
+            seen.add(ticket.connections)
             raise ticket.refusal
         assert ticket.slot is not None
         return ticket.slot
@@ -249,34 +262,35 @@ class DockerSandbox:
         self,
         profile: Profile,
         call: SandboxCall,
-        slot: Slot[Box],
-        run: Run,
-        clock: Clock,
+        slot: PoolSlot[Box],
+        run: ActiveRun,
+        clock: StepClock,
         body: bytes,
-        telling: Telling | None,
-        seen: Seen,
-        ahead: bool,
-    ) -> Outcome:
+        telling: EventRelay | None,
+        seen: GateRecords,
+    ) -> RunOutcome:
         box = slot.box
         assert box is not None
-        talk, unfit, used, granted = Talk(box), "died", False, clock.now()
+        talk, unfit, used, granted = BoxConversation(box), "died", False, clock.now()
         try:
             box.check_alive()
             unfit = ""
-            load = None if slot.loaded or slot.calls else self._load_of(profile, call, slot.level, ahead=ahead)()
+            load = None if slot.loaded or slot.calls else self._load_of(profile, call, slot.level)(False)
             seen.add(slot.connections)
             slot.connections = ()
-            with way_out(box, profile.capabilities, slot.tenant, seen):
+            with open_egress(box, profile.capabilities, slot.tenant, seen):
                 run.talks(talk)
                 unfit, used = "lost", True
                 said = talk.run(load, body, self.caps.load_s, profile.limits.wall_ms / 1000, on_event=telling)
             ended = said.head["ended"]
-            unfit = "" if said.head["clean"] else "dirty" if ended == watch.EXITED else ended
+            if ended == run_monitor.LOAD_TIMED_OUT and slot.loaded:  # another box would be loaded for nothing
+                self._pool.loads.rest(slot.key, self._pool.now(), NOT_IMPORTED)
+            unfit = "" if said.head["clean"] else "dirty" if ended == run_monitor.EXITED else ended
         except NothingRan:
             unfit, used = "" if talk.cancelled and box.is_alive() else "died", False
             raise
         except (ChannelLost, protocol.ProtocolError) as error:
-            return with_connections(self._lost(error, run, clock, box), seen.connections)
+            return add_connections(self._lost(error, run, clock, box), seen.connections)
         finally:
             talk.close()
             unfit = unfit or ("way out" if seen.connections is None else "")
@@ -284,30 +298,29 @@ class DockerSandbox:
         begun, answered = clock.at(said.loaded), clock.at(said.answered)
         loaded = min(begun + said.head["load_ms"], answered)
         finished = max(loaded, min(begun + said.head["run_ms"], answered))
-        outcome = outcome_of(said.head, said.parts, profile.limits, box=box.id)
+        outcome = build_outcome(said.head, said.parts, profile.limits, box=box.id)
         clock.add("load", granted, loaded)
         clock.steps += [("run", loaded, finished), ("collect", finished, clock.now())]
-        return with_connections(replace(outcome, steps=tuple(clock.steps)), seen.connections)
+        return add_connections(replace(outcome, steps=tuple(clock.steps)), seen.connections)
 
-    def _lost(self, error: Exception, run: Run, clock: Clock, box: Box) -> Outcome:
+    def _lost(self, error: Exception, run: ActiveRun, clock: StepClock, box: Box) -> RunOutcome:
         """The tool may have run."""
         if run.cancelled:
-            status, message = Status.CANCELLED, "The call was cancelled while the tool ran."
-        elif isinstance(error, TooLate):
-            status, message = Status.TIMED_OUT, "The tool could not be stopped in time; its box was destroyed."
+            status, message = RunStatus.CANCELLED, "The call was cancelled while the tool ran."
+        elif isinstance(error, ChannelTimeout):
+            status, message = RunStatus.TIMED_OUT, "The tool could not be stopped in time; its box was destroyed."
         else:
-            status, message = Status.LOST, f"Contact to the box was lost: {error}"
-        steps = tuple(clock.steps)
-        now = clock.now()
-        return Outcome(status, error_message=message, clean=False, duration_ms=now, box=box.id, steps=steps)
+            status, message = RunStatus.LOST, f"Contact to the box was lost: {error}"
+        steps, now = tuple(clock.steps), clock.now()
+        return RunOutcome(status, error_message=message, clean=False, duration_ms=now, box=box.id, steps=steps)
 
-    def _gives_namespaces(self, runtime: str, run: Run) -> bool:
+    def _gives_namespaces(self, runtime: str, run: ActiveRun) -> bool:
         """Asked with a package of the hub's own, because a tool's may fail to load for reasons of its own."""
-        call, profile = smallest_call(), Profile()
+        call, profile = build_smallest_call(), Profile()
         image = self._image_id(self.image)
         try:
-            slot = self._wait_for_box(self._want(profile, call, FRESH, image, runtime), run, Clock())
-            self._converse(profile, call, slot, run, Clock(), pack_call(call, stream=False), None, Seen(), True)
+            slot = self._wait_for_box(self._want(profile, call, FRESH, image, runtime), run, StepClock(), GateRecords())
+            self._converse(profile, call, slot, run, StepClock(), pack_call(call, stream=False), None, GateRecords())
         except NotLoaded as error:
             if not error.said_no:
                 return True  # it is not known
@@ -315,7 +328,7 @@ class DockerSandbox:
             log.warning("No call gets namespaces of its own here, so boxes are used once instead: %s", error)
             self._look()
             return False
-        except NothingRan:
+        except (NothingRan, LoadTimeout):
             return True
         self._namespaces[runtime] = True
         return True
@@ -328,7 +341,7 @@ class DockerSandbox:
     def _find_image(self, name: str) -> str:
         try:
             found = self._images[name] = self._engine.image_id(name)
-        except NotThere:
+        except EngineObjectMissing:
             self._images.pop(name, None)
             command = "make sandbox-image" if name == self.image else "make sandbox-images"
             sentence = f"The engine at {self._engine.url} has no sandbox image {name}. `{command}` builds it."
@@ -337,19 +350,18 @@ class DockerSandbox:
 
     def _look(self) -> None:
         """Are the images still those that boxes were made of? Keep the usual box ready."""
-        before = dict(self._images)
-        for name in before | {self.image: ""}:
+        for name in dict(self._images) | {self.image: ""}:
             with suppress(NoImage):
                 self._find_image(name)
         now = set(self._images.values())
         slots = self._pool.slots()
-        self._pool.discard([slot for slot in slots if cast("Shape", slot.shape).image not in now], "image")
+        self._pool.discard([slot for slot in slots if cast("BoxShape", slot.shape).image not in now], "image")
         if self.image in self._images:
             runtime = self._runtimes.names.get("default", "") if self._runtimes is not None else self._runtime
             level = self._usual.isolation
             if self._namespaces.get(runtime) is False and level == FRESH:
                 level = SINGLE
-            shape = shape_of(self._usual, None, level=level, image=self._images[self.image], runtime=runtime)
+            shape = build_box_shape(self._usual, None, level=level, image=self._images[self.image], runtime=runtime)
             self._pool.keep_ready(shape)
 
     # -- ends
@@ -393,8 +405,10 @@ class DockerSandbox:
         self._engine.close()
 
 
-def _nothing_ran(status: Status, message: str, clock: Clock, retry_after_s: float = 0.0) -> Outcome:
+def _nothing_ran(
+    status: RunStatus, message: str, clock: StepClock, seen: GateRecords, retry_after_s: float = 0.0
+) -> RunOutcome:
     details = {"retry_after_s": math.ceil(retry_after_s)} if retry_after_s else {}
-    return Outcome(
-        status, error_message=message, error_details=details, duration_ms=clock.now(), steps=tuple(clock.steps)
-    )
+    steps, now = tuple(clock.steps), clock.now()
+    outcome = RunOutcome(status, error_message=message, error_details=details, duration_ms=now, steps=steps)
+    return add_connections(outcome, seen.connections)

@@ -18,8 +18,8 @@ import requests
 from docker.transport.unixconn import UnixHTTPConnection
 
 import docker
-from invocations.sandbox.attached import AttachedStream
-from invocations.sandbox.channels import break_off, is_quiet
+from invocations.sandbox.boxes.attach_stream import AttachedStream
+from invocations.sandbox.boxes.socket_stream import break_off, is_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,13 +60,13 @@ class EngineError(Exception):
     broken = True
 
 
-class NotThere(EngineError):
+class EngineObjectMissing(EngineError):
     """The engine has no such container or image."""
 
     broken = False
 
 
-class NameTaken(EngineError):
+class ContainerNameTaken(EngineError):
     """Another container has the name."""
 
     broken = False
@@ -78,7 +78,7 @@ class UnknownRuntime(EngineError):
     broken = False
 
 
-class NotSeen(EngineError):
+class FolderNotSeen(EngineError):
     """The engine does not see a folder of this host."""
 
     broken = False
@@ -158,9 +158,9 @@ class Engine:
             yield self._client()
         except docker.errors.APIError as error:
             status = error.status_code or 0
-            kind = {_NOT_FOUND: NotThere, _CONFLICT: NameTaken}.get(status, EngineError)
+            kind = {_NOT_FOUND: EngineObjectMissing, _CONFLICT: ContainerNameTaken}.get(status, EngineError)
             if status == _BAD_REQUEST and _UNSEEN in str(error.explanation):
-                kind = NotSeen
+                kind = FolderNotSeen
             refusal = kind(f"The Docker engine refused: {error.explanation or error}")
             refusal.broken = status >= _SERVER_ERROR
             raise refusal from error
@@ -188,7 +188,7 @@ class Engine:
     def has_image(self, name: str) -> bool:
         try:
             return bool(self.image_id(name))
-        except NotThere:
+        except EngineObjectMissing:
             return False
 
     def info(self) -> dict[str, Any]:
@@ -224,14 +224,14 @@ class Engine:
         try:
             with self._requests() as client:
                 client.remove_container(box, force=True, v=True)
-        except (NotThere, NameTaken):
+        except (EngineObjectMissing, ContainerNameTaken):
             pass  # gone, or the engine is removing it already
 
     def exists(self, box: str) -> bool:
         try:
             with self._requests() as client:
                 client.inspect_container(box)
-        except NotThere:
+        except EngineObjectMissing:
             return False
         return True
 

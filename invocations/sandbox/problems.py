@@ -1,6 +1,10 @@
 """What can go wrong with the time of a run?"""
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.problems import PlatformCode, Problem, Retryable
 
 
 class LoadTimedOut(Problem):
@@ -9,13 +13,34 @@ class LoadTimedOut(Problem):
     reason, code, status = "SANDBOX.LOAD_TIMEOUT", PlatformCode.TIMEOUT, 504
     retryable, retry_after_s = Retryable.YES, 30
     cause = (
-        "Importing the tool's modules, and what they import, took longer than TOOLHUB_SANDBOX_LOAD_S. That time is the "
-        "hub's for every tool, and none of it counts against the tool's own limit."
+        "Importing the tool's code took longer than TOOLHUB_SANDBOX_LOAD_S, or its own modules alone, by a call, more than 10 s "
+        "beside the time in which no processor was free. None of that counts against the tool's own limit."
     )
     cure = (
-        "Call again after the time that Retry-After says. Operators: where it happens to many tools the host is too busy; "
-        "where it happens to one, its modules do at import what belongs into the call."
+        "Call again after `retry_after_s` seconds; if there is none, check for effects first, and use a new key where you send one. "
+        "Operators: with many tools the host is too busy; with one, its modules do at import what belongs into the call."
     )
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        details: dict[str, Any] | None = None,
+        remedy: str = "",
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(detail, details=details, remedy=remedy, retry_after_s=retry_after_s)
+        if self._in_the_call:
+            self.retry_after = None
+
+    @property
+    def _in_the_call(self) -> bool:
+        """Code of the tool has run, so the key stays with this call, and waiting does not help."""
+        return "import_s" in self.details
+
+    def to_error(self) -> dict[str, Any]:
+        error = super().to_error()
+        return error | {"retryable": str(Retryable.AFTER_ACTION)} if self._in_the_call else error
 
 
 class ToolTimedOut(Problem):
@@ -27,6 +52,6 @@ class ToolTimedOut(Problem):
         "The tool did not finish within its limit, which the answer names with who set it. It may have had its effect."
     )
     cure = (
-        "Check whether the effect took place; then call again with another Idempotency-Key, with less to do, or "
+        "Check whether the effect took place; then make a new call, under a new key where you send one, with less to do, or "
         "have the limit raised."
     )

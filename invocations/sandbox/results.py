@@ -13,9 +13,9 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from invocations.sandbox.base import Leaving, Limits, Outcome, Status, TenantFile
-from sandbox import protocol, watch
-from toolhub.kernel.nesting import depth_of
+from invocations.sandbox.base import LeftArtifact, Limits, RunOutcome, RunStatus, TenantFile
+from kernel.json_depth import measure_depth
+from sandbox import protocol, run_monitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 IDLE, PROCESSOR = "idle", "processor"  # the error_code of a TIMED_OUT that was not the wall clock's
 SCHEMA = "schema"  # the error_code of a BAD_RESULT that is JSON, but not what the tool declares
 ARTIFACTS = "artifacts"  # the error_code of a RESULT_TOO_LARGE for want of room for them
+NOT_IMPORTED = "The tool's own modules were not imported in time, so it was not called."
 MAX_ARTIFACT_NAME = 120
 _MAX_INT_CHARS = 20
 _MAX_FLOAT_CHARS = 64
@@ -44,7 +45,7 @@ class NotStrictJson(ValueError):
 def parse_strict(data: bytes, *, max_bytes: int, max_depth: int) -> Any:
     if len(data) > max_bytes:
         raise NotStrictJson(f"It has {len(data)} bytes, {max_bytes} are allowed.")
-    if depth_of(data) > max_depth:
+    if measure_depth(data) > max_depth:
         raise NotStrictJson(f"It is nested deeper than {max_depth} levels.")
     try:
         text = data.decode("utf-8", "strict")
@@ -147,7 +148,7 @@ def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dic
         "clean": head["clean"],
     }
     fields |= _forced_end(head, limits) or _tools_word(said, head, limits)
-    return fields | _files(head, contents) if fields["status"] is Status.OK else fields
+    return fields | _files(head, contents) if fields["status"] is RunStatus.OK else fields
 
 
 def _files(head: dict[str, Any], contents: list[bytes]) -> dict[str, Any]:
@@ -163,32 +164,31 @@ def _files(head: dict[str, Any], contents: list[bytes]) -> dict[str, Any]:
 def _forced_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """What was done to the tool. Its own word does not count then."""
     match head["ended"]:
-        case watch.LOAD_TIMED_OUT:
-            return _error(
-                Status.LOAD_TIMED_OUT, "The tool's own modules were not imported in time, so it was not called."
-            )
-        case watch.TIMED_OUT:
-            return _error(Status.TIMED_OUT, f"The tool ran longer than {limits.wall_ms} ms and was stopped.")
-        case watch.SPENT:
+        case run_monitor.LOAD_TIMED_OUT:
+            limit = {"import_s": head["import_ms"] / 1000}
+            return _error(RunStatus.LOAD_TIMED_OUT, NOT_IMPORTED) | {"error_details": limit}
+        case run_monitor.TIMED_OUT:
+            return _error(RunStatus.TIMED_OUT, f"The tool ran longer than {limits.wall_ms} ms and was stopped.")
+        case run_monitor.SPENT:
             return _out_of_processor_time(limits)
-        case watch.IDLED:
-            idled = _error(Status.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
+        case run_monitor.IDLED:
+            idled = _error(RunStatus.TIMED_OUT, f"The tool said nothing for {limits.idle_ms} ms and was stopped.")
             return idled | {"error_code": IDLE}
-        case watch.ZYGOTE_GONE:
-            return _error(Status.LOST, "The process that the tool was started from ended while the tool ran.")
-        case watch.UNKNOWN:
+        case run_monitor.ZYGOTE_GONE:
+            return _error(RunStatus.LOST, "The process that the tool was started from ended while the tool ran.")
+        case run_monitor.UNKNOWN:
             why = f"It is not known whether the tool ran: its process said that it could not begin. {head['why_not']}"
-            return _error(Status.LOST, why)
-        case watch.CANCELLED:
-            return _error(Status.CANCELLED, "The call was cancelled while the tool ran.")
-        case watch.LOG_FLOOD:
+            return _error(RunStatus.LOST, why)
+        case run_monitor.CANCELLED:
+            return _error(RunStatus.CANCELLED, "The call was cancelled while the tool ran.")
+        case run_monitor.LOG_FLOOD:
             return _error(
-                Status.LOG_FLOOD, f"The tool printed more than {limits.log_flood_bytes} bytes and was stopped."
+                RunStatus.LOG_FLOOD, f"The tool printed more than {limits.log_flood_bytes} bytes and was stopped."
             )
-        case watch.RESULT_TOO_LARGE:
-            return _error(Status.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
+        case run_monitor.RESULT_TOO_LARGE:
+            return _error(RunStatus.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
     if not head["started"]:
-        return _error(Status.START_FAILED, f"The box could not be closed, so nothing ran. {head['why_not']}")
+        return _error(RunStatus.START_FAILED, f"The box could not be closed, so nothing ran. {head['why_not']}")
     return {}
 
 
@@ -196,21 +196,21 @@ def _silent_end(head: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The process ended without a report: the kernel says how."""
     number = head["exit"].get("signal")
     if number == _SIGKILL and head["out_of_memory"]:
-        return _error(Status.OUT_OF_MEMORY, f"The tool needed more than {limits.memory_bytes} bytes of memory.")
+        return _error(RunStatus.OUT_OF_MEMORY, f"The tool needed more than {limits.memory_bytes} bytes of memory.")
     # The kernel counts a limit by its own ticks, which may be ahead of what it reports afterwards.
     spent = head.get("out_of_processor_time") or head["cpu_ms"] >= limits.cpu_s * _NEARLY_MS
     if number == _SIGXCPU or (number == _SIGKILL and spent):
         return _out_of_processor_time(limits)
     if number == _SIGSYS:
-        return _error(Status.CAPABILITY_BLOCKED, "The tool made a forbidden kind of system call.") | {
+        return _error(RunStatus.CAPABILITY_BLOCKED, "The tool made a forbidden kind of system call.") | {
             "blocked": "system"
         }
     how = f"signal {number}" if number else f"exit code {head['exit'].get('code', 'unknown')}"
-    return _error(Status.EXITED, f"The tool's process ended without a result ({how}).")
+    return _error(RunStatus.EXITED, f"The tool's process ended without a result ({how}).")
 
 
 def _out_of_processor_time(limits: Limits) -> dict[str, Any]:
-    spent = _error(Status.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
+    spent = _error(RunStatus.TIMED_OUT, f"The tool used more than {limits.cpu_s} s of processor time and was stopped.")
     return spent | {"error_code": PROCESSOR}
 
 
@@ -224,9 +224,9 @@ def _tools_word(said: bytes, head: dict[str, Any], limits: Limits) -> dict[str, 
         about = parse_strict(rest, max_bytes=protocol.MAX_REPORT_BYTES, max_depth=limits.result_depth + _REPORT_DEPTH)
         fields = _understand(kind, value, about, contents, limits)
     except NotStrictJson as error:
-        return _error(Status.BAD_RESULT, f"What the tool returned cannot be used. {error}")
+        return _error(RunStatus.BAD_RESULT, f"What the tool returned cannot be used. {error}")
     except (struct.error, KeyError, TypeError, AttributeError, ValueError):
-        return _error(Status.BAD_RESULT, "The tool's process wrote something that is not a report.")
+        return _error(RunStatus.BAD_RESULT, "The tool's process wrote something that is not a report.")
     return fields
 
 
@@ -237,7 +237,7 @@ def _split(data: bytes, value_size: int, rest_size: int) -> tuple[bytes, bytes, 
     return data[:value_size], data[value_size : value_size + rest_size], data[value_size + rest_size :]
 
 
-def _artifacts(about: Any, contents: bytes) -> tuple[Leaving, ...]:
+def _artifacts(about: Any, contents: bytes) -> tuple[LeftArtifact, ...]:
     """What the tool leaves for its caller; names are those of files, each once."""
     if not _is_short_list(about) or sum(each["size"] for each in about) != len(contents):
         raise ValueError("artifacts")
@@ -248,14 +248,14 @@ def _artifacts(about: Any, contents: bytes) -> tuple[Leaving, ...]:
             raise ValueError("artifacts")
         if not name or len(name) > MAX_ARTIFACT_NAME or not name.isprintable() or set(name) & {"/", "\\"}:
             raise NotStrictJson("An artifact has a name that no file can have.")
-        found.append(Leaving(name, claim, contents[place : place + size]))
+        found.append(LeftArtifact(name, claim, contents[place : place + size]))
         place += size
     if len({each.name for each in found}) != len(found):
         raise NotStrictJson("Two artifacts have one name.")
     return tuple(found)
 
 
-def _too_much(artifacts: tuple[Leaving, ...], limits: Limits) -> str:
+def _too_much(artifacts: tuple[LeftArtifact, ...], limits: Limits) -> str:
     size = sum(len(each.content) for each in artifacts)
     if len(artifacts) > limits.artifacts:
         return f"The tool left {len(artifacts)} artifacts, {limits.artifacts} are allowed."
@@ -271,13 +271,13 @@ def _understand(kind: int, value: bytes, about: dict[str, Any], contents: bytes,
     fields: dict[str, Any] = {"report": check_report(about["report"]), "attempts": tuple(attempts)}
     if kind == protocol.RETURNED:
         if len(value) > limits.result_bytes:
-            return fields | _error(Status.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
+            return fields | _error(RunStatus.RESULT_TOO_LARGE, f"The result has more than {limits.result_bytes} bytes.")
         parsed = parse_strict(value, max_bytes=limits.result_bytes, max_depth=limits.result_depth)
         artifacts = _artifacts(about.get("artifacts", []), contents)
         if why := _too_much(artifacts, limits):
-            return fields | _error(Status.RESULT_TOO_LARGE, why) | {"error_code": ARTIFACTS}
+            return fields | _error(RunStatus.RESULT_TOO_LARGE, why) | {"error_code": ARTIFACTS}
         return fields | {
-            "status": Status.OK,
+            "status": RunStatus.OK,
             "value": parsed,
             "result_bytes": len(value) + len(contents),
             "artifacts": artifacts,
@@ -288,19 +288,19 @@ def _understand(kind: int, value: bytes, about: dict[str, Any], contents: bytes,
     message, name = _short(error["message"]), _short(error["type"])
     if kind == protocol.DOMAIN_ERROR and _ERROR_CODE.fullmatch(error["code"]) and isinstance(error["details"], dict):
         details = {"error_code": error["code"], "error_details": error["details"]}
-        return fields | _error(Status.DOMAIN_ERROR, message, name) | details
+        return fields | _error(RunStatus.DOMAIN_ERROR, message, name) | details
     if kind == protocol.BLOCKED:
-        return fields | _error(Status.CAPABILITY_BLOCKED, message, name) | {"blocked": _short(error["blocked"])}
+        return fields | _error(RunStatus.CAPABILITY_BLOCKED, message, name) | {"blocked": _short(error["blocked"])}
     code = SCHEMA if kind == protocol.NOT_AS_DECLARED else ""
-    return fields | _error(_STATUSES.get(kind, Status.RAISED), message, name) | {"error_code": code}
+    return fields | _error(_STATUSES.get(kind, RunStatus.RAISED), message, name) | {"error_code": code}
 
 
 _STATUSES = {
-    protocol.BAD_RESULT: Status.BAD_RESULT,
-    protocol.NOT_AS_DECLARED: Status.BAD_RESULT,
-    protocol.NO_MEMORY: Status.OUT_OF_MEMORY,
-    protocol.EXITED: Status.EXITED,
-    protocol.TOO_LARGE: Status.RESULT_TOO_LARGE,
+    protocol.BAD_RESULT: RunStatus.BAD_RESULT,
+    protocol.NOT_AS_DECLARED: RunStatus.BAD_RESULT,
+    protocol.NO_MEMORY: RunStatus.OUT_OF_MEMORY,
+    protocol.EXITED: RunStatus.EXITED,
+    protocol.TOO_LARGE: RunStatus.RESULT_TOO_LARGE,
 }
 
 
@@ -310,7 +310,7 @@ def _short(value: Any) -> str:
     return value[:_MAX_ERROR_CHARS]
 
 
-def _error(status: Status, message: str, name: str = "") -> dict[str, Any]:
+def _error(status: RunStatus, message: str, name: str = "") -> dict[str, Any]:
     return {"status": status, "error_message": message, "error_type": name}
 
 
@@ -319,5 +319,5 @@ def _text(log: bytes) -> str:
     return log.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def outcome_of(head: dict[str, Any], parts: list[bytes], limits: Limits, **more: Any) -> Outcome:
-    return Outcome(**read_result(head, parts, limits), **more)
+def build_outcome(head: dict[str, Any], parts: list[bytes], limits: Limits, **more: Any) -> RunOutcome:
+    return RunOutcome(**read_result(head, parts, limits), **more)

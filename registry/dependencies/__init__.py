@@ -9,15 +9,15 @@ byte-compiled, read-only, named by what is in it. A call never builds anything: 
 
     target   for which Python and machine, and so the name of a folder
     failures what went wrong, in a sentence with a remedy
-    running  a program beside us: its lines, its time, its end
+    process_runner  a program beside us: its lines, its time, its end
     pip      resolve and install, with the operator's index or wheelhouse
     store    the folders of this host: whole or not there
-    building pip and the store, one step after the other
+    build_steps  pip and the store, one step after the other
     states   the row in the database: who is at it, what came of it, each step a fact
     builder  the loop beside the worker
     readiness what a call is told; the folder that it gets
 """
 
-from registry.dependencies.readiness import check_ready, folder_of
+from registry.dependencies.readiness import check_ready, find_dependency_folder
 
-__all__ = ["check_ready", "folder_of"]
+__all__ = ["check_ready", "find_dependency_folder"]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
 
-from registry.dependencies import building, states, store
-from registry.dependencies.failures import CannotBuild, of_os_error, unexpected
-from registry.dependencies.pip import Talk
+from kernel.database.connections import release_connection
+from kernel.loops import Rest, repeat_work
+from registry.dependencies import build_steps, states, store
+from registry.dependencies.failures import CannotBuild, os_error_failure, unexpected_failure
+from registry.dependencies.pip import ProgressHooks
 from registry.dependencies.target import folder_name
 from registry.models import Dependencies, DependencyState
-from toolhub.kernel.db import release_connection
-from toolhub.kernel.loops import Rest, repeat
 
 if TYPE_CHECKING:
     import threading
@@ -38,7 +38,7 @@ PAUSES_S = (30.0, 120.0, 600.0)
 MAX_PROGRESS = 12
 
 
-class Interrupted(Exception):
+class BuildInterrupted(Exception):
     """Somebody else has what is being built, or this process is told to stop."""
 
 
@@ -56,19 +56,19 @@ class _Teller:
 
     def beat(self) -> None:
         if self.is_stopped():
-            raise Interrupted
+            raise BuildInterrupted
         if self.claimed is None or time.monotonic() < self.due:
             return
         self.due = time.monotonic() + TELL_EVERY_S
         try:
-            kept = states.tell(self.claimed, self.lines)
+            kept = states.report_progress(self.claimed, self.lines)
         except DatabaseError as error:
             log.warning("What is being built was not written down, trying again: %s", error)
             return
         finally:
             release_connection()
         if not kept:
-            raise Interrupted
+            raise BuildInterrupted
 
 
 class Builder:
@@ -84,10 +84,10 @@ class Builder:
         if not Dependencies.objects.exists():
             return False
         try:
-            with store.alone() as is_mine:
+            with store.claim_host() as is_mine:
                 return self._next() if is_mine else False
         except OSError as error:  # no folder to build in; who waits is told, and not left waiting
-            failure = of_os_error(error)
+            failure = os_error_failure(error)
             log.warning("%s %s", failure.message, failure.remedy)
             claimed = states.claim_next()
             return claimed is not None and states.write_failed(claimed, failure)
@@ -103,35 +103,35 @@ class Builder:
 
     def _work_on(self, claimed: Dependencies) -> None:
         teller = _Teller(claimed, self.is_stopped, self.tell)
-        talk = Talk(teller.say, teller.beat)
+        talk = ProgressHooks(teller.say, teller.beat)
         requirements = claimed.version.view.dependencies
         name = f"{claimed.version.tool.name} {claimed.version.version}"
         release_connection()
         try:
             if claimed.state == DependencyState.RESOLVING:
-                states.write_lock(claimed, building.resolve(requirements, talk=talk))
+                states.write_lock(claimed, build_steps.resolve_requirements(requirements, talk=talk))
             else:
-                folder, size = building.build(claimed.lock, requirements, talk=talk)
+                folder, size = build_steps.build_folder(claimed.lock, requirements, talk=talk)
                 states.write_built(claimed, size_bytes=size)
                 log.info("The dependencies of %s are in %s", name, folder)
         except CannotBuild as error:
             log.warning("The dependencies of %s failed (%s): %s", name, error.failure.code, error.failure.message)
             states.write_failed(claimed, error.failure)
-        except Interrupted:
+        except BuildInterrupted:
             states.give_back(claimed)
         except DatabaseError:
             raise  # the lease runs out, and the next who looks takes it
         except Exception:
             log.exception("The dependencies of %s failed", name)
-            states.write_failed(claimed, unexpected())
+            states.write_failed(claimed, unexpected_failure())
 
     def _make_missing(self) -> bool:
         """What is built elsewhere and not here. A failure is this host's own, so the row is not touched."""
         if time.monotonic() < self.look_here_at:
             return False
         self.look_here_at = time.monotonic() + LOOK_HERE_EVERY_S
-        here, now = store.folders(), time.monotonic()
-        missing = [each for each in states.in_use() if folder_name(each) not in here]
+        here, now = store.list_folders(), time.monotonic()
+        missing = [each for each in states.list_needed_locks() if folder_name(each) not in here]
         missing = [each for each in missing if self.pauses.get(each, (0, 0.0))[1] <= now]
         if not missing:
             return False
@@ -147,7 +147,7 @@ class Builder:
         teller = _Teller(None, self.is_stopped, self.tell)
         release_connection()
         try:
-            building.build(row.lock, (), talk=Talk(teller.say, teller.beat))
+            build_steps.build_folder(row.lock, (), talk=ProgressHooks(teller.say, teller.beat))
         except CannotBuild as error:
             times = self.pauses.get(lock_digest, (0, 0.0))[0] + 1
             self.pauses[lock_digest] = (times, time.monotonic() + PAUSES_S[min(times, len(PAUSES_S)) - 1])
@@ -158,7 +158,7 @@ class Builder:
                 error.failure.code,
                 error.failure.message,
             )
-        except Interrupted:
+        except BuildInterrupted:
             return
         else:
             self.pauses.pop(lock_digest, None)
@@ -168,22 +168,22 @@ class Builder:
             return
         self.collect_at = time.monotonic() + COLLECT_EVERY_S
         states.release_unused()
-        collect()
+        collect_folders()
 
 
-def collect(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
+def collect_folders(*, older_than: timedelta = REMOVE_AFTER) -> list[str]:
     """Remove the folders of this host that no version needs. The names of those that are gone. Call it alone."""
-    needed = {folder_name(each) for each in states.not_to_be_removed()}
-    gone = store.collect(needed, older_than_s=older_than.total_seconds())
+    needed = {folder_name(each) for each in states.list_kept_locks()}
+    gone = store.remove_unneeded(needed, older_than_s=older_than.total_seconds())
     if gone:
         log.info("%s folders of dependencies that no version needs were removed", len(gone))
     return gone
 
 
-def run(stop: threading.Event) -> None:
+def run_builder(stop: threading.Event) -> None:
     """Build until told to stop."""
     builder = Builder(stop.is_set)
-    repeat(
+    repeat_work(
         lambda: Rest(0) if builder.pass_once() else None,
         stop,
         every_s=EVERY_S,

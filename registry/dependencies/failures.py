@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from registry.dependencies.target import name_of_target
+from registry.dependencies.target import target_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ def without_addresses(text: str) -> str:
     return re.sub(r"(?<![\w.])/[\w./+-]+", "(path)", text)[:MAX_MESSAGE]
 
 
-def full() -> Failure:
+def disk_full() -> Failure:
     return Failure(
         "disk_full",
         "The disk of the host is full.",
@@ -54,9 +54,9 @@ def full() -> Failure:
     )
 
 
-def of_os_error(error: OSError) -> Failure:
+def os_error_failure(error: OSError) -> Failure:
     if error.errno in _FULL:
-        return full()
+        return disk_full()
     return Failure(
         "store_unusable",
         f"The folder for dependencies cannot be written: {error.strerror or type(error).__name__}.",
@@ -79,12 +79,12 @@ def index_refuses(status: str) -> Failure:
 def no_wheel(requirement: str) -> Failure:
     return Failure(
         "no_wheel",
-        f"{requirement} has no wheel for {name_of_target()}, and nothing is built from source here.",
+        f"{requirement} has no wheel for {target_name()}, and nothing is built from source here.",
         "Name a version that has one, or build the wheel yourself and add it to the index or the wheelhouse.",
     )
 
 
-def address() -> Failure:
+def named_by_address() -> Failure:
     return Failure(
         "address",
         "A package, or one that it needs, is named by an address; what lies there may be anything, and is not fetched.",
@@ -96,7 +96,7 @@ def unknown_version(requirement: str, others: str) -> Failure:
     listed = [each.strip() for each in others.split(",") if each.strip()]
     return Failure(
         "unknown_version",
-        f"{requirement} does not exist as a wheel for {name_of_target()}; the newest that do: {', '.join(listed[-5:])}.",
+        f"{requirement} does not exist as a wheel for {target_name()}; the newest that do: {', '.join(listed[-5:])}.",
         "Name one of these versions, or add the wheel to the index or the wheelhouse.",
     )
 
@@ -113,12 +113,12 @@ def hash_mismatch(name: str) -> Failure:
     return Failure(
         "hash_mismatch",
         f"The file of {name} is not the one that the lock names.",
-        f"Either the lock was made for something else than {name_of_target()}, or the index serves another file than it did: "
+        f"Either the lock was made for something else than {target_name()}, or the index serves another file than it did: "
         "find out which, and submit a new version with the right lock.",
     )
 
 
-def conflict(said: Sequence[str]) -> Failure:
+def version_conflict(said: Sequence[str]) -> Failure:
     why = "; ".join(without_addresses(line.strip()) for line in said if line.strip())
     return Failure(
         "conflict",
@@ -127,7 +127,7 @@ def conflict(said: Sequence[str]) -> Failure:
     )
 
 
-def incomplete(missing: Sequence[str]) -> Failure:
+def incomplete_lock(missing: Sequence[str]) -> Failure:
     return Failure(
         "incomplete",
         f"The lock leaves out what {'; '.join(missing[:5])}."[:MAX_MESSAGE],
@@ -135,7 +135,7 @@ def incomplete(missing: Sequence[str]) -> Failure:
     )
 
 
-def reserved(names: Sequence[str]) -> Failure:
+def reserved_module(names: Sequence[str]) -> Failure:
     return Failure(
         "reserved_name",
         f"A package brings a module that belongs to the sandbox: {', '.join(names)}.",
@@ -155,7 +155,7 @@ def too_slow(within_s: float) -> Failure:
     return Failure("too_slow", f"It was not done within {within_s / 60:.0f} minutes.", "Retry. " + SET_INDEX)
 
 
-def lost(times: int) -> Failure:
+def worker_lost(times: int) -> Failure:
     return Failure(
         "worker_lost",
         f"The worker was lost {times} times while it was at it.",
@@ -163,11 +163,11 @@ def lost(times: int) -> Failure:
     )
 
 
-def unexpected() -> Failure:
+def unexpected_failure() -> Failure:
     return Failure("other", "Something went wrong on our side.", "See the worker's log; then retry.")
 
 
-def other(lines: Sequence[str]) -> Failure:
+def pip_failure(lines: Sequence[str]) -> Failure:
     errors = [line.strip().removeprefix("ERROR: ") for line in lines if line.strip().startswith("ERROR:")]
     said = without_addresses(errors[-1]) if errors else "it said nothing"
     return Failure("other", f"pip could not do it: {said}", "See the worker's log; then retry.")

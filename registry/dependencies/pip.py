@@ -18,9 +18,9 @@ from django.conf import settings
 
 from registry.dependencies import failures, wheels_only
 from registry.dependencies.failures import CannotBuild, Failure
-from registry.dependencies.running import TookTooLong, run
-from registry.dependencies.target import PYTHON_TEXT, platforms
-from unitools.locks import Locked, normal_name, read_line
+from registry.dependencies.process_runner import TookTooLong, run_program
+from registry.dependencies.target import PYTHON_TEXT, list_platforms
+from unitools.dependency_locks import LockedPackage, normalize_name, read_lock_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +67,7 @@ _SILENT = re.compile(
 _REFUSED = re.compile(r"\b(?:401|403|407|429) Client Error|HTTP error (?:401|403|407|429)")
 
 
-class Talk:
+class ProgressHooks:
     """What the program is given to talk to: ``say`` for people, ``beat`` about once a second, which may end it."""
 
     def __init__(self, say: Callable[[str], None], beat: Callable[[], None]) -> None:
@@ -80,7 +80,7 @@ class Talk:
                 return
 
 
-def environment(work: Path) -> dict[str, str]:
+def pip_environment(work: Path) -> dict[str, str]:
     """Where wheels come from and how they are reached; no secret of the hub."""
     chosen = bool(settings.TOOLHUB_PACKAGE_INDEX or settings.TOOLHUB_WHEELHOUSE)
     kept = (*KEPT, *(TRANSPORT if chosen else SOURCES))
@@ -104,22 +104,22 @@ def _sources() -> list[str]:
 
 def _target() -> Iterator[str]:
     yield from ("--implementation", "cp", "--python-version", PYTHON_TEXT, "--abi", f"cp{PYTHON_TEXT.replace('.', '')}")
-    for tag in platforms():
+    for tag in list_platforms():
         yield from ("--platform", tag)
 
 
 def _pip(
-    verb: str, *arguments: str, work: Path, talk: Talk, within_s: float, quietly: bool = False
+    verb: str, *arguments: str, work: Path, talk: ProgressHooks, within_s: float, quietly: bool = False
 ) -> tuple[int, list[str]]:
     command = [sys.executable, "-I", "-u", wheels_only.__file__, verb, *COMMON, *_sources(), *_target(), *arguments]
     hear = (lambda _: None) if quietly else talk.hear
     try:
-        return run(command, env=environment(work), cwd=work, within_s=within_s, hear=hear, beat=talk.beat)
+        return run_program(command, env=pip_environment(work), cwd=work, within_s=within_s, hear=hear, beat=talk.beat)
     except TookTooLong as error:
         raise CannotBuild(failures.too_slow(within_s)) from error
 
 
-def resolve(requirements: Sequence[str], *, work: Path, talk: Talk) -> list[str]:
+def resolve_lock(requirements: Sequence[str], *, work: Path, talk: ProgressHooks) -> list[str]:
     """The lines of a lock for these requirements: the one wheel of each package that would be installed here."""
     report = work / "report.json"
     asked = [re.sub(r"\s*--hash=\S+", "", each).strip() for each in requirements]
@@ -141,29 +141,29 @@ def resolve(requirements: Sequence[str], *, work: Path, talk: Talk) -> list[str]
     return sorted(each.line for each in found)
 
 
-def _locked(item: dict[str, Any]) -> Locked:
+def _locked(item: dict[str, Any]) -> LockedPackage:
     name, version = item["metadata"]["name"], item["metadata"]["version"]
     if item.get("is_direct") or not urlsplit(item["download_info"]["url"]).path.endswith(".whl"):
-        raise CannotBuild(failures.address())
+        raise CannotBuild(failures.named_by_address())
     digest = item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", "")
     try:
-        return read_line(f"{name}=={version} --hash=sha256:{digest}")
+        return read_lock_line(f"{name}=={version} --hash=sha256:{digest}")
     except ValueError as error:
-        message = f"The index names no SHA-256 for the file of {normal_name(name)}."
+        message = f"The index names no SHA-256 for the file of {normalize_name(name)}."
         raise CannotBuild(Failure("no_hash", message, "Use an index that does, or a wheelhouse.")) from error
 
 
-def _check_own_hashes(requirements: Sequence[str], found: Sequence[Locked]) -> None:
+def _check_own_hashes(requirements: Sequence[str], found: Sequence[LockedPackage]) -> None:
     """A requirement may name hashes itself."""
     files = {each.name: set(each.hashes) for each in found}
     for requirement in requirements:
         wanted = set(re.findall(r"--hash=sha256:([0-9a-f]{64})", requirement))
-        name = normal_name(re.split(r"[\s\[=]", requirement, maxsplit=1)[0])
+        name = normalize_name(re.split(r"[\s\[=]", requirement, maxsplit=1)[0])
         if wanted and not files.get(name, set()) <= wanted:
             raise CannotBuild(failures.hash_mismatch(name))
 
 
-def install(lock: Sequence[Locked], *, into: Path, work: Path, talk: Talk) -> None:
+def install_lock(lock: Sequence[LockedPackage], *, into: Path, work: Path, talk: ProgressHooks) -> None:
     """Exactly the files of the lock, and nothing beside them."""
     listed = work / "lock.txt"
     listed.write_text("\n".join(each._replace(marker="").line for each in lock) + "\n")
@@ -174,28 +174,28 @@ def install(lock: Sequence[Locked], *, into: Path, work: Path, talk: Talk) -> No
         raise CannotBuild(_why(said, work=work, talk=talk))
 
 
-def _why(said: list[str], *, work: Path, talk: Talk) -> Failure:
+def _why(said: list[str], *, work: Path, talk: ProgressHooks) -> Failure:
     """What pip's words mean. Where it only says that it found nothing, it is asked again, in detail, about that package."""
     text = "\n".join(said)
     if "No space left on device" in text or "Disk quota exceeded" in text or "File too large" in text:
-        return failures.full()
+        return failures.disk_full()
     if wheels_only.SAYS in text:
-        return failures.address()
+        return failures.named_by_address()
     if mismatch := re.search(r"DO NOT MATCH THE HASHES.*\n\s*([^\s=]+)", text):
-        return failures.hash_mismatch(normal_name(mismatch[1]))
+        return failures.hash_mismatch(normalize_name(mismatch[1]))
     if refused := _REFUSED.search(text):
         return failures.index_refuses(refused[0])
     if "ResolutionImpossible" in text or "conflicting dependencies" in text:
         _, _, after = text.partition("The conflict is caused by:\n")
-        return failures.conflict(after.partition("\n\n")[0].splitlines())
+        return failures.version_conflict(after.partition("\n\n")[0].splitlines())
     if unfound := _UNFOUND.search(text):
         return _why_unfound(unfound[1], unfound[2], work=work, talk=talk)
     if _SILENT.search(text):
         return failures.index_silent()
-    return failures.other(said)
+    return failures.pip_failure(said)
 
 
-def _why_unfound(requirement: str, others: str, *, work: Path, talk: Talk) -> Failure:
+def _why_unfound(requirement: str, others: str, *, work: Path, talk: ProgressHooks) -> Failure:
     name, _, version = requirement.partition("==")
     arguments = ["-vv", "--no-deps", "--dest", str(work), "--", requirement]
     _, said = _pip("download", *arguments, work=work, talk=talk, within_s=RESOLVE_WITHIN_S, quietly=True)

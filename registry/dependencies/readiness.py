@@ -25,19 +25,19 @@ WAITING = {
     DependencyState.BUILDING: "are being built",
     DependencyState.FAILED: "could not be built",
 }
-Said = dict[str, Any]
+DependencyFigures = dict[str, Any]
 
 
 def check_ready(version_id: UUID, manifest: Manifest) -> None:
     """Costs nothing without dependencies; with some, one look at the database."""
     if not manifest.dependencies:
         return
-    said = _said(version_id)
+    said = _read_state(version_id)
     if said["state"] != DependencyState.READY:
         raise _not_ready(said, tool=manifest.id, version=manifest.version)
 
 
-def folder_of(version: ToolVersion) -> tuple[str, Path] | None:
+def find_dependency_folder(version: ToolVersion) -> tuple[str, Path] | None:
     """Digest and folder of what a call of this version finds installed; None when it has no dependencies.
 
     Raises :class:`DependenciesNotReady`, also when this host does not have the folder yet: the builder beside the worker makes
@@ -45,7 +45,7 @@ def folder_of(version: ToolVersion) -> tuple[str, Path] | None:
     """
     if not version.view.dependencies:
         return None
-    said = _said(version.pk)
+    said = _read_state(version.pk)
     if said["state"] != DependencyState.READY:
         raise _not_ready(said, tool=version.tool.name, version=version.version)
     folder = store.folder_of_lock(said["lock_digest"])
@@ -58,12 +58,12 @@ def folder_of(version: ToolVersion) -> tuple[str, Path] | None:
     return f"sha256:{folder_name(said['lock_digest'])}", folder
 
 
-def _said(version_id: UUID) -> Said:
+def _read_state(version_id: UUID) -> DependencyFigures:
     found = Dependencies.objects.filter(version_id=version_id).values("state", "progress", "failure", "lock_digest")
     return dict(found.first() or {"state": DependencyState.RESOLVING, "progress": [], "failure": {}, "lock_digest": ""})
 
 
-def _not_ready(said: Said, *, tool: str, version: str) -> DependenciesNotReady:
+def _not_ready(said: DependencyFigures, *, tool: str, version: str) -> DependenciesNotReady:
     failure, progress = said["failure"], said["progress"]
     why = failure.get("message") or (f"{progress[-1]}." if progress else "")
     return DependenciesNotReady(

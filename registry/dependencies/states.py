@@ -18,6 +18,9 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from kernel.database.connections import database_time
+from kernel.principal import Principal
+from kernel.problems import Conflict
 from registry.dependencies import failures
 from registry.models import (
     DEPENDENCY_TRANSITIONS,
@@ -28,10 +31,7 @@ from registry.models import (
     ToolVersion,
     VersionState,
 )
-from toolhub.kernel.db import database_time
-from toolhub.kernel.principal import Principal
-from toolhub.kernel.problems import Conflict
-from unitools.locks import lock_digest, normal_lines
+from unitools.dependency_locks import compute_lock_digest, normalize_lock_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,12 +82,12 @@ def note_dependencies(version: ToolVersion, *, by: Principal) -> None:
     """In the transaction that registers the version: what its dependencies are, if it has any."""
     if not version.view.dependencies:
         return
-    lines = normal_lines(version.view.dependency_lock)
+    lines = normalize_lock_lines(version.view.dependency_lock)
     row = Dependencies.objects.create(
         version=version,
         state=DependencyState.LOCKED if lines else DependencyState.RESOLVING,
         lock=lines,
-        lock_digest=lock_digest(lines) if lines else "",
+        lock_digest=compute_lock_digest(lines) if lines else "",
     )
     if lines:
         _witness(row, Kind.DEPENDENCIES_LOCKED, by=by, data=_of_lock(lines, "manifest"))
@@ -185,7 +185,7 @@ def _claim(pk: UUID) -> Dependencies | None:
     if row is None:
         return None
     if row.attempt >= MAX_ATTEMPTS:
-        _fail(row, failures.lost(row.attempt))
+        _fail(row, failures.worker_lost(row.attempt))
         return None
     row.attempt = F("attempt") + 1
     row.builder = f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(8)}"
@@ -197,7 +197,7 @@ def _claim(pk: UUID) -> Dependencies | None:
     return row
 
 
-def tell(claimed: Dependencies, progress: Sequence[str]) -> bool:
+def report_progress(claimed: Dependencies, progress: Sequence[str]) -> bool:
     """Renew the lease, and say what is being done. False when somebody else has it."""
     mine = Dependencies.objects.filter(pk=claimed.pk, builder=claimed.builder)
     return bool(mine.update(lease_until=database_time() + LEASE, progress=list(progress)))
@@ -215,8 +215,8 @@ def write_lock(claimed: Dependencies, lines: Sequence[str]) -> bool:
     row = _locked(Q(pk=claimed.pk, builder=claimed.builder))
     if row is None:
         return False
-    lock = normal_lines(lines)
-    row.lock, row.lock_digest = lock, lock_digest(lock)
+    lock = normalize_lock_lines(lines)
+    row.lock, row.lock_digest = lock, compute_lock_digest(lock)
     said = _of_lock(lock, "index")
     _move(
         row, DependencyState.LOCKED, Kind.DEPENDENCIES_LOCKED, data=said, **DONE, lock=lock, lock_digest=row.lock_digest
@@ -255,13 +255,13 @@ def _fail(row: Dependencies, failure: Failure) -> None:
     _move(row, to, kind, data={"code": failure.code}, **(DONE | {"failure": failure.to_json()}))
 
 
-def in_use() -> list[str]:
+def list_needed_locks() -> list[str]:
     """The digests of the locks that each worker host needs built."""
     rows = Dependencies.objects.filter(_used(), state=DependencyState.READY)
     return list(rows.values_list("lock_digest", flat=True).distinct())
 
 
-def not_to_be_removed() -> list[str]:
+def list_kept_locks() -> list[str]:
     """The digests of all locks whose folder is there, or is about to be, for somebody."""
     states = (DependencyState.QUEUED, DependencyState.BUILDING, DependencyState.READY, DependencyState.FAILED)
     return list(Dependencies.objects.filter(state__in=states).values_list("lock_digest", flat=True).distinct())

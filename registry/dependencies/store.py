@@ -29,28 +29,28 @@ PART = ".part"
 PAGE = 4096
 
 
-def root() -> Path:
+def store_root() -> Path:
     return Path(settings.TOOLHUB_DEPENDENCY_DIR).absolute()  # the engine knows no other
 
 
 def folder_of_lock(lock_digest: str) -> Path:
     """Where it is, or would be."""
-    return root() / folder_name(lock_digest)
+    return store_root() / folder_name(lock_digest)
 
 
-def folders() -> set[str]:
+def list_folders() -> set[str]:
     """The names of all that are here."""
     try:
-        return {name for name in os.listdir(root()) if WHOLE.fullmatch(name)}  # noqa: PTH208  names are all it takes
+        return {name for name in os.listdir(store_root()) if WHOLE.fullmatch(name)}  # noqa: PTH208  names are all it takes
     except FileNotFoundError:
         return set()
 
 
 @contextlib.contextmanager
-def alone() -> Iterator[bool]:
+def claim_host() -> Iterator[bool]:
     """Whether this process is the one that builds on this host while the block runs."""
-    root().mkdir(parents=True, exist_ok=True)
-    with (root() / ".building").open("a") as handle:
+    store_root().mkdir(parents=True, exist_ok=True)
+    with (store_root() / ".building").open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -60,17 +60,17 @@ def alone() -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def bench() -> Iterator[Path]:
+def make_work_folder() -> Iterator[Path]:
     """An empty folder beside the finished ones, on the same disk; gone afterwards with all that is in it."""
-    folder = root() / f"{secrets.token_hex(8)}{PART}"
+    folder = store_root() / f"{secrets.token_hex(8)}{PART}"
     folder.mkdir(parents=True)
     try:
         yield folder
     finally:
-        remove(folder)
+        remove_folder(folder)
 
 
-def size_of(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """Bytes of all files below it, each of at least a page: an empty one takes room, too. Files that go away do not count."""
     total = 0
     for parent, _, names in os.walk(folder):
@@ -108,7 +108,7 @@ def _to_disk(path: str | Path) -> None:
         os.close(handle)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Also what is read-only. Nobody meets a half of it: it loses its name first."""
     doomed = folder
     if WHOLE.fullmatch(folder.name):
@@ -120,14 +120,14 @@ def remove(folder: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def collect(needed: Collection[str], *, older_than_s: float) -> list[str]:
-    """Remove what nobody needs and what a crash has left. Call it :func:`alone`. The names of the folders that are gone."""
+def remove_unneeded(needed: Collection[str], *, older_than_s: float) -> list[str]:
+    """Remove what nobody needs and what a crash has left. Call it :func:`claim_host`. The names of the folders that are gone."""
     gone = []
     before = time.time() - older_than_s
-    for path in root().iterdir():
+    for path in store_root().iterdir():
         if path.name.endswith(PART):
-            remove(path)
-        elif path.name in folders() - set(needed) and path.stat().st_ctime < before:
-            remove(path)
+            remove_folder(path)
+        elif path.name in list_folders() - set(needed) and path.stat().st_ctime < before:
+            remove_folder(path)
             gone.append(path.name)
     return sorted(gone)

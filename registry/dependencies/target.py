@@ -23,19 +23,19 @@ PYTHON_TEXT = ".".join(map(str, PYTHON))
 LEAST_PATCH = "3.11.2"  # what Debian 12 began with
 
 
-def machine() -> str:
+def target_machine() -> str:
     found = platform.machine().lower()
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(found, found)
 
 
-def name_of_target() -> str:
+def target_name() -> str:
     """As people read it."""
-    return f"Python {PYTHON_TEXT} on Linux {machine()}"
+    return f"Python {PYTHON_TEXT} on Linux {target_machine()}"
 
 
-def platforms() -> list[str]:
+def list_platforms() -> list[str]:
     """The platform tags of wheels that run there, the newest first."""
-    here = machine()
+    here = target_machine()
     minors = range(GLIBC_MINOR, OLDEST_MINOR.get(here, 17) - 1, -1)
     legacy = LEGACY.get(here, ("manylinux2014",))
     return [
@@ -46,7 +46,7 @@ def platforms() -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def environment() -> dict[str, str]:
+def marker_environment() -> dict[str, str]:
     """What markers ask about. pip asks the hub's own Python; where that is another one, this says what differs."""
     same = sys.version_info[:2] == PYTHON
     return {
@@ -56,7 +56,7 @@ def environment() -> dict[str, str]:
         "implementation_name": "cpython",
         "implementation_version": platform.python_version() if same else LEAST_PATCH,
         "platform_python_implementation": "CPython",
-        "platform_machine": machine(),
+        "platform_machine": target_machine(),
         "platform_system": "Linux",
         "sys_platform": "linux",
         "os_name": "posix",
@@ -64,12 +64,12 @@ def environment() -> dict[str, str]:
     }
 
 
-def holds(marker: str, *, extra: str = "") -> bool:
+def marker_holds(marker: str, *, extra: str = "") -> bool:
     """Whether a marker is true there; the empty one always is."""
-    return not marker or Marker(marker).evaluate({**environment(), "extra": extra})
+    return not marker or Marker(marker).evaluate({**marker_environment(), "extra": extra})
 
 
-def compiler() -> str:
+def find_compiler() -> str:
     """A Python whose byte code the sandbox reads; empty when this host has none."""
     if sys.version_info[:2] == PYTHON and os.name == "posix":
         return sys.executable
@@ -78,5 +78,5 @@ def compiler() -> str:
 
 def folder_name(lock_digest: str) -> str:
     """The name of the folder: of all that decides what is in it."""
-    text = "|".join(["toolhub dependencies 1", lock_digest, PYTHON_TEXT, machine()])
+    text = "|".join(["toolhub dependencies 1", lock_digest, PYTHON_TEXT, target_machine()])
     return hashlib.sha256(text.encode()).hexdigest()

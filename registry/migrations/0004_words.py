@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from registry.searching import searched_fields
+from registry.discovery.search import searched_fields
 from unitools.manifest import Manifest
 
 # No index: row level security lets none be used whose operator is not leakproof, and a tenant's tools are few.

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What the Dockerfile copies, and the recipe itself. Of unitools what a tool may import in the box: not the author's commands,
 # the client of a hub, or what packs and compares.
-_DIALECTS = tuple(f"unitools/dialects/{place}*.py" for place in ("", "reading/", "rendering/"))
+_DIALECTS = tuple(f"unitools/dialects/{place}*.py" for place in ("", "parsers/", "renderers/"))
 SOURCES = (
     "sandbox/*.py",
     "sandbox/program.cjs",
@@ -73,7 +73,7 @@ def read_images(text: str, *, python: str = "") -> dict[str, str]:
     return dict.fromkeys(KINDS, "") | {PYTHON: python} | more
 
 
-def image_called(word: str, images: Mapping[str, str]) -> str:
+def find_image(word: str, images: Mapping[str, str]) -> str:
     """What the engine calls the image that a manifest calls ``word``; ``KeyError`` when there is none."""
     return images[word] or image_name(kind=word)
 

@@ -76,7 +76,7 @@ GROUP = "root:x:0:\nnogroup:x:65534:\n"
 STABLE_PYTHON = "usr/local/bin/sandbox-python"
 
 
-def loader_of(program: Path) -> str:
+def read_loader(program: Path) -> str:
     """The dynamic loader that an ELF file names (PT_INTERP)."""
     data = program.read_bytes()
     if data[:5] != b"\x7fELF\x02":
@@ -90,7 +90,7 @@ def loader_of(program: Path) -> str:
     raise SystemExit(f"{program} names no dynamic loader.")
 
 
-def libraries_of(files: list[Path], loader: str) -> set[Path]:
+def find_libraries(files: list[Path], loader: str) -> set[Path]:
     """Every shared library that loading these files brings in."""
     found = {Path(loader)}
     for file in files:
@@ -138,10 +138,10 @@ class Image:
 
     def add_libraries(self, programs: list[Path], by_name: tuple[str, ...] = ()) -> None:
         """Whatever these programs load, and what they open by its name while they run."""
-        loader = loader_of(programs[0])
-        libraries = libraries_of(programs, loader)
+        loader = read_loader(programs[0])
+        libraries = find_libraries(programs, loader)
         opened = {find_library(name, libraries) for name in by_name}
-        libraries |= opened | libraries_of([file for file in opened if ".so" in file.name], loader)
+        libraries |= opened | find_libraries([file for file in opened if ".so" in file.name], loader)
         for library in sorted(libraries):
             self.add(library)
 
@@ -224,7 +224,7 @@ def add_node(image: Image) -> None:
         image.add_tree(Path("/usr/share/nodejs", name))
 
 
-def main(kind: str, root: Path, toolhub: Path | None = None) -> None:
+def assemble_image(kind: str, root: Path, toolhub: Path | None = None) -> None:
     """``toolhub``: our own part. Without it the image is the lower layer of others, which bring it."""
     image = Image(root)
     compiled = [add_python(image)]
@@ -248,4 +248,4 @@ def main(kind: str, root: Path, toolhub: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), *map(Path, sys.argv[3:]))
+    assemble_image(sys.argv[1], Path(sys.argv[2]), *map(Path, sys.argv[3:]))

@@ -7,10 +7,10 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from scripts.provision import cleaning, engine, hub, image, tests, venv
-from scripts.provision.checks import check, fix
-from scripts.provision.console import ROOT, Trouble
-from toolhub.kernel.dotenv import take_settings_of_file
+from kernel.dotenv import load_dotenv
+from scripts.provision import cleanup, engine, hub, image, tests, venv
+from scripts.provision.checks import fix_style, run_checks
+from scripts.provision.console import ROOT, SetupError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -45,46 +45,46 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments[:ours])
     if asked.command in OF_THE_HUB:
         try:
-            take_settings_of_file(ROOT)
+            load_dotenv(ROOT)
         except ValueError as error:
-            raise Trouble(str(error)) from error
+            raise SetupError(str(error)) from error
     match asked.command:
         case "run":
-            hub.serve()
+            hub.run_hub()
         case "venv":
-            venv.ensure(dev=asked.dev)
+            venv.ensure_venv(dev=asked.dev)
         case "lock":
-            venv.resolve(*rest)
+            venv.resolve_locks(*rest)
         case "engine":
-            engine.ensure()
+            engine.ensure_engine()
         case "sandbox-image":
-            print(image.ensure())
+            print(image.ensure_image())
         case "sandbox-images":
-            print(*image.ensure_all(fresh=asked.fresh), sep="\n")
+            print(*image.ensure_images(fresh=asked.fresh), sep="\n")
         case "test":
             return tests.run_tests(rest)
         case "measure":
-            return tests.run_with_services([str(venv.ensure(dev=True)), "-m", *rest], durable=True)
+            return tests.run_with_services([str(venv.ensure_venv(dev=True)), "-m", *rest], durable=True)
         case "testenv":
             return _testenv(asked.action, rest)
         case "check":
-            return check()
+            return run_checks()
         case "fix":
-            return fix()
+            return fix_style()
         case "clean":
-            cleaning.clean()
+            cleanup.clean_checkout()
     return 0
 
 
 def _testenv(action: str, rest: list[str]) -> int:
     if action == "run":
         if not rest:
-            raise Trouble(
+            raise SetupError(
                 "`testenv run` needs a command.", "For example:  scripts/testenv run .venv/bin/pytest tests/unit"
             )
-        venv.ensure(dev=True)
+        venv.ensure_venv(dev=True)
         return tests.run_with_services(rest)
-    tests.start() if action == "start" else tests.stop()
+    tests.start_testenv() if action == "start" else tests.stop_testenv()
     return 0
 
 
@@ -103,7 +103,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGHUP, _interrupt)
     try:
         sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
+    except SetupError as trouble:
         sys.exit(f"\n{trouble}\n")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scripts.provision import packages, venv
-from scripts.provision.console import ROOT, run, say, step
+from scripts.provision.console import ROOT, announce_step, print_line, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FRONTEND = ROOT / "frontend"
+LONG_MODULE = 400  # lines
+# Templates of all, and those beside their pages.
+TEMPLATES = ("templates", "access", "evidence", "invocations", "registry", "toolhub")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,8 @@ class Check:
     cure: str
 
 
-def check() -> int:
-    python = str(venv.ensure(dev=True))
+def run_checks() -> int:
+    python = str(venv.ensure_venv(dev=True))
     programs = str(venv.VENV / "bin")
     _ensure_node_modules()
     checks = (
@@ -38,8 +41,8 @@ def check() -> int:
         Check("formatting", [f"{programs}/ruff", "format", "--check", "."], "make fix"),
         Check("types", [f"{programs}/mypy"], "the lines above name the places"),
         Check("direction of imports", [f"{programs}/lint-imports"], "see docs/adr on the layers"),
-        Check("templates", [f"{programs}/djlint", "templates", "--lint", "--quiet"], "the lines above name the places"),
-        Check("formatting of templates", [f"{programs}/djlint", "templates", "--check"], "make fix"),
+        Check("templates", [f"{programs}/djlint", *TEMPLATES, "--lint", "--quiet"], "the lines above name the places"),
+        Check("formatting of templates", [f"{programs}/djlint", *TEMPLATES, "--check"], "make fix"),
         Check(
             "migrations",
             [python, "manage.py", "makemigrations", "--check", "--dry-run"],
@@ -55,21 +58,22 @@ def check() -> int:
         Check("built assets", ["node", str(FRONTEND / "build.mjs"), "--check"], "node frontend/build.mjs"),
     )
     failed = [item for item in checks if not _passes(item)]
+    _report_long_modules()
     if failed:
-        say("")
+        print_line("")
         for item in failed:
-            say(f"{item.says}: {item.cure}")
-        say(f"\n{len(failed)} of {len(checks)} checks say no.")
+            print_line(f"{item.says}: {item.cure}")
+        print_line(f"\n{len(failed)} of {len(checks)} checks say no.")
         return 1
-    say(f"\nAll {len(checks)} checks pass.")
+    print_line(f"\nAll {len(checks)} checks pass.")
     return 0
 
 
-def fix() -> int:
-    venv.ensure(dev=True)
+def fix_style() -> int:
+    venv.ensure_venv(dev=True)
     ruff, djlint = (str(venv.VENV / "bin" / name) for name in ("ruff", "djlint"))
     subprocess.run([ruff, "check", "--fix", "."], cwd=ROOT)
-    subprocess.run([djlint, "templates", "--reformat", "--quiet"], cwd=ROOT)  # 1 when it changed something
+    subprocess.run([djlint, *TEMPLATES, "--reformat", "--quiet"], cwd=ROOT)  # 1 when it changed something
     return subprocess.run([ruff, "format", "."], cwd=ROOT).returncode
 
 
@@ -87,22 +91,31 @@ def _passes(item: Check) -> bool:
         text=True,
     )
     if done.returncode:
-        say(done.stdout.rstrip())
-    say(f"[{time.monotonic() - begun:6.1f} s] {'NO ' if done.returncode else 'ok '} {item.says}")
+        print_line(done.stdout.rstrip())
+    print_line(f"[{time.monotonic() - begun:6.1f} s] {'NO ' if done.returncode else 'ok '} {item.says}")
     return done.returncode == 0
+
+
+def _report_long_modules() -> None:
+    """For who reads: a long module may hold two nouns. It says no to nobody, because a cut at a line makes halves without a name."""
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.split()
+    lengths = {name: len((ROOT / name).read_bytes().splitlines()) for name in tracked if (ROOT / name).exists()}
+    long = sorted((name for name, lines in lengths.items() if lines > LONG_MODULE), key=lambda name: -lengths[name])
+    said = ", ".join(f"{name} ({lengths[name]})" for name in long)
+    print_line(f"           {len(long)} modules of more than {LONG_MODULE} lines{': ' if long else ''}{said}")
 
 
 def _ensure_node_modules() -> None:
     """The packages that build the assets; nothing at run time comes from npm."""
     if shutil.which("npm") is None:
-        packages.ensure("nodejs", "npm", purpose="Comparing the built assets")
+        packages.ensure_packages("nodejs", "npm", purpose="Comparing the built assets")
     if shutil.which("msgfmt") is None:
-        packages.ensure("gettext", purpose="Comparing the translations")
+        packages.ensure_packages("gettext", purpose="Comparing the translations")
     lock = FRONTEND / "package-lock.json"
     stamp = FRONTEND / "node_modules" / ".toolhub-lock"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return
-    with step("installing the packages that build the assets", "packages that build the assets installed"):
-        run(["npm", "ci", "--no-audit", "--no-fund"], cwd=FRONTEND)
+    with announce_step("installing the packages that build the assets", "packages that build the assets installed"):
+        run_program(["npm", "ci", "--no-audit", "--no-fund"], cwd=FRONTEND)
     stamp.write_text(digest)

@@ -1,6 +1,6 @@
 """How is a person told what happens, what failed, and what to type?
 
-Each piece of work is a :func:`step`: one line while it goes on, one line with its duration when it is done. What the
+Each piece of work is a :func:`announce_step`: one line while it goes on, one line with its duration when it is done. What the
 programs it starts say goes to a log file, and the end of that is shown only if one of them fails.
 """
 
@@ -26,7 +26,7 @@ HEARTBEAT_S = 20.0
 TAIL_LINES = 15
 
 
-class Trouble(Exception):
+class SetupError(Exception):
     """What went wrong, as a sentence, and what a person can do about it."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
@@ -38,18 +38,18 @@ class Trouble(Exception):
         return f"{self.what}\n{self.remedy}" if self.remedy else self.what
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     print(text, flush=True)
 
 
 @contextlib.contextmanager
-def step(doing: str, done: str) -> Iterator[None]:
+def announce_step(doing: str, done: str) -> Iterator[None]:
     """Announce a piece of work; say how long it took; on a terminal count the seconds meanwhile."""
     begun = time.monotonic()
     over = threading.Event()
     live = sys.stdout.isatty()
     if not live:
-        say(f"           {doing} …")
+        print_line(f"           {doing} …")
 
     def beat() -> None:
         while not over.wait(0.2 if live else HEARTBEAT_S):
@@ -57,7 +57,7 @@ def step(doing: str, done: str) -> Iterator[None]:
             if live:
                 print(f"\r  {seconds:6.1f} s  {doing} …", end="", flush=True)
             else:
-                say(f"           still {doing} ({seconds:.0f} s so far)")
+                print_line(f"           still {doing} ({seconds:.0f} s so far)")
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
@@ -66,15 +66,15 @@ def step(doing: str, done: str) -> Iterator[None]:
     except BaseException:
         over.set()
         thread.join()
-        say(f"\r[{time.monotonic() - begun:6.1f} s] FAILED: {doing}")
+        print_line(f"\r[{time.monotonic() - begun:6.1f} s] FAILED: {doing}")
         raise
     over.set()
     thread.join()
     clear = "\r\033[K" if live else ""
-    say(f"{clear}[{time.monotonic() - begun:6.1f} s] {done}")
+    print_line(f"{clear}[{time.monotonic() - begun:6.1f} s] {done}")
 
 
-def run(
+def run_program(
     command: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
@@ -100,18 +100,18 @@ def run(
                 timeout=timeout_s,
             ).returncode
         except FileNotFoundError as error:
-            raise Trouble(f"The program {words[0]!r} is not there.", remedy) from error
+            raise SetupError(f"The program {words[0]!r} is not there.", remedy) from error
         except subprocess.TimeoutExpired as error:
-            raise Trouble(f"{shlex.join(words)} did not end within {timeout_s:.0f} s. See {LOG}.", remedy) from error
+            raise SetupError(f"{shlex.join(words)} did not end within {timeout_s:.0f} s. See {LOG}.", remedy) from error
     if code:
         with LOG.open("rb") as log:
             log.seek(start)
             tail = log.read().decode(errors="replace").strip().splitlines()[-TAIL_LINES:]
         said = "\n".join(f"    {line}" for line in tail)
-        raise Trouble(f"{shlex.join(words)} failed with exit status {code}:\n{said}\n(all of it: {LOG})", remedy)
+        raise SetupError(f"{shlex.join(words)} failed with exit status {code}:\n{said}\n(all of it: {LOG})", remedy)
 
 
-def ask(
+def query_program(
     command: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None, timeout_s: float = 20.0
 ) -> str | None:
     """What a program prints, or None if it fails, is missing, or does not answer in time. ``env`` is added to ours."""
@@ -134,9 +134,9 @@ def as_root(command: Sequence[str], *, purpose: str, by_hand: str = "") -> list[
     """The command as this user can run it with root's rights, or Trouble that says what to type (``by_hand``)."""
     if os.geteuid() == 0:
         return list(command)
-    if shutil.which("sudo") and ask(["sudo", "-n", "true"]) is not None:
+    if shutil.which("sudo") and query_program(["sudo", "-n", "true"]) is not None:
         return ["sudo", "-n", *command]
     why = "sudo asks for a password here" if shutil.which("sudo") else "there is no sudo here"
-    raise Trouble(
+    raise SetupError(
         f"{purpose} needs root, and {why}.", f"Type (as root):  {by_hand or shlex.join(command)}\nand run this again."
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.provision import packages
-from scripts.provision.console import run
+from scripts.provision.console import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +21,13 @@ SUITE = "bookworm"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
-def names_in(*files: Path) -> list[str]:
+def read_package_names(*files: Path) -> list[str]:
     """The package names in lists with one a line; comments and blank lines are allowed."""
     lines = (line.strip() for file in files for line in file.read_text().splitlines())
     return sorted({line for line in lines if line and not line.startswith("#")})
 
 
-def unpack(
+def unpack_packages(
     names: Sequence[str], archive: Path, *, by_hand: str, inside: Sequence[Sequence[str]] = (), **given: Path
 ) -> None:
     """Unpack these packages and what they need into a root file system, and that into ``archive``.
@@ -36,9 +36,9 @@ def unpack(
     the archive gets ``/rootfs`` only, which they made.
     """
     mine = () if os.geteuid() == 0 else ("uidmap",)  # lets a user unpack files that belong to root
-    packages.ensure("mmdebstrap", *mine, purpose="Making a sandbox image without a container registry")
+    packages.ensure_packages("mmdebstrap", *mine, purpose="Making a sandbox image without a container registry")
     if not KEYRING.exists():
-        packages.ensure("debian-archive-keyring", purpose="Checking the signatures of Debian's packages")
+        packages.ensure_packages("debian-archive-keyring", purpose="Checking the signatures of Debian's packages")
     command = [
         "mmdebstrap",
         "--variant=extract",
@@ -56,4 +56,4 @@ def unpack(
     remedy = f"Are Debian's packages ({SUITE}) reachable from here?"
     if os.geteuid() != 0:
         remedy += f"\nIf this user may not make namespaces, type (as root):  {by_hand}"
-    run([*command, SUITE, "-" if inside else str(archive)], remedy=remedy)
+    run_program([*command, SUITE, "-" if inside else str(archive)], remedy=remedy)

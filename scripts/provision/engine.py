@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.provision import packages
-from scripts.provision.console import ROOT, Trouble, as_root, ask, run, say, step
+from scripts.provision.console import ROOT, SetupError, announce_step, as_root, print_line, query_program, run_program
 from scripts.provision.processes import only_one
 
 if TYPE_CHECKING:
@@ -33,53 +33,53 @@ LOG = ROOT / "var" / "log" / "dockerd.log"
 START_S = 60.0
 
 
-def answers() -> bool:
-    return bool((ask(["docker", "version", "--format", "{{.Server.Version}}"], timeout_s=10) or "").strip())
+def is_answering() -> bool:
+    return bool((query_program(["docker", "version", "--format", "{{.Server.Version}}"], timeout_s=10) or "").strip())
 
 
-def ensure() -> None:
+def ensure_engine() -> None:
     """Return when an engine answers."""
-    if answers():
+    if is_answering():
         return
     if host := os.environ.get("DOCKER_HOST"):
-        raise Trouble(
+        raise SetupError(
             f"No Docker engine answers at DOCKER_HOST={host}.",
             "Start that engine, or unset DOCKER_HOST to use one on this machine.",
         )
-    packages.ensure(*needed_packages(), purpose=PURPOSE)
+    packages.ensure_packages(*needed_packages(), purpose=PURPOSE)
     if shutil.which("docker") is None:  # since Debian 13 the client is a package of its own
-        packages.ensure("docker-cli", purpose=PURPOSE)
+        packages.ensure_packages("docker-cli", purpose=PURPOSE)
     with only_one("docker-engine"):
-        if answers():
+        if is_answering():
             return
         _check_permission()
-        if pids := processes("dockerd"):
+        if pids := find_processes("dockerd"):
             _wait(pids[0])
             return
-        with step("starting the Docker engine", "Docker engine started"):
+        with announce_step("starting the Docker engine", "Docker engine started"):
             _start()
 
 
 def needed_packages() -> list[str]:
-    """What must be installed before :func:`ensure` can do the rest."""
-    return [] if (shutil.which("docker") and shutil.which("dockerd")) or answers() else ["docker.io"]
+    """What must be installed before :func:`ensure_engine` can do the rest."""
+    return [] if (shutil.which("docker") and shutil.which("dockerd")) or is_answering() else ["docker.io"]
 
 
-def image_id(name: str) -> str:
+def find_image_id(name: str) -> str:
     """Empty when there is no such image."""
-    return (ask(["docker", "image", "inspect", "--format", "{{.Id}}", name]) or "").strip()
+    return (query_program(["docker", "image", "inspect", "--format", "{{.Id}}", name]) or "").strip()
 
 
 @contextlib.contextmanager
-def replaced(image: str) -> Iterator[None]:
+def replace_image(image: str) -> Iterator[None]:
     """While the block makes an image anew: the one that had the name goes away afterwards, unless somebody uses it."""
-    before = image_id(image)
+    before = find_image_id(image)
     yield
-    if before not in ("", image_id(image)):
-        ask(["docker", "image", "rm", before], timeout_s=60)
+    if before not in ("", find_image_id(image)):
+        query_program(["docker", "image", "rm", before], timeout_s=60)
 
 
-def processes(name: str) -> list[int]:
+def find_processes(name: str) -> list[int]:
     """The ids of the running processes of this name."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -91,8 +91,8 @@ def processes(name: str) -> list[int]:
 
 
 def _check_permission() -> None:
-    if SOCKET.exists() and not os.access(SOCKET, os.W_OK) and processes("dockerd"):
-        raise Trouble(
+    if SOCKET.exists() and not os.access(SOCKET, os.W_OK) and find_processes("dockerd"):
+        raise SetupError(
             f"A Docker engine runs, but this user may not speak to it ({SOCKET}).",
             "Type:  sudo usermod -aG docker $USER\nlog out and in (or type `newgrp docker`), and run this again.",
         )
@@ -100,11 +100,11 @@ def _check_permission() -> None:
 
 def _wait(pid: int) -> None:
     """An engine runs already: give it the time to come up, and never start another."""
-    with step(f"waiting for the Docker engine (process {pid})", "Docker engine answers"):
+    with announce_step(f"waiting for the Docker engine (process {pid})", "Docker engine answers"):
         deadline = time.monotonic() + START_S
-        while not answers():
+        while not is_answering():
             if time.monotonic() > deadline:
-                raise Trouble(
+                raise SetupError(
                     f"A Docker engine runs (process {pid}) but has not answered for {START_S:.0f} s.",
                     f"Its log: journalctl -u docker, or {LOG}\nIf it hangs:  sudo kill {pid}\nand run this again.",
                 )
@@ -113,7 +113,7 @@ def _wait(pid: int) -> None:
 
 def _start() -> None:
     if Path("/run/systemd/system").is_dir():
-        run(
+        run_program(
             as_root(["systemctl", "start", "docker"], purpose="Starting the Docker engine"),
             remedy="Type:  journalctl -u docker -n 50",
         )
@@ -131,12 +131,12 @@ def _start() -> None:
                 cwd="/",
             )
     deadline = time.monotonic() + START_S
-    while not answers():
+    while not is_answering():
         _check_permission()
         if started is not None and started.poll() is not None:
-            raise Trouble(f"The Docker engine ended at once:\n{_tail()}", f"All of it is in {LOG}.")
+            raise SetupError(f"The Docker engine ended at once:\n{_tail()}", f"All of it is in {LOG}.")
         if time.monotonic() > deadline:
-            raise Trouble(
+            raise SetupError(
                 f"The Docker engine did not answer within {START_S:.0f} s:\n{_tail()}", f"All of it is in {LOG}."
             )
         time.sleep(0.2)
@@ -150,11 +150,11 @@ def _tail() -> str:
 def _remove_leftovers() -> None:
     """A pid file whose number now belongs to another program stops an engine from starting."""
     for path, owner in PID_FILES:
-        if path.exists() and not processes(owner):
-            say(f"           removing {path}, left by an engine that is gone")
-            run(as_root(["rm", "-f", str(path)], purpose=PURPOSE))
+        if path.exists() and not find_processes(owner):
+            print_line(f"           removing {path}, left by an engine that is gone")
+            run_program(as_root(["rm", "-f", str(path)], purpose=PURPOSE))
     if SOCKET.exists() and not socket_is_held(SOCKET):
-        run(as_root(["rm", "-f", str(SOCKET)], purpose=PURPOSE))
+        run_program(as_root(["rm", "-f", str(SOCKET)], purpose=PURPOSE))
 
 
 def socket_is_held(path: Path) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sandbox.image import BROWSER, layer_name
 from scripts.provision import debian, engine, venv
-from scripts.provision.console import ROOT, Trouble, run, step
+from scripts.provision.console import ROOT, SetupError, announce_step, run_program
 
 HERE = ROOT / "sandbox" / "image"
 LOCKS = {BROWSER: ROOT / venv.BROWSER_LOCK}
@@ -29,11 +29,11 @@ TAGS = (
 )
 
 
-def ensure(kind: str, *, fresh: bool = False) -> str:
+def ensure_layer(kind: str, *, fresh: bool = False) -> str:
     """The layer's name; it is made if there is none, or if today's packages are wanted (``fresh``)."""
     name = layer_name(kind, ROOT)
-    if fresh or not engine.image_id(name):
-        with step(f"making the layer {name} from Debian's packages", f"layer {name} made"):
+    if fresh or not engine.find_image_id(name):
+        with announce_step(f"making the layer {name} from Debian's packages", f"layer {name} made"):
             _make(kind, name)
     return name
 
@@ -44,24 +44,32 @@ def _make(kind: str, name: str) -> None:
         wheels.mkdir()
         if kind in LOCKS:
             _download(LOCKS[kind], wheels)
-        debian.unpack(
-            debian.names_in(HERE / "packages.txt", HERE / f"{kind}.txt"),
+        debian.unpack_packages(
+            debian.read_package_names(HERE / "packages.txt", HERE / f"{kind}.txt"),
             archive,
             by_hand="make sandbox-images",
             inside=[["python3", "-I", "-B", "/build/recipe/assemble.py", kind, "/rootfs"]],
             recipe=HERE,
             wheels=wheels,
         )
-        run(["docker", "import", "--change", "LABEL toolhub.image=layer", str(archive), name])
-    if not engine.image_id(name):
-        raise Trouble(f"The engine took the layer but does not know {name}.")
+        run_program(["docker", "import", "--change", "LABEL toolhub.image=layer", str(archive), name])
+    if not engine.find_image_id(name):
+        raise SetupError(f"The engine took the layer but does not know {name}.")
 
 
 def _download(lock: Path, wheels: Path) -> None:
     """For the image's Python, whatever this machine's is; no source distribution, so nothing of them is run."""
-    pip = [str(venv.ensure()), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--require-hashes"]
+    pip = [
+        str(venv.ensure_venv()),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--no-deps",
+        "--require-hashes",
+    ]
     target = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", PYTHON]
     for tag in TAGS:
         target += ["--platform", f"{tag}_{platform.machine()}"]
     remedy = "Is the Python package index reachable from here?"
-    run([*pip, *target, "--dest", str(wheels), "--requirement", str(lock)], remedy=remedy)
+    run_program([*pip, *target, "--dest", str(wheels), "--requirement", str(lock)], remedy=remedy)

@@ -5,34 +5,34 @@ from __future__ import annotations
 import os
 import shutil
 
-from scripts.provision.console import Trouble, as_root, ask, run, step
+from scripts.provision.console import SetupError, announce_step, as_root, query_program, run_program
 
 INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300")
 UPDATE = ("apt-get", "update", "-o", "DPkg::Lock::Timeout=300")
 
 
-def missing(names: tuple[str, ...]) -> list[str]:
+def find_missing(names: tuple[str, ...]) -> list[str]:
     """Those of the packages that are not installed."""
     if not names:
         return []
-    listed = ask(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *names])
+    listed = query_program(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *names])
     if listed is None:  # dpkg-query fails as soon as one name is unknown: ask one by one
         return [
             name
             for name in names
-            if "installed" not in (ask(["dpkg-query", "-W", "-f", "${db:Status-Status}", name]) or "").split()
+            if "installed" not in (query_program(["dpkg-query", "-W", "-f", "${db:Status-Status}", name]) or "").split()
         ]
     installed = {line.split()[1] for line in listed.splitlines() if line.startswith("installed ")}
     return [name for name in names if name not in installed]
 
 
-def ensure(*names: str, purpose: str) -> None:
+def ensure_packages(*names: str, purpose: str) -> None:
     """Install what is missing of these packages."""
-    wanted = missing(names)
+    wanted = find_missing(names)
     if not wanted:
         return
     if shutil.which("apt-get") is None:
-        raise Trouble(
+        raise SetupError(
             f"{purpose} needs {', '.join(wanted)}, and this is not a Debian or Ubuntu machine (there is no apt-get).",
             "Install them in this system's own way and run this again.",
         )
@@ -40,9 +40,9 @@ def ensure(*names: str, purpose: str) -> None:
     by_hand = f"apt-get install {' '.join(wanted)}"
     install = as_root(["env", "DEBIAN_FRONTEND=noninteractive", *INSTALL, *wanted], purpose=purpose, by_hand=by_hand)
     update = as_root(UPDATE, purpose=purpose, by_hand=by_hand)
-    with step(f"installing {' '.join(wanted)}", f"installed {' '.join(wanted)}"):
+    with announce_step(f"installing {' '.join(wanted)}", f"installed {' '.join(wanted)}"):
         try:
-            run(install, env=env)
-        except Trouble:  # package lists that are missing or too old are the usual reason
-            run(update, env=env, remedy="Is the network there? `apt-get update` says more.")
-            run(install, env=env, remedy=f"Type (as root):  {by_hand}\nand run this again.")
+            run_program(install, env=env)
+        except SetupError:  # package lists that are missing or too old are the usual reason
+            run_program(update, env=env, remedy="Is the network there? `apt-get update` says more.")
+            run_program(install, env=env, remedy=f"Type (as root):  {by_hand}\nand run this again.")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scripts.provision import packages, venv
-from scripts.provision.console import ROOT, Trouble, run, step
+from scripts.provision.console import ROOT, SetupError, announce_step, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,39 +32,39 @@ def needed_packages() -> list[str]:
     return [] if shutil.which("npm") else ["npm"]
 
 
-def node() -> Path:
+def find_node() -> Path:
     """The Node.js that the lock names."""
     package = NODE.get(platform.machine())
     if package is None:
-        raise Trouble(f"There is no Node.js for {platform.machine()} among the test packages.")
-    return modules() / package / "bin" / "node"
+        raise SetupError(f"There is no Node.js for {platform.machine()} among the test packages.")
+    return ensure_node_modules() / package / "bin" / "node"
 
 
-def modules() -> Path:
+def ensure_node_modules() -> Path:
     """``node_modules`` as tests/mcp_conformance/package-lock.json has it. No script of a package runs while it is installed."""
     with _kept("npm", OURS / "package-lock.json") as (folder, is_new):
         if is_new:
-            packages.ensure(*needed_packages(), purpose="Installing the conformance suite of MCP")
+            packages.ensure_packages(*needed_packages(), purpose="Installing the conformance suite of MCP")
             for name in OF_NPM:
                 shutil.copy(OURS / name, folder / name)
-            with step("installing the conformance suite of MCP", "conformance suite of MCP installed"):
-                run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
+            with announce_step("installing the conformance suite of MCP", "conformance suite of MCP installed"):
+                run_program(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
     return folder / "node_modules"
 
 
-def python_of(name: str) -> Path:
+def ensure_python(name: str) -> Path:
     """The Python of an environment that holds tests/mcp_conformance/clients/NAME.txt."""
     lock = OURS / "clients" / f"{name}.txt"
     with _kept(name, lock) as (folder, is_new):
         python = folder / "bin" / "python"
         if is_new:
-            with step(f"installing the clients {name}", f"clients {name} installed"):
-                run([sys.executable, "-m", "venv", str(folder)])
+            with announce_step(f"installing the clients {name}", f"clients {name} installed"):
+                run_program([sys.executable, "-m", "venv", str(folder)])
                 options = ["--python", str(python), "--system-certs", "--require-hashes"]
                 try:
-                    run([venv.UV, "pip", "install", *options, "-r", str(lock)])
-                except Trouble:  # only pip is set up for this network
-                    run([str(python), "-m", "pip", "install", "--require-hashes", "-r", str(lock)])
+                    run_program([venv.UV, "pip", "install", *options, "-r", str(lock)])
+                except SetupError:  # only pip is set up for this network
+                    run_program([str(python), "-m", "pip", "install", "--require-hashes", "-r", str(lock)])
     return python
 
 

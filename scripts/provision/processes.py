@@ -29,12 +29,12 @@ def started_at(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def identity(pid: int) -> str:
+def identify_process(pid: int) -> str:
     """A name that no other process of this boot will have."""
     return f"{pid} {started_at(pid)}"
 
 
-def pid_of(identity: str) -> int | None:
+def find_pid(identity: str) -> int | None:
     """The id of the process of this name if it still lives."""
     number, _, started = identity.strip().partition(" ")
     if not number.isdigit() or started_at(int(number)) != started:
@@ -42,16 +42,16 @@ def pid_of(identity: str) -> int | None:
     return int(number)
 
 
-def end(name: str, *signals: signal.Signals, patience_s: float = 10.0) -> None:
+def end_process(name: str, *signals: signal.Signals, patience_s: float = 10.0) -> None:
     """End a process with the first signal; with the next if that takes too long; SIGKILL comes last."""
     for number in (*signals, signal.SIGKILL):
-        pid = pid_of(name)
+        pid = find_pid(name)
         if pid is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         deadline = time.monotonic() + patience_s
-        while pid_of(name) is not None and time.monotonic() < deadline:
+        while find_pid(name) is not None and time.monotonic() < deadline:
             _reap(pid)
             time.sleep(0.02)
 
@@ -100,7 +100,7 @@ def is_free(host: str, port: int) -> bool:
         return True
 
 
-def listener(port: int) -> str:
+def find_listener(port: int) -> str:
     """Who listens on a TCP port: ``process 123 (python)``, as far as this user may know."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):

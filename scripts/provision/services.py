@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scripts.provision import engine, packages
-from scripts.provision.console import ROOT, Trouble, ask, say, step
-from scripts.provision.processes import end, free_port, identity, pid_of
+from scripts.provision.console import ROOT, SetupError, announce_step, print_line, query_program
+from scripts.provision.processes import end_process, find_pid, free_port, identify_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ POSTGRES_SETTINGS = {
 NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
-def home() -> Path:
+def get_runs_folder() -> Path:
     """Where the directories of all runs of this checkout are.
 
     PostgreSQL refuses to run as root, and its own user may not look into a checkout that is private to root: the runs
@@ -57,79 +57,83 @@ def needed_packages() -> list[str]:
     return [*NEEDED, *browser, *engine.needed_packages()]
 
 
-def install() -> str:
+def install_services() -> str:
     """Install what is missing; return the path of the browser."""
-    packages.ensure(*needed_packages(), purpose="Running the tests")
-    engine.ensure()
+    packages.ensure_packages(*needed_packages(), purpose="Running the tests")
+    engine.ensure_engine()
     chromium = os.environ.get("TOOLHUB_TEST_CHROMIUM") or shutil.which("chromium") or ""
     if not chromium:
-        raise Trouble("There is no Chromium.", "Name a Chromium or Chrome:  export TOOLHUB_TEST_CHROMIUM=/path/to/it")
+        raise SetupError(
+            "There is no Chromium.", "Name a Chromium or Chrome:  export TOOLHUB_TEST_CHROMIUM=/path/to/it"
+        )
     return chromium
 
 
 @contextlib.contextmanager
-def running(*, durable: bool = False) -> Iterator[dict[str, str]]:
+def run_services(*, durable: bool = False) -> Iterator[dict[str, str]]:
     """Services for the time of the ``with`` block; yields the environment variables that lead to them.
 
     ``durable``: PostgreSQL with the settings it comes with, so that a commit waits for the disk.
     """
-    chromium = install()
-    sweep()
-    folder = home() / identity(os.getpid()).replace(" ", "-")
+    chromium = install_services()
+    sweep_runs()
+    folder = get_runs_folder() / identify_process(os.getpid()).replace(" ", "-")
     try:
-        with step("starting PostgreSQL and Redis for the tests", "PostgreSQL and Redis for the tests started"):
+        with announce_step("starting PostgreSQL and Redis for the tests", "PostgreSQL and Redis for the tests started"):
             env = _start(folder, chromium=chromium, durable=durable)
         yield env
     finally:
-        with step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
+        with announce_step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
             stop_and_remove(folder)
 
 
-def start() -> dict[str, str]:
-    """Start services that stay until :func:`stop`; the same ones if they already run."""
-    chromium = install()
-    sweep()
-    folder = home() / KEPT
+def start_services() -> dict[str, str]:
+    """Start services that stay until :func:`stop_services`; the same ones if they already run."""
+    chromium = install_services()
+    sweep_runs()
+    folder = get_runs_folder() / KEPT
     with contextlib.suppress(OSError, ValueError):
-        if all(pid_of(name) for name in _read(folder, "processes")):
+        if all(find_pid(name) for name in _read(folder, "processes")):
             env: dict[str, str] = _read(folder, "env")
             return env
     stop_and_remove(folder)
-    with step("starting PostgreSQL and Redis", "PostgreSQL and Redis started"):
+    with announce_step("starting PostgreSQL and Redis", "PostgreSQL and Redis started"):
         return _start(folder, chromium=chromium)
 
 
-def stop() -> None:
-    with step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
-        stop_and_remove(home() / KEPT)
-    sweep()
+def stop_services() -> None:
+    with announce_step("stopping PostgreSQL and Redis", "PostgreSQL and Redis stopped"):
+        stop_and_remove(get_runs_folder() / KEPT)
+    sweep_runs()
 
 
-def going_on() -> list[int]:
+def find_test_runs() -> list[int]:
     """The processes of the test runs of this checkout."""
     return [pid for folder in _runs() if (pid := _owner(folder))]
 
 
 def _runs() -> list[Path]:
-    return [folder for folder in home().iterdir() if folder.name != KEPT] if home().is_dir() else []
+    return (
+        [folder for folder in get_runs_folder().iterdir() if folder.name != KEPT] if get_runs_folder().is_dir() else []
+    )
 
 
 def _owner(folder: Path) -> int | None:
-    return pid_of(folder.name.replace("-", " "))
+    return find_pid(folder.name.replace("-", " "))
 
 
-def sweep() -> None:
+def sweep_runs() -> None:
     """End and remove what a run left that could not clean up after itself."""
     for folder in _runs():
         if _owner(folder) is None:
-            say(f"           ending what a test run that was cut off left in {folder}")
+            print_line(f"           ending what a test run that was cut off left in {folder}")
             stop_and_remove(folder)
 
 
 def _start(folder: Path, *, chromium: str, durable: bool = False) -> dict[str, str]:
     """The folder is named after its owner, so there is no moment at which it has none."""
     folder.mkdir(parents=True)
-    for directory in (folder, home(), home().parent):
+    for directory in (folder, get_runs_folder(), get_runs_folder().parent):
         directory.chmod(0o711)  # PostgreSQL's user passes through, nobody looks around
     password = secrets.token_urlsafe(18)
     started: list[str] = []
@@ -154,7 +158,7 @@ def postgres_programs() -> Path:
         return found[-1].parent
     if on_path := shutil.which("initdb"):
         return Path(on_path).resolve().parent
-    raise Trouble("There is no PostgreSQL server (no initdb).", "Type:  sudo apt-get install postgresql")
+    raise SetupError("There is no PostgreSQL server (no initdb).", "Type:  sudo apt-get install postgresql")
 
 
 def _start_postgres(folder: Path, password: str, started: list[str], given: dict[str, str]) -> int:
@@ -182,12 +186,12 @@ def _start_postgres(folder: Path, password: str, started: list[str], given: dict
         made = subprocess.run(initdb, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", **account)
     password_file.unlink()
     if made.returncode:
-        raise Trouble(f"PostgreSQL's initdb failed:\n{log.read_text(errors='replace')}")
+        raise SetupError(f"PostgreSQL's initdb failed:\n{log.read_text(errors='replace')}")
     port = free_port()
     settings = [f"--{name}={value}" for name, value in given.items()]
     _launch([str(programs / "postgres"), "-D", str(data), f"--port={port}", *settings], log, started, folder, account)
     psql = [str(programs / "psql"), f"postgresql://toolhub@127.0.0.1:{port}/postgres", "-qc", "CREATE DATABASE toolhub"]
-    _wait("PostgreSQL", started[-1], log, lambda: ask(psql, env={"PGPASSWORD": password}) is not None)
+    _wait("PostgreSQL", started[-1], log, lambda: query_program(psql, env={"PGPASSWORD": password}) is not None)
     return port
 
 
@@ -198,7 +202,7 @@ def _start_redis(folder: Path, password: str, started: list[str]) -> int:
     config.write_text(f'bind 127.0.0.1\nport {port}\nsave ""\nappendonly no\ndir {folder}\nrequirepass {password}\n')
     _launch(["redis-server", str(config)], log, started, folder, {})
     ping = ["redis-cli", "-p", str(port), "ping"]
-    _wait("Redis", started[-1], log, lambda: "PONG" in (ask(ping, env={"REDISCLI_AUTH": password}) or ""))
+    _wait("Redis", started[-1], log, lambda: "PONG" in (query_program(ping, env={"REDISCLI_AUTH": password}) or ""))
     return port
 
 
@@ -208,23 +212,23 @@ def _launch(command: list[str], log: Path, started: list[str], folder: Path, acc
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True, **account
         )
-    started.append(identity(process.pid))
+    started.append(identify_process(process.pid))
     _write(folder, "processes", started)
 
 
 def _wait(name: str, process: str, log: Path, answers: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_S
     while not answers():
-        if pid_of(process) is None or time.monotonic() > deadline:
+        if find_pid(process) is None or time.monotonic() > deadline:
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-            raise Trouble(f"{name} for the tests did not start:\n{tail}")
+            raise SetupError(f"{name} for the tests did not start:\n{tail}")
         time.sleep(0.05)
 
 
 def stop_and_remove(folder: Path) -> None:
     with contextlib.suppress(OSError, ValueError):
         for process in reversed(_read(folder, "processes")):
-            end(process, signal.SIGINT, signal.SIGQUIT)  # to PostgreSQL: fast, then immediate shutdown
+            end_process(process, signal.SIGINT, signal.SIGQUIT)  # to PostgreSQL: fast, then immediate shutdown
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -11,8 +11,8 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from scripts.provision import image, packages, peers, services, venv
-from scripts.provision.console import ROOT, say
-from scripts.provision.processes import end, identity
+from scripts.provision.console import ROOT, print_line
+from scripts.provision.processes import end_process, identify_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,14 +28,17 @@ ONLY_WITH_SQLITE = (
     "tests/e2e/test_signing_in_walk.py",
 )
 # ... and these go through all roles and forms, whose pages other tests open on both databases.
-ONLY_WITH_POSTGRESQL = ("tests/integration/test_access_table.py", "tests/integration/test_console_forms.py")
+ONLY_WITH_POSTGRESQL = (
+    "tests/integration/access/test_access_table.py",
+    "tests/integration/console/test_console_forms.py",
+)
 
 
 def run_tests(arguments: Sequence[str]) -> int:
     """Everything on PostgreSQL, and, unless some tests only were asked for, beside it the integration tests on SQLite as well."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
-    packages.ensure(*needed, purpose="Running the tests")
-    pytest = [str(venv.ensure(dev=True)), "-m", "pytest"]
+    packages.ensure_packages(*needed, purpose="Running the tests")
+    pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest"]
     with _environment() as env:
         if set(arguments) - {"-m", "", "-q", "-x"}:
             return _foreground([*pytest, *arguments], env)
@@ -50,7 +53,7 @@ def run_tests(arguments: Sequence[str]) -> int:
         ]
         with _beside(again, env | {"TOOLHUB_TEST_DB": "sqlite"}) as second:
             first = _foreground([*pytest, *arguments, *_without(ONLY_WITH_SQLITE)], env)
-            say("\nThe integration tests again, on SQLite, and the tests of boxes and of the console's pages:")
+            print_line("\nThe integration tests again, on SQLite, and the tests of boxes and of the console's pages:")
             return second() or first
 
 
@@ -63,7 +66,7 @@ def _beside(command: Sequence[str], env: dict[str, str]) -> Iterator[Callable[[]
     """A command that runs meanwhile. What is yielded waits for its end, prints what it said and returns its exit status."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        name = identity(process.pid)
+        name = identify_process(process.pid)
 
         def finish() -> int:
             code = process.wait()
@@ -74,7 +77,7 @@ def _beside(command: Sequence[str], env: dict[str, str]) -> Iterator[Callable[[]
         try:
             yield finish
         finally:
-            end(name, signal.SIGTERM)
+            end_process(name, signal.SIGTERM)
 
 
 def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:
@@ -85,8 +88,8 @@ def run_with_services(command: Sequence[str], *, durable: bool = False) -> int:
 
 @contextlib.contextmanager
 def _environment(*, durable: bool = False) -> Iterator[dict[str, str]]:
-    name, *_ = image.ensure_all()
-    with services.running(durable=durable) as env:
+    name, *_ = image.ensure_images()
+    with services.run_services(durable=durable) as env:
         yield _outer() | env | {"TOOLHUB_SANDBOX_IMAGE": name}
 
 
@@ -99,10 +102,10 @@ def _outer() -> dict[str, str]:
     }
 
 
-def start() -> None:
+def start_testenv() -> None:
     """Services for a longer sitting. Their addresses are printed, and stay in .testenv/env to be sourced."""
-    name, *_ = image.ensure_all()
-    env = services.start() | {"TOOLHUB_SANDBOX_IMAGE": name}
+    name, *_ = image.ensure_images()
+    env = services.start_services() | {"TOOLHUB_SANDBOX_IMAGE": name}
     file = ROOT / ".testenv" / "env"
     file.parent.mkdir(exist_ok=True)
     file.touch(mode=0o600)
@@ -111,15 +114,15 @@ def start() -> None:
     print("# In a shell:  . .testenv/env     To end them:  scripts/testenv stop")
 
 
-def stop() -> None:
-    services.stop()
+def stop_testenv() -> None:
+    services.stop_services()
     (ROOT / ".testenv" / "env").unlink(missing_ok=True)
 
 
 def _foreground(command: Sequence[str], env: dict[str, str]) -> int:
     """Wait for the command whatever happens: a Ctrl-C reaches it too, and it gets the time to clean up."""
     process = subprocess.Popen(command, env=env, cwd=ROOT)
-    name = identity(process.pid)
+    name = identify_process(process.pid)
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -127,4 +130,4 @@ def _foreground(command: Sequence[str], env: dict[str, str]) -> int:
             return process.wait(PATIENCE_S)
         raise
     finally:
-        end(name, signal.SIGTERM)
+        end_process(name, signal.SIGTERM)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.provision import packages, wheels
-from scripts.provision.console import ROOT, Trouble, run, say, step
+from scripts.provision.console import ROOT, SetupError, announce_step, print_line, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environ
 CLIENTS = ROOT / "tests" / "mcp_conformance" / "clients"  # of others: scripts/provision/peers.py
 
 
-def ensure(*, dev: bool = False) -> Path:
+def ensure_venv(*, dev: bool = False) -> Path:
     """Return the Python of a virtual environment in which everything of the lock is installed."""
     lock = DEV_LOCK if dev else RUN_LOCK
     with _only_one_at_a_time():
@@ -40,28 +40,28 @@ def ensure(*, dev: bool = False) -> Path:
             _create()
         stamp = _read_stamp()
         if stamp.get(lock) != _digest(lock):
-            with step(f"installing the Python packages of {lock}", f"Python packages of {lock} installed"):
+            with announce_step(f"installing the Python packages of {lock}", f"Python packages of {lock} installed"):
                 _install(lock)
             stamp[lock] = _digest(lock)
-            if dev and pins(DEV_LOCK).items() >= pins(RUN_LOCK).items():
+            if dev and read_pins(DEV_LOCK).items() >= read_pins(RUN_LOCK).items():
                 stamp[RUN_LOCK] = _digest(RUN_LOCK)
             _stamp_file().write_text(json.dumps(stamp))
-        wheels.ensure(PYTHON)
+        wheels.ensure_wheels(PYTHON)
     return PYTHON
 
 
-def resolve(*arguments: str) -> None:
+def resolve_locks(*arguments: str) -> None:
     """Resolve pyproject.toml anew (``--upgrade``: to the newest versions) for every system and Python that we support.
 
     Resolved for one Python only, a lock fails on a machine whose Python is a few patches older and needs a backport.
     """
-    ensure(dev=True)
+    ensure_venv(dev=True)
     compile_lock = [UV, "pip", "compile", "--system-certs", "--universal", "--python-version", "3.11"]
     compile_lock += ["--generate-hashes", "--no-header", "--no-emit-index-url", "--no-emit-find-links", *arguments]
-    with step("resolving the Python packages", f"{RUN_LOCK}, {DEV_LOCK} and {BROWSER_LOCK} written"):
-        run([*compile_lock, "pyproject.toml", "--output-file", RUN_LOCK])
-        run([*compile_lock, "pyproject.toml", "--group", "dev", "--output-file", DEV_LOCK])
-        run(
+    with announce_step("resolving the Python packages", f"{RUN_LOCK}, {DEV_LOCK} and {BROWSER_LOCK} written"):
+        run_program([*compile_lock, "pyproject.toml", "--output-file", RUN_LOCK])
+        run_program([*compile_lock, "pyproject.toml", "--group", "dev", "--output-file", DEV_LOCK])
+        run_program(
             [
                 *compile_lock,
                 "--group",
@@ -73,10 +73,12 @@ def resolve(*arguments: str) -> None:
             ]
         )
         for wanted in sorted(CLIENTS.glob("*.in")):  # each for an environment of its own, so no constraints
-            run([*compile_lock, str(wanted.relative_to(ROOT)), "--output-file", str(wanted.with_suffix(".txt"))])
+            run_program(
+                [*compile_lock, str(wanted.relative_to(ROOT)), "--output-file", str(wanted.with_suffix(".txt"))]
+            )
 
 
-def pins(lock: str) -> dict[str, str]:
+def read_pins(lock: str) -> dict[str, str]:
     """Package name to version, as a lock file has them."""
     lines = (ROOT / lock).read_text().splitlines()
     entries = (line.split(";")[0].rstrip(" \\").split("==") for line in lines if "==" in line and line[0] not in " #")
@@ -110,27 +112,27 @@ def needed_packages() -> list[str]:
 def _create() -> None:
     if needed := needed_packages():
         if not Path(sys.executable).resolve().is_relative_to("/usr/bin"):
-            raise Trouble(
+            raise SetupError(
                 f"{sys.executable} cannot make virtual environments: it has no ensurepip.",
                 "Choose another Python:  make PYTHON=/path/to/python3.11 …",
             )
-        packages.ensure(*needed, purpose="Making a virtual environment")
-    with step("making the virtual environment .venv", "virtual environment .venv made"):
+        packages.ensure_packages(*needed, purpose="Making a virtual environment")
+    with announce_step("making the virtual environment .venv", "virtual environment .venv made"):
         if VENV.exists():
-            say("           (the one that is there is incomplete, or of another Python: replaced)")
+            print_line("           (the one that is there is incomplete, or of another Python: replaced)")
             shutil.rmtree(VENV)
-        run([sys.executable, "-m", "venv", str(VENV)])
+        run_program([sys.executable, "-m", "venv", str(VENV)])
 
 
 def _install(lock: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
     try:
-        run([*pip, "install", "--require-hashes", "-r", str(BOOTSTRAP_LOCK)])
+        run_program([*pip, "install", "--require-hashes", "-r", str(BOOTSTRAP_LOCK)])
         into = ["--python", str(PYTHON), "--system-certs"]
-        run([UV, "pip", "install", *into, "--require-hashes", "-r", str(ROOT / lock)])
-    except Trouble:
-        say("           uv could not; trying with pip")
-        run(
+        run_program([UV, "pip", "install", *into, "--require-hashes", "-r", str(ROOT / lock)])
+    except SetupError:
+        print_line("           uv could not; trying with pip")
+        run_program(
             [*pip, "install", "--require-hashes", "-r", str(ROOT / lock)],
             remedy="Is the Python package index reachable from here?",
         )

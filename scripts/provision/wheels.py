@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.provision.console import ROOT, run, step
+from scripts.provision.console import ROOT, announce_step, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,17 +23,19 @@ LONG_AGO = "315532800"  # 1980: the same sources give the same bytes
 _STAMP = "built-from"
 
 
-def ensure(python: Path) -> None:
+def ensure_wheels(python: Path) -> None:
     """``python`` has setuptools (requirements.lock)."""
     wanted = _digest()
     stamp = WHEELS / _STAMP
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     with (
-        step("building the wheels of the SDK and of the verifier", "wheels of the SDK and of the verifier built"),
+        announce_step(
+            "building the wheels of the SDK and of the verifier", "wheels of the SDK and of the verifier built"
+        ),
         tempfile.TemporaryDirectory() as folder,
     ):
-        made = build(python, Path(folder))
+        made = build_wheels(python, Path(folder))
         WHEELS.mkdir(exist_ok=True)
         for old in WHEELS.glob("*.whl"):
             old.unlink()
@@ -42,14 +44,14 @@ def ensure(python: Path) -> None:
         stamp.write_text(wanted)
 
 
-def build(python: Path, folder: Path) -> list[Path]:
+def build_wheels(python: Path, folder: Path) -> list[Path]:
     """From a copy: setuptools leaves a folder behind, and packs again what it finds there."""
     for project, packed in PROJECTS.items():
         for part in (f"packaging/{project}", packed):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-index"]
     projects = [str(folder / "packaging" / project) for project in PROJECTS]
-    run(
+    run_program(
         [*pip, "--no-build-isolation", "-w", str(folder / "made"), *projects],
         env=os.environ | {"SOURCE_DATE_EPOCH": LONG_AGO},
     )

@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from invocations.sandbox.base import BoxKey, Event, Limits, Outcome, Profile, SandboxCall, Status
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunEvent, RunOutcome, RunStatus, SandboxCall
 from invocations.sandbox.docker import INSTANCE
-from invocations.sandbox.slots import Caps
+from invocations.sandbox.pool.slots import PoolCaps
 from tests.attacks.catalogue import USUAL, Attack
-from tests.boxes import call_of, docker_sandbox
+from tests.support.sandboxes import call_of, docker_sandbox
 from unitools.capabilities import Capabilities
 from unitools.packages import build_zip
 
@@ -37,7 +37,7 @@ _NUMBERS = 1_000
 class Arena:
     def __init__(self, level: str, *, capabilities: Capabilities | None = None, **options: Any) -> None:
         self.level = level
-        self.sandbox = docker_sandbox(**{"caps": Caps(load_s=LOAD_S), **options})
+        self.sandbox = docker_sandbox(**{"caps": PoolCaps(load_s=LOAD_S), **options})
         self._capabilities = capabilities or Capabilities()
         self.instance = self.sandbox._instance
         self._worlds: dict[Limits, Any] = {}
@@ -45,17 +45,17 @@ class Arena:
 
     def run(
         self, name: str, *, tenant: str = ACME, limits: Limits = USUAL, package: bytes = HOSTILE, **arguments: Any
-    ) -> Outcome:
+    ) -> RunOutcome:
         """``name`` is ``module.function`` of the package, whose top folder is ``hostile``."""
         module, _, function = name.rpartition(".")
         call = call_of(package, module=f"hostile.{module}", entry=function, **arguments)
         return self.do(call, tenant=tenant, limits=limits)
 
-    def do(self, call: SandboxCall, *, tenant: str = ACME, limits: Limits = USUAL) -> Outcome:
+    def do(self, call: SandboxCall, *, tenant: str = ACME, limits: Limits = USUAL) -> RunOutcome:
         canary = new_canary()
         key = BoxKey(tenant=tenant, code="sha256:" + hashlib.sha256(call.package).hexdigest())
         call = replace(call, key=key, config={"canary": canary}, secrets={"CANARY": canary})
-        events: list[Event] = []
+        events: list[RunEvent] = []
         outcome = self.sandbox.run(Profile(limits, self._capabilities, isolation=self.level), call, events.append)
         check_events(events, limits)
         if outcome.box:
@@ -73,10 +73,10 @@ class Arena:
         assert outcome.level == self.level, outcome
         if attack.then:
             found = self.run(attack.then, limits=attack.limits)
-            assert (found.status, found.value) == (Status.OK, []), found
+            assert (found.status, found.value) == (RunStatus.OK, []), found
         self.see_that_all_is_well(attack.limits, after=outcome)
 
-    def see_that_all_is_well(self, limits: Limits = USUAL, *, after: Outcome | None = None) -> None:
+    def see_that_all_is_well(self, limits: Limits = USUAL, *, after: RunOutcome | None = None) -> None:
         self._know_the_world(limits)
         for tenant in (ACME, OTHER):
             innocent = self._innocent(tenant, limits)
@@ -86,9 +86,9 @@ class Arena:
             assert not changed, changed
         assert not self._boxes[ACME] & self._boxes[OTHER], "Two tenants were in one box."
 
-    def _innocent(self, tenant: str, limits: Limits) -> Outcome:
+    def _innocent(self, tenant: str, limits: Limits) -> RunOutcome:
         outcome = self.run("innocent.run", tenant=tenant, limits=limits, number=_NUMBERS)
-        assert outcome.status is Status.OK, outcome
+        assert outcome.status is RunStatus.OK, outcome
         assert outcome.value["answer"] == sum(range(_NUMBERS)), outcome
         assert outcome.value["left"] == [], outcome
         assert (outcome.stdout, outcome.stderr, outcome.clean) == ("", "", True), outcome
@@ -121,7 +121,7 @@ def _difference(before: Any, now: Any) -> dict[str, Any]:
     return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
 
 
-def check_events(events: list[Event], limits: Limits) -> None:
+def check_events(events: list[RunEvent], limits: Limits) -> None:
     """What it said while it ran is bounded, and of the shape that readers count on."""
     for stream in ("stdout", "stderr", "progress"):
         said = "".join(event.text for event in events if event.stream == stream)
@@ -131,7 +131,7 @@ def check_events(events: list[Event], limits: Limits) -> None:
     assert sum(len(json.dumps(event.progress)) for event in events) <= 2 * limits.log_bytes
 
 
-def check_contained(outcome: Outcome, limits: Limits, took: float) -> None:
+def check_contained(outcome: RunOutcome, limits: Limits, took: float) -> None:
     """It got nothing, and it neither took nor said more than it may."""
     assert not outcome.value, outcome.value
     assert len(outcome.stdout) <= limits.log_bytes

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from invocations.sandbox.base import Limits, Status
+from invocations.sandbox.base import Limits, RunStatus
 
-OK, RAISED, BAD, SLOW = Status.OK, Status.RAISED, Status.BAD_RESULT, Status.TIMED_OUT
-MEMORY, LARGE, FLOOD, EXITED = Status.OUT_OF_MEMORY, Status.RESULT_TOO_LARGE, Status.LOG_FLOOD, Status.EXITED
-BLOCKED = Status.CAPABILITY_BLOCKED
+OK, RAISED, BAD, SLOW = RunStatus.OK, RunStatus.RAISED, RunStatus.BAD_RESULT, RunStatus.TIMED_OUT
+MEMORY, LARGE, FLOOD, EXITED = (
+    RunStatus.OUT_OF_MEMORY,
+    RunStatus.RESULT_TOO_LARGE,
+    RunStatus.LOG_FLOOD,
+    RunStatus.EXITED,
+)
+BLOCKED = RunStatus.CAPABILITY_BLOCKED
 
 USUAL = Limits(wall_ms=6_000)
 SOON = Limits(wall_ms=700)  # for what ends only because it is ended
@@ -23,7 +28,7 @@ NARROW = Limits(wall_ms=6_000, cpu_s=1)
 @dataclass(frozen=True)
 class Attack:
     name: str  # module and function below hostile/
-    ends: tuple[Status, ...] = (OK,)
+    ends: tuple[RunStatus, ...] = (OK,)
     limits: Limits = USUAL
     then: str = ""
 
@@ -31,11 +36,11 @@ class Attack:
         return self.name
 
 
-def _left(what: str, then: str, ends: tuple[Status, ...] = (OK,)) -> Attack:
+def _left(what: str, then: str, ends: tuple[RunStatus, ...] = (OK,)) -> Attack:
     return Attack(f"lingering.leave_{what}", ends, then=f"lingering.find_{then}")
 
 
-def _poisoned(what: str, then: str = "poisoning.find_nothing", ends: tuple[Status, ...] = (OK,)) -> Attack:
+def _poisoned(what: str, then: str = "poisoning.find_nothing", ends: tuple[RunStatus, ...] = (OK,)) -> Attack:
     return Attack(f"poisoning.leave_{what}", ends, then=then)
 
 

@@ -16,7 +16,7 @@ import uuid
 import zipfile
 from typing import Any
 
-from invocations.sandbox.base import Limits, Outcome, Status
+from invocations.sandbox.base import Limits, RunOutcome, RunStatus
 from sandbox.image import image_name
 from tests.attacks.arena import HOSTILE, arguments_of
 from tests.attacks.catalogue import USUAL, Attack
@@ -57,7 +57,7 @@ class Control:
             found = self._call(attack.then, attack.limits)
             why = f"the next call found {found.value}" if found.value else ""
         innocent = self._call("innocent.run", attack.limits, number=1000)
-        if not why and innocent.status is not Status.OK:
+        if not why and innocent.status is not RunStatus.OK:
             why = f"the next call could not be made: {innocent.error_message}"
         if not why and (innocent.value["answer"] != sum(range(1000)) or innocent.value["left"]):
             why = f"the next call was wrong: {innocent.value['left']}"
@@ -67,11 +67,11 @@ class Control:
             self.close()
         return why
 
-    def _reach(self, outcome: Outcome) -> str:
+    def _reach(self, outcome: RunOutcome) -> str:
         """Harm that is certain. That a call ends otherwise than in a box is none."""
         if outcome.value:
             return f"it got {str(outcome.value)[:200]}"
-        if outcome.status is Status.TIMED_OUT and self._still_runs():
+        if outcome.status is RunStatus.TIMED_OUT and self._still_runs():
             return "it runs on"
         return ""
 
@@ -112,7 +112,7 @@ class Control:
         )
         self._world = self._call("innocent.run", USUAL, number=1000).value["world"]
 
-    def _call(self, name: str, limits: Limits, **arguments: object) -> Outcome:
+    def _call(self, name: str, limits: Limits, **arguments: object) -> RunOutcome:
         module, _, function = name.rpartition(".")
         context = {
             "call_id": "inv_test",
@@ -130,15 +130,15 @@ class Control:
                 said, _ = process.communicate(json.dumps(asked).encode(), timeout=limits.wall_ms / 1000 + 1)
             except subprocess.TimeoutExpired:
                 process.kill()
-                return Outcome(Status.TIMED_OUT, error_message="it did not end")
+                return RunOutcome(RunStatus.TIMED_OUT, error_message="it did not end")
         try:
             last = json.loads(said.splitlines()[-1])
             if "ok" in last:
-                return Outcome(Status.OK, value=last["ok"])
-            return Outcome(Status.RAISED, error_message=str(last["error"]))
+                return RunOutcome(RunStatus.OK, value=last["ok"])
+            return RunOutcome(RunStatus.RAISED, error_message=str(last["error"]))
         except (IndexError, ValueError, KeyError, TypeError):
-            status = Status.EXITED if process.returncode else Status.BAD_RESULT
-            return Outcome(status, error_message=said[-200:].decode("utf-8", "replace"))
+            status = RunStatus.EXITED if process.returncode else RunStatus.BAD_RESULT
+            return RunOutcome(status, error_message=said[-200:].decode("utf-8", "replace"))
 
     def close(self) -> None:
         if self._box:

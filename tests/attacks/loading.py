@@ -17,7 +17,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from invocations.sandbox.base import Status
+from invocations.sandbox.base import RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -228,7 +228,7 @@ ARCHIVES = {
 }
 
 # The tool may do what it likes to itself; it must end, soon, as one of these.
-ENDS = frozenset(Status) - {Status.LOST, Status.CANCELLED}
+ENDS = frozenset(RunStatus) - {RunStatus.LOST, RunStatus.CANCELLED}
 PACKAGES = (
     {name: package_of_source(source) for name, source in SOURCES.items()}
     | {f"source that {name}": package_of_source(source) for name, source in UNCOMPILABLE.items()}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Limits, Status
+from invocations.sandbox.base import Limits, RunStatus
 from tests.attacks.arena import check_contained
 from tests.attacks.levels import MOSTLY_FRESH
 from tests.attacks.loading import ENDS, PACKAGES
@@ -31,7 +31,7 @@ def test_a_package_that_does_harm_while_it_is_loaded_is_contained(name: str, are
         assert outcome.status in ENDS, outcome
         ends.append(outcome.status)
 
-    assert ends[0] == ends[1] or Status.START_FAILED not in ends, (
+    assert ends[0] == ends[1] or RunStatus.START_FAILED not in ends, (
         "It depends on what was there before whether it is run."
     )
     arena.see_that_all_is_well(SOON)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.egress import Gate
+from invocations.sandbox.egress import EgressGate
 from tests.attacks.arena import Arena
 from tests.attacks.catalogue import (
     FORGING,
@@ -51,7 +51,7 @@ ATTACKS = [
 
 @pytest.fixture(scope="module", params=["fresh", pytest.param("shared", marks=pytest.mark.long)])
 def open_arena(request: pytest.FixtureRequest) -> Iterator[Arena]:
-    gate = Gate()
+    gate = EgressGate()
     arena = Arena(request.param, capabilities=OPEN, gate=gate)
     yield arena
     arena.close()

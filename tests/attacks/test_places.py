@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Limits, Status
+from invocations.sandbox.base import Limits, RunStatus
 from invocations.sandbox.engine import Engine
 from tests.attacks.levels import MOSTLY_FRESH
-from tests.boxes import call_of, package_of
+from tests.support.sandboxes import call_of, package_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +102,7 @@ def test_a_tool_can_write_to_its_scratch_space_and_nowhere_else(arena: Arena, tm
     by_the_tool: set[str] = set()
     for begin in range(0, len(seen), AT_A_TIME):
         outcome = arena.do(call_of(package, places=seen[begin : begin + AT_A_TIME]), limits=ROOM)
-        assert outcome.status is Status.OK, outcome
+        assert outcome.status is RunStatus.OK, outcome
         by_the_tool.update(outcome.value)
 
     assert {

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Limits, Status
+from invocations.sandbox.base import Limits, RunStatus
 from tests.attacks.arena import ACME, OTHER
 from tests.attacks.levels import MOSTLY_FRESH
-from tests.boxes import call_of, package_of
+from tests.support.sandboxes import call_of, package_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,11 +111,11 @@ def test_what_the_kernel_counts_by_user_is_not_shared(kind: str, arena: Arena, t
     thread.start()
     while thread.is_alive():
         beside = arena.do(call_of(modest, kind=kind), tenant=OTHER, limits=LONG)
-        assert (beside.status, beside.value) == (Status.OK, WELL), beside
+        assert (beside.status, beside.value) == (RunStatus.OK, WELL), beside
     thread.join()
 
     assert alone.value == WELL
-    assert outcomes[0].status is Status.OK, outcomes[0]
+    assert outcomes[0].status is RunStatus.OK, outcomes[0]
     arena.see_that_all_is_well()
 
 
@@ -130,7 +130,7 @@ def test_tenants_of_one_tool_at_the_same_time_never_meet(arena: Arena, tmp_path:
     def one(number: int) -> tuple[int, str]:
         word = f"word-{number}"
         outcome = arena.do(call_of(package, word=word), tenant=(ACME, OTHER)[number % 2])
-        assert (outcome.status, outcome.value, outcome.stdout) == (Status.OK, [word, True, [word]], f"{word}\n")
+        assert (outcome.status, outcome.value, outcome.stdout) == (RunStatus.OK, [word, True, [word]], f"{word}\n")
         return number % 2, outcome.box
 
     with ThreadPoolExecutor(4) as pool:

@@ -47,6 +47,15 @@ class Composed:
         )
         return done.stdout
 
+    def on_the_path(self, folder: Path) -> dict[str, str]:
+        """The environment in which `docker compose`, as a person types it, is about this project."""
+        engine, program = shutil.which("docker"), shutil.which("docker-compose")
+        command = f'exec {program} --project-name {self.project} --env-file {self.env_file} "$@"'
+        script = folder / "docker"
+        script.write_text(f'#!/bin/sh\n[ "$1" = compose ] || exec {engine} "$@"\nshift\n{command}\n')
+        script.chmod(0o755)
+        return self.env | {"PATH": f"{folder}{os.pathsep}{self.env['PATH']}"}
+
     def manage(self, *arguments: str, service: str = "upkeep", given: str = "") -> str:
         return self.compose("exec", "-T", service, "python", "manage.py", *arguments, given=given)
 

@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.wire import Agent
+from kernel.http.uvicorn_protocol import MAX_HEAD_BYTES
+from tests.e2e.wire import Agent, request
+from tests.support.how_to_follower import Follower, blocks_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.compose.conftest import Composed
 
 pytestmark = [pytest.mark.long, pytest.mark.req("TOOLS-18", "TOOLS-22")]
-QUOTE = "commerce.pricing.get_realtime_quote"
-MANIFEST = f"tools/commerce/manifests/{QUOTE}.json"
-FILE = """
-format: 1
-tenant: acme
-agents: [{name: buyer}]
-grants: [{agent: buyer, tools: commerce.pricing.*, reason: Asks what things cost.}]
-"""
 HAND_ON = ("TOOLHUB_WORKER_CONCURRENCY", "TOOLHUB_TENANT")
 
 
-def test_a_composed_hub_answers_a_governed_call_that_is_sealed(composed: Composed) -> None:
-    as_owner, as_operator = ("--tenant", "acme", "--as", "oona"), ("--tenant", "acme", "--as", "olivia")
-    composed.manage("invite_person", "olivia", "--role", "operator", *as_owner)
-    composed.manage("submit_version", MANIFEST, *as_owner)
-    composed.manage("review_version", QUOTE, "1.0.0", "--approve", *as_operator)
-    composed.manage("enable_tool", QUOTE, "1.0.0", "--reason", "The first tool.", *as_operator)
-    composed.manage("apply", "-f", "-", "--yes", given=FILE)
-    agent = Agent(composed.url, composed.manage("create_key", "buyer", *as_operator).strip(), "buyer")
+def test_the_page_ends_with_a_governed_sealed_and_verified_call(composed: Composed, tmp_path: Path) -> None:
+    somebody = Follower(tmp_path, composed.on_the_path(tmp_path), {"http://127.0.0.1:8000": composed.url})
 
-    answer = agent.invoke(QUOTE, {"sku": "LAPTOP-14", "quantity": 2, "currency": "EUR"})
+    *_, call, sealed = map(somebody.follow, blocks_of("run-the-production-shape.md", section="With docker compose"))
 
-    assert answer.status == 200, answer
-    end = agent.check_pair(answer.call_id)
+    assert json.loads(call.split("\n}")[0] + "\n}")["quantity"] == 2
+    assert '"invocation.began"' in sealed
+    assert '"invocation.ended"' in sealed
+    assert "leaves" in sealed
+    key = composed.manage("create_key", "buyer", "--tenant", "acme", "--as", "olivia").strip()
+    agent = Agent(composed.url, key, "buyer")
+    end = agent.check_pair(re.findall(r"inv_\w+", call)[0])
     assert (end["outcome"], bool(end["data"]["run"]["box"])) == ("succeeded", True)
-    composed.manage("keep", "--once", service="keeper")
-    assert "leaves" in composed.manage("verify_log", service="keeper")
+
+
+def test_the_composed_web_server_refuses_a_header_that_is_too_large(composed: Composed) -> None:
+    answer = request("GET", f"{composed.url}/healthz", headers={"X-Long": "x" * MAX_HEAD_BYTES})
+
+    assert (answer.status, answer.reason) == (431, "REQUEST.HEAD_TOO_LARGE")
 
 
 def test_what_stands_in_the_env_file_reaches_the_processes(composed: Composed) -> None:
@@ -51,7 +51,7 @@ def test_what_stands_in_the_env_file_reaches_the_processes(composed: Composed) -
 
 
 def test_a_process_without_its_database_is_not_ready_and_lives(composed: Composed) -> None:
-    asked = ("exec", "-T", "keeper", "python", "-ISB", "toolhub/probe.py")
+    asked = ("exec", "-T", "keeper", "python", "-ISB", "toolhub/probes/client.py")
     composed.compose("pause", "postgres")
     try:
         with pytest.raises(AssertionError, match="does not answer"):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import Profile, Sandbox, Status
-from tests.boxes import call_of, package_of
+from invocations.sandbox.base import Profile, RunStatus, Sandbox
+from tests.support.sandboxes import call_of, package_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class ClockContract:
         said = [sandbox.run(Profile(), recorded(call, replay=again)) for again in (False, True, True)]
         other = sandbox.run(Profile(), replace(call, context=call.context | {"seed": "1"}))
 
-        assert said[0].status is Status.OK, said[0]
+        assert said[0].status is RunStatus.OK, said[0]
         assert said[0].value == said[1].value == said[2].value
         assert said[0].value[3:] == [NOW, str(int(SEED, 16))]
         assert other.value[:3] != said[0].value[:3]
@@ -66,7 +66,7 @@ class ClockContract:
         once, twice = (sandbox.run(Profile(), recorded(call, replay=True)) for _ in range(2))
         usual: Any = sandbox.run(Profile(), recorded(call, replay=False)).value
 
-        assert once.status is Status.OK, once
+        assert once.status is RunStatus.OK, once
         assert once.value == twice.value
         assert once.value["moments"][0].startswith("2026-03-01T23:59:59.501")
         assert once.value["moments"][2:] == ["2026-03-01", "2026-03-01"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.engine import Engine
-from tests.boxes import docker_sandbox
-from tests.engine_proxy import EngineProxy
+from tests.support.engine_proxy import EngineProxy
+from tests.support.sandboxes import docker_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

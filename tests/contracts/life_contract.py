@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import Event, Limits, Outcome, Profile, Sandbox, Status
-from tests.boxes import call_of, package_of, run_source
+from invocations.sandbox.base import Limits, Profile, RunEvent, RunOutcome, RunStatus, Sandbox
+from tests.support.sandboxes import call_of, package_of, run_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ class LifeContract:
 
     @pytest.fixture
     def run(self, sandbox: Sandbox, tmp_path: Path) -> Any:
-        def run(source: str, limits: Limits | None = None, **arguments: object) -> Outcome:
+        def run(source: str, limits: Limits | None = None, **arguments: object) -> RunOutcome:
             return run_source(sandbox, tmp_path, source, limits=limits, **arguments)
 
         return run
@@ -39,7 +39,7 @@ class LifeContract:
         call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
         killers: list[threading.Thread] = []
 
-        def kill(event: Event) -> None:
+        def kill(event: RunEvent) -> None:
             killers.append(threading.Thread(target=sandbox.kill, args=[call.name]))
             killers[-1].start()
 
@@ -48,7 +48,7 @@ class LifeContract:
         for killer in killers:
             killer.join()
         assert len(killers) == 1
-        assert outcome.status is Status.CANCELLED
+        assert outcome.status is RunStatus.CANCELLED
         assert outcome.duration_ms < Limits().wall_ms
 
     def test_what_a_tool_says_is_told_while_it_runs(self, sandbox: Sandbox, tmp_path: Path) -> None:
@@ -56,16 +56,16 @@ class LifeContract:
             "import sys\nfrom unitools import runtime\ndef run():\n    runtime.log('Hello \u4e2d')\n"
             "    print('careful', file=sys.stderr)\n    runtime.progress(0.5, 'half')\n    return 1"
         )
-        said: list[Event] = []
+        said: list[RunEvent] = []
 
         outcome = sandbox.run(Profile(), call_of(package_of(tmp_path, main=source)), said.append)
 
         assert outcome.value == 1, outcome
         assert sorted(said, key=lambda event: event.stream) == [
-            Event("progress", progress={"log": "Hello \u4e2d"}),
-            Event("progress", progress={"fraction": 0.5, "message": "half"}),
-            Event("stderr", "careful\n"),
-            Event("stdout", "Hello \u4e2d\n"),
+            RunEvent("progress", progress={"log": "Hello \u4e2d"}),
+            RunEvent("progress", progress={"fraction": 0.5, "message": "half"}),
+            RunEvent("stderr", "careful\n"),
+            RunEvent("stdout", "Hello \u4e2d\n"),
         ]
         assert outcome.stdout == "Hello \u4e2d\n"
 
@@ -74,17 +74,17 @@ class LifeContract:
 
     def test_closing_ends_what_runs_and_begins_nothing_more(self, own_sandbox: Sandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=SAYS_THAT_IT_RUNS))
-        said: list[Event] = []
+        said: list[RunEvent] = []
 
-        def close(event: Event) -> None:
+        def close(event: RunEvent) -> None:
             said.append(event)
             threading.Thread(target=own_sandbox.close).start()
 
         outcome = own_sandbox.run(Profile(), call, close)
 
-        assert said == [Event("progress", progress={"fraction": 0.5, "message": "here"})]
-        assert outcome.status is Status.CANCELLED
-        assert own_sandbox.run(Profile(), call).status is Status.CANCELLED
+        assert said == [RunEvent("progress", progress={"fraction": 0.5, "message": "here"})]
+        assert outcome.status is RunStatus.CANCELLED
+        assert own_sandbox.run(Profile(), call).status is RunStatus.CANCELLED
 
     def test_the_steps_of_a_run_follow_each_other(self, run: Any) -> None:
         outcome = run("import time\ntime.sleep(0.2)\ndef run():\n    time.sleep(0.1)\n    return 1")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import Limits, Profile, Sandbox, Status
+from invocations.sandbox.base import Limits, Profile, RunStatus, Sandbox
 from invocations.sandbox.results import ARTIFACTS
-from tests.boxes import call_of, package_of
 from tests.contracts.clock_contract import ClockContract
 from tests.contracts.life_contract import LifeContract
+from tests.support.sandboxes import call_of, package_of
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run(sku, quantity):
             quantity=3,
         )
 
-        assert outcome.status is Status.OK, outcome
+        assert outcome.status is RunStatus.OK, outcome
         assert outcome.value == {"sku": "A-1", "total": 7.5, "text": "中文 😀"}
         assert outcome.report == {
             "sources": [{"type": "price_list", "name": "prices", "version": "7"}],
@@ -147,7 +147,7 @@ def run(sku, quantity):
             "    print('careful', file=sys.stderr)\n    sys.stdout.buffer.write(b'\\xff\\0')\n    return 1"
         )
 
-        assert (outcome.status, outcome.value) == (Status.OK, 1)
+        assert (outcome.status, outcome.value) == (RunStatus.OK, 1)
         assert outcome.stdout == '{"status": "ok", "value": 9}\n\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'
         assert outcome.stderr == "careful\n"
 
@@ -156,7 +156,7 @@ def run(sku, quantity):
             "from unitools.runtime import OutOfStock\ndef run(): raise OutOfStock('Only 3 left.', sku='A', available=3)"
         )
 
-        assert outcome.status is Status.DOMAIN_ERROR
+        assert outcome.status is RunStatus.DOMAIN_ERROR
         assert outcome.error_code == "OUT_OF_STOCK"
         assert outcome.error_message == "Only 3 left."
         assert outcome.error_details == {"sku": "A", "available": 3}
@@ -164,7 +164,7 @@ def run(sku, quantity):
     def test_an_exception_is_named_and_its_message_is_bounded(self, run: Any) -> None:
         outcome = run("def run(): raise ValueError('x' * 100_000)")
 
-        assert (outcome.status, outcome.error_type) == (Status.RAISED, "ValueError")
+        assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, "ValueError")
         assert outcome.error_message == "x" * 2000
         assert "Traceback" in outcome.stderr
 
@@ -174,7 +174,7 @@ def run(sku, quantity):
             "def run(): raise Bad"
         )
 
-        assert (outcome.status, outcome.error_type) == (Status.RAISED, "Bad")
+        assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, "Bad")
 
     @pytest.mark.parametrize(
         ("source", "error"),
@@ -189,25 +189,25 @@ def run(sku, quantity):
     def test_a_tool_that_cannot_be_called_has_raised(self, run: Any, source: str, error: str) -> None:
         outcome = run(source)
 
-        assert (outcome.status, outcome.error_type) == (Status.RAISED, error)
+        assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, error)
 
     @pytest.mark.parametrize("body", NOT_STRICT.values(), ids=NOT_STRICT.keys())
     def test_what_is_not_strict_json_is_a_bad_result(self, run: Any, body: str) -> None:
         outcome = run(f"def run(): {body}")
 
-        assert outcome.status is Status.BAD_RESULT, outcome
+        assert outcome.status is RunStatus.BAD_RESULT, outcome
         assert outcome.error_message
 
     def test_a_report_of_the_wrong_shape_is_a_bad_result(self, run: Any) -> None:
         outcome = run("from unitools import runtime\ndef run(): runtime.warn(5); return 1")
 
-        assert outcome.status is Status.BAD_RESULT
+        assert outcome.status is RunStatus.BAD_RESULT
 
     @pytest.mark.parametrize("package", [b"", b"no zip", bytes(1000)])
     def test_a_package_that_cannot_be_read_does_not_start(self, sandbox: Sandbox, package: bytes) -> None:
         outcome = sandbox.run(Profile(), call_of(package))
 
-        assert outcome.status is Status.START_FAILED
+        assert outcome.status is RunStatus.START_FAILED
         assert "zip" in outcome.error_message
 
     def test_a_package_that_fits_into_no_frame_does_not_start(self, sandbox: Sandbox, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def run(sku, quantity):
 
         outcome = sandbox.run(Profile(), call)
 
-        assert outcome.status is Status.START_FAILED
+        assert outcome.status is RunStatus.START_FAILED
         assert "bytes" in outcome.error_message
 
     # -- what is done to a tool
@@ -233,7 +233,7 @@ def run(sku, quantity):
         begun = time.monotonic()
         outcome = run(source, SHORT)
 
-        assert outcome.status is Status.TIMED_OUT
+        assert outcome.status is RunStatus.TIMED_OUT
         assert not outcome.clean
         assert 1_400 < outcome.duration_ms < 2_000
         assert time.monotonic() - begun < 8
@@ -241,7 +241,7 @@ def run(sku, quantity):
     def test_processor_time_is_limited_too(self, run: Any) -> None:
         outcome = run("def run():\n    while True: pass", Limits(cpu_s=1, wall_ms=60_000))
 
-        assert outcome.status is Status.TIMED_OUT
+        assert outcome.status is RunStatus.TIMED_OUT
         assert "processor" in outcome.error_message
 
     @pytest.mark.parametrize(
@@ -255,18 +255,18 @@ def run(sku, quantity):
     def test_a_process_that_ends_without_a_result_has_exited(self, run: Any, source: str, how: str) -> None:
         outcome = run(source)
 
-        assert outcome.status is Status.EXITED
+        assert outcome.status is RunStatus.EXITED
         assert how in outcome.error_message
 
     def test_memory_is_limited(self, run: Any) -> None:
         outcome = run("def run(): return len(bytearray(2 * 10**9))", Limits(memory_bytes=64 * MIB))
 
-        assert outcome.status is Status.OUT_OF_MEMORY, outcome
+        assert outcome.status is RunStatus.OUT_OF_MEMORY, outcome
 
     def test_a_large_result_is_refused(self, run: Any) -> None:
         outcome = run("def run(): return 'x' * 5000", Limits(result_bytes=4000))
 
-        assert outcome.status is Status.RESULT_TOO_LARGE
+        assert outcome.status is RunStatus.RESULT_TOO_LARGE
         assert outcome.value is None
 
     @pytest.mark.req("TOOLS-32")
@@ -289,18 +289,22 @@ def run(sku, quantity):
         ]  # fmt: skip
         assert left.artifacts[1].content == bytes(range(256)) * 2048
         for outcome in (larger, more):
-            assert (outcome.status, outcome.error_code, outcome.artifacts) == (Status.RESULT_TOO_LARGE, ARTIFACTS, ())
+            assert (outcome.status, outcome.error_code, outcome.artifacts) == (
+                RunStatus.RESULT_TOO_LARGE,
+                ARTIFACTS,
+                (),
+            )
 
     def test_of_a_log_the_beginning_is_kept(self, run: Any) -> None:
         outcome = run("def run():\n    print('ab' * 5000)\n    return 1", Limits(log_bytes=100))
 
-        assert (outcome.status, outcome.value) == (Status.OK, 1)
+        assert (outcome.status, outcome.value) == (RunStatus.OK, 1)
         assert outcome.stdout == "ab" * 50
 
     def test_a_flood_of_output_ends_the_run(self, run: Any) -> None:
         outcome = run("def run():\n    while True: print('x' * 10000)", Limits(log_flood_bytes=MIB))
 
-        assert outcome.status is Status.LOG_FLOOD
+        assert outcome.status is RunStatus.LOG_FLOOD
         assert len(outcome.stdout) == Limits().log_bytes
 
     def test_scratch_space_is_there_and_limited(self, run: Any) -> None:
@@ -310,7 +314,7 @@ def run(sku, quantity):
         )
 
         assert run(source, Limits(tmp_bytes=MIB), size=1000).value == 1000
-        assert run(source, Limits(tmp_bytes=MIB), size=2 * MIB).status is Status.RAISED
+        assert run(source, Limits(tmp_bytes=MIB), size=2 * MIB).status is RunStatus.RAISED
 
     # -- what a tool may not reach
 
@@ -334,7 +338,7 @@ def run(sku, quantity):
     ) -> None:
         outcome = run(f"import os, socket, subprocess, urllib.request\ndef run(): {body}")
 
-        assert outcome.status is Status.CAPABILITY_BLOCKED, outcome
+        assert outcome.status is RunStatus.CAPABILITY_BLOCKED, outcome
         assert outcome.blocked == capability
         assert attempt in outcome.attempts
 
@@ -344,13 +348,13 @@ def run(sku, quantity):
             "def run():\n    try: open('/etc/shadow')\n    except OSError: pass\n    return 'nothing happened'"
         )
 
-        assert (outcome.status, outcome.value) == (Status.OK, "nothing happened")
+        assert (outcome.status, outcome.value) == (RunStatus.OK, "nothing happened")
         assert outcome.attempts == ("fs:/etc/shadow",)
 
     def test_an_error_of_the_tools_own_making_is_not_a_block(self, run: Any) -> None:
         outcome = run("def run(): raise PermissionError('You may not see this order.')")
 
-        assert outcome.status is Status.RAISED
+        assert outcome.status is RunStatus.RAISED
 
     @pytest.mark.req("SVC-10")
     def test_the_environment_of_the_hub_stays_outside(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +364,7 @@ def run(sku, quantity):
             "import os\ndef run(): return [sorted(os.environ), open('/proc/self/environ').read().split('\\0')]"
         )
 
-        assert outcome.status is Status.OK, outcome
+        assert outcome.status is RunStatus.OK, outcome
         assert "do-not-tell" not in str(outcome.value)
         assert {name for name in outcome.value[0] if "TOOLHUB" in name} == set()
 
@@ -389,4 +393,4 @@ def run(sku, quantity):
         assert sandbox.missing(profile) == names
         if names:
             outcome = sandbox.run(profile, call_of(package_of(tmp_path, main="def run(): return 1")))
-            assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, names[0])
+            assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, names[0])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandbox import protocol, watch
-from tests.driven import ROOMY, DrivenBox, Said
+from sandbox import protocol, run_monitor
+from tests.support.box_driver import ROOMY, DrivenBox, Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def test_every_level_is_loaded_and_called_in_the_same_way(
 ) -> None:
     said = once(box_of(attach=attach), ADDS, level=level, a=1)
 
-    assert (said.ended, said.value, said.clean) == (watch.EXITED, 2, True), said
+    assert (said.ended, said.value, said.clean) == (run_monitor.EXITED, 2, True), said
 
 
 @pytest.mark.parametrize("level", REUSED)
@@ -126,7 +126,7 @@ def test_a_call_can_be_cancelled(box_of: Callable[..., DrivenBox], level: str) -
 
     said = box.receive_result()
     assert kind == protocol.EVENT
-    assert (said.ended, said.clean, said.stdout) == (watch.CANCELLED, False, b"begun\n")
+    assert (said.ended, said.clean, said.stdout) == (run_monitor.CANCELLED, False, b"begun\n")
     assert box.is_gone()
 
 
@@ -155,7 +155,7 @@ def test_silence_has_a_limit_of_its_own(box_of: Callable[..., DrivenBox], level:
     assert box.call(forever=False).value == "done"
     said = box.call(forever=True)
 
-    assert (said.ended, said.clean) == (watch.IDLED, False)
+    assert (said.ended, said.clean) == (run_monitor.IDLED, False)
 
 
 TELLS = """

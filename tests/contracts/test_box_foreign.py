@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox import watch
+from sandbox import run_monitor
 from tests.contracts.test_box import REUSED, box_of
-from tests.driven import ROOMY
+from tests.support.box_driver import ROOMY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.driven import DrivenBox
+    from tests.support.box_driver import DrivenBox
 
 __all__ = ["box_of"]
 KEEPS_A_WAY = """
@@ -56,7 +56,7 @@ def test_that_nothing_ran_is_not_believed_of_who_may_have_run(
 
     said = box.call(words="walls\n\x1b[31m\0" + "x" * 5_000, says=says)
 
-    assert said.ended == watch.UNKNOWN, said
+    assert said.ended == run_monitor.UNKNOWN, said
     assert said.head["why_not"].isprintable()
     assert len(said.head["why_not"]) <= 2_000
     assert not said.clean

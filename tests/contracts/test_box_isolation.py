@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandbox import watch
+from sandbox import run_monitor
 from tests.contracts.test_box import LEVELS, REUSED, box_of, once
-from tests.driven import ROOMY, DrivenBox
+from tests.support.box_driver import ROOMY, DrivenBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_a_process_that_is_left_behind_ends_with_the_call_or_with_the_box(
 
     said = box.call(how=how)  # it holds the pipes of the call, and nobody waits for it
 
-    assert (said.ended, said.value, said.clean) == (watch.EXITED, "left", clean)
+    assert (said.ended, said.value, said.clean) == (run_monitor.EXITED, "left", clean)
     if clean:
         assert box.call(how=how).value == "left"
     else:
@@ -132,15 +132,15 @@ def test_what_a_call_does_to_its_package_no_other_call_sees(
 @pytest.mark.parametrize(
     ("body", "ended"),
     [
-        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)", watch.TIMED_OUT),
-        ("while True:\n        try: os.fork()\n        except OSError: pass", watch.TIMED_OUT),
-        ("[os.close(fd) for fd in range(5)]; time.sleep(60)", watch.TIMED_OUT),
-        ("os.closerange(0, 5); os._exit(0)", watch.EXITED),
+        ("os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)", run_monitor.TIMED_OUT),
+        ("while True:\n        try: os.fork()\n        except OSError: pass", run_monitor.TIMED_OUT),
+        ("[os.close(fd) for fd in range(5)]; time.sleep(60)", run_monitor.TIMED_OUT),
+        ("os.closerange(0, 5); os._exit(0)", run_monitor.EXITED),
         ("os.kill(0, signal.SIGKILL); time.sleep(60)", None),
         ("time.sleep(60) if os.fork() else [os.kill(os.getppid(), n) for n in (19, 9)]", None),
-        ("while True: os.write(2, b'x' * 65536)", watch.LOG_FLOOD),
-        ("while True: os.write(4, b'x' * 65536)", watch.LOG_FLOOD),
-        ("while True: os.write(3, b'x' * 65536)", watch.RESULT_TOO_LARGE),
+        ("while True: os.write(2, b'x' * 65536)", run_monitor.LOG_FLOOD),
+        ("while True: os.write(4, b'x' * 65536)", run_monitor.LOG_FLOOD),
+        ("while True: os.write(3, b'x' * 65536)", run_monitor.RESULT_TOO_LARGE),
     ],
 )
 def test_whatever_a_tool_does_ends_within_its_limits(
@@ -151,7 +151,7 @@ def test_whatever_a_tool_does_ends_within_its_limits(
 
     said = box.call()
 
-    assert said.ended in ((ended,) if ended else (watch.EXITED, watch.TIMED_OUT)), said
+    assert said.ended in ((ended,) if ended else (run_monitor.EXITED, run_monitor.TIMED_OUT)), said
     assert said.head["run_ms"] < SHORT.wall_ms + 1_000
     assert said.value is None
     if not said.clean:
@@ -165,7 +165,7 @@ def test_processor_time_is_limited(box_of: Callable[..., DrivenBox], level: str)
 
     said = box.call()
 
-    assert (said.ended, said.clean, said.head["exit"]) == (watch.SPENT, False, {"signal": 9})
+    assert (said.ended, said.clean, said.head["exit"]) == (run_monitor.SPENT, False, {"signal": 9})
     assert said.head["cpu_ms"] > 1_000
 
 
@@ -193,7 +193,7 @@ def test_processor_time_is_that_of_all_processes_of_a_call_and_of_no_other_call(
 
     said = box.call(links=3)
 
-    assert said.ended == watch.EXITED
+    assert said.ended == run_monitor.EXITED
     assert said.head["cpu_exact"]
     assert said.head["cpu_ms"] > 750
     if level in REUSED:
@@ -211,7 +211,7 @@ def test_where_the_boxs_group_cannot_be_read_the_first_process_is_held_to_the_li
 
     said = box.call()
 
-    assert (said.ended, said.head["exit"]) == (watch.EXITED, {"signal": 9})
+    assert (said.ended, said.head["exit"]) == (run_monitor.EXITED, {"signal": 9})
     assert said.head["out_of_processor_time"]
     assert not said.head["cpu_exact"]
 

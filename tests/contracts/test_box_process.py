@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.seccomp import build_profile
-from sandbox import watch
+from invocations.sandbox.isolation.seccomp import build_profile
+from sandbox import run_monitor
 from tests.contracts.test_box import LEVELS, REUSED, box_of, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.driven import DrivenBox
+    from tests.support.box_driver import DrivenBox
 
 __all__ = ["box_of"]
 pytestmark = pytest.mark.req("SVC-10", "TOOLS-17")
@@ -185,7 +185,7 @@ def test_how_it_ends_is_told_by_the_kernel_and_a_tool_that_aborts_aborts(
     assert aborted.head["exit"].keys() == {"signal"}, aborted
     assert level == "fresh" or aborted.head["exit"] == {"signal": signal.SIGABRT}
     assert ended.head["exit"] == {"code": 9}, ended
-    assert aborted.ended == ended.ended == watch.EXITED
+    assert aborted.ended == ended.ended == run_monitor.EXITED
 
 
 LIBRARIES = """

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandbox import protocol, watch
+from sandbox import protocol, run_monitor
 from sandbox.image import NODE, image_name
-from tests.driven import ROOMY, DrivenBox, Said
+from tests.support.box_driver import ROOMY, DrivenBox, Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def test_the_demonstration_counts_words_in_languages_without_spaces(run: Callabl
         COUNTS_WORDS.replace('"use strict";', ""), text="今天天气很好。我们去公园玩。", locale="zh-CN", most_frequent=1
     )
 
-    assert (said.ended, said.kind, said.clean) == (watch.EXITED, protocol.RETURNED, True), said
+    assert (said.ended, said.kind, said.clean) == (run_monitor.EXITED, protocol.RETURNED, True), said
     assert (said.value["words"], said.value["sentences"], len(said.value["most_frequent"])) == (7, 2, 1)
 
 
@@ -110,7 +110,7 @@ def test_progress_reaches_the_hub_while_the_program_runs(tmp_path: Path) -> None
 def test_a_program_that_fails_has_no_result(run: Callable[..., Said], source: str, how: str) -> None:
     said = run(source)
 
-    assert (said.ended, said.kind, said.value) == (watch.EXITED, protocol.EXITED, None), said
+    assert (said.ended, said.kind, said.value) == (run_monitor.EXITED, protocol.EXITED, None), said
     assert how in said.about["error"]["message"]
 
 
@@ -118,13 +118,13 @@ def test_a_program_that_fails_has_no_result(run: Callable[..., Said], source: st
 def test_of_a_program_that_is_killed_the_kernel_says_how(run: Callable[..., Said], source: str, number: int) -> None:
     said = run(source)
 
-    assert (said.ended, said.kind, said.head["exit"]) == (watch.EXITED, 0, {"signal": number}), said
+    assert (said.ended, said.kind, said.head["exit"]) == (run_monitor.EXITED, 0, {"signal": number}), said
 
 
 def test_a_program_that_an_exception_ended_has_raised_it(run: Callable[..., Said]) -> None:
     said = run("throw new RangeError('broken');")
 
-    assert (said.ended, said.kind) == (watch.EXITED, protocol.RAISED), said
+    assert (said.ended, said.kind) == (run_monitor.EXITED, protocol.RAISED), said
     assert said.about["error"] == {"type": "RangeError", "message": "broken"}
 
 
@@ -143,7 +143,7 @@ def test_what_a_program_says_of_its_exception_is_bounded_and_not_believed_in_ano
 def test_a_program_that_does_not_end_is_ended(run: Callable[..., Said]) -> None:
     said = run("process.on('SIGTERM', () => {}); for (;;) {}", limits={"wall_ms": 1500})
 
-    assert (said.ended, said.clean) == (watch.TIMED_OUT, False)
+    assert (said.ended, said.clean) == (run_monitor.TIMED_OUT, False)
 
 
 def test_a_program_that_answers_too_much_is_ended(run: Callable[..., Said]) -> None:
@@ -199,7 +199,7 @@ FORGERIES = {
 def test_a_program_can_only_choose_its_own_result(run: Callable[..., Said], what: str) -> None:
     said = run(FORGERIES[what])
 
-    assert (said.ended, said.value) == (watch.EXITED, "mine"), said
+    assert (said.ended, said.value) == (run_monitor.EXITED, "mine"), said
 
 
 @pytest.mark.attack

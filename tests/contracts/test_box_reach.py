@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandbox import protocol, watch
+from sandbox import protocol, run_monitor
 from tests.contracts.test_box import LEVELS, REUSED, box_of
-from tests.driven import ROOMY, DrivenBox
+from tests.support.box_driver import ROOMY, DrivenBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,7 +251,7 @@ def test_a_program_that_a_signal_ends_dies_as_a_tool_does(box_of: Callable[..., 
 
     said = box.call()
 
-    assert (said.kind, said.value, said.ended, said.head["exit"]) == (0, None, watch.EXITED, {"signal": 6})
+    assert (said.kind, said.value, said.ended, said.head["exit"]) == (0, None, run_monitor.EXITED, {"signal": 6})
 
 
 def test_a_program_that_is_not_there_has_no_result(box_of: Callable[..., DrivenBox]) -> None:
@@ -260,7 +260,7 @@ def test_a_program_that_is_not_there_has_no_result(box_of: Callable[..., DrivenB
 
     said = box.call()
 
-    assert (said.kind, said.ended) == (protocol.EXITED, watch.EXITED)
+    assert (said.kind, said.ended) == (protocol.EXITED, run_monitor.EXITED)
     assert b"no-such-program" in said.stderr
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.profiles import limits_of
-from invocations.sandbox.base import IMAGE_MISSING, Outcome, Profile, SandboxCall, Status
-from invocations.sandbox.egress import Gate
+from invocations.decide.profiles import build_limits
+from invocations.sandbox.base import IMAGE_MISSING, Profile, RunOutcome, RunStatus, SandboxCall
+from invocations.sandbox.egress import EgressGate
 from sandbox.image import BROWSER, image_name
-from tests.boxes import call_of, docker_sandbox, package_of
 from tests.egress.world import PUBLIC, Authority, Names, origin
-from tests.pictures import Picture
+from tests.support.png_pixels import Picture
+from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 from unitools.manifest import Manifest
 from unitools.packages import build_zip
@@ -55,14 +55,14 @@ class World:
         reach = reach.replaced(net=Capabilities.from_json({"net": net}).net)
         if not browser:
             reach = reach.replaced(browser=Capabilities.from_json({}).browser)
-        return Profile(limits_of(reach), reach, isolation="single")
+        return Profile(build_limits(reach), reach, isolation="single")
 
-    def render(self, url: str = "", **arguments: Any) -> Outcome:
+    def render(self, url: str = "", **arguments: Any) -> RunOutcome:
         package = build_zip(ROOT / "tools" / "web")
         call = call_of(package, module=MANIFEST.module, entry=MANIFEST.entry, url=url or self.url(), **arguments)
         return self.run(call)
 
-    def run(self, call: SandboxCall, *, browser: bool = True) -> Outcome:
+    def run(self, call: SandboxCall, *, browser: bool = True) -> RunOutcome:
         return self.sandbox.run(self.profile(browser=browser), replace(call, image=image_name(kind=BROWSER)))
 
 
@@ -76,7 +76,7 @@ def world_of(tmp_path: Path) -> Iterator[Callable[..., World]]:
             names.say(name, [PUBLIC])
         served = origin(context=authority.server_context(HOST, ELSEWHERE), answer=page(body, **options))
         port = served.__enter__().port
-        gate = Gate([f"{PUBLIC}/32"], ca_file=authority.roots if trusted else None, resolve=names)
+        gate = EgressGate([f"{PUBLIC}/32"], ca_file=authority.roots if trusted else None, resolve=names)
         sandbox = docker_sandbox(gate=gate)
         opened.extend((sandbox, served))
         return World(sandbox, port)
@@ -94,7 +94,7 @@ def test_a_page_of_a_host_that_the_operator_admits_is_drawn(world_of: Callable[.
 
     outcome = world.render(width=400, height=300)
 
-    assert outcome.status is Status.OK, outcome
+    assert outcome.status is RunStatus.OK, outcome
     value = outcome.value
     assert (value["status"], value["title"], value["url"]) == (200, "绿", world.url())
     png = base64.b64decode(value["png_base64"])
@@ -114,7 +114,7 @@ def test_scripts_of_a_page_run_before_the_picture_is_taken(world_of: Callable[..
 
     outcome = world.render(width=320, height=240)
 
-    assert outcome.status is Status.OK, outcome
+    assert outcome.status is RunStatus.OK, outcome
     assert outcome.value["title"] == "done"
     assert Picture(base64.b64decode(outcome.value["png_base64"])).pixel(300, 200) == GREEN
 
@@ -125,7 +125,7 @@ def test_a_page_of_another_host_is_refused_and_witnessed(world_of: Callable[...,
 
     outcome = world.render(world.url(ELSEWHERE))
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "net"), outcome
     assert f"net:{ELSEWHERE}:{world.port}" in outcome.attempts
     assert {(each.host, each.allowed, each.why) for each in outcome.connections} == {(ELSEWHERE, False, "not_granted")}
 
@@ -140,7 +140,7 @@ def test_what_a_page_loads_from_elsewhere_is_left_out_and_witnessed(world_of: Ca
 
     outcome = world.render(width=400, height=300)
 
-    assert outcome.status is Status.OK, outcome
+    assert outcome.status is RunStatus.OK, outcome
     assert {each.host for each in outcome.connections if each.allowed} == {HOST}
     refused = {each.host for each in outcome.connections if not each.allowed}
     assert {ELSEWHERE, "169.254.169.254", "exfiltrate.test", "beacon.test"} <= refused
@@ -149,14 +149,14 @@ def test_what_a_page_loads_from_elsewhere_is_left_out_and_witnessed(world_of: Ca
 def test_a_host_that_nobody_trusts_is_no_page(world_of: Callable[..., World]) -> None:
     outcome = world_of("<body>", trusted=False).render()
 
-    assert (outcome.status, outcome.error_code) == (Status.DOMAIN_ERROR, "UPSTREAM_ERROR"), outcome
+    assert (outcome.status, outcome.error_code) == (RunStatus.DOMAIN_ERROR, "UPSTREAM_ERROR"), outcome
     assert "ERR_CERT_AUTHORITY_INVALID" in outcome.error_message
 
 
 def test_an_answer_that_is_an_error_is_still_a_page(world_of: Callable[..., World]) -> None:
     outcome = world_of("<title>gone</title>", status="410 Gone").render()
 
-    assert (outcome.status, outcome.value["status"], outcome.value["title"]) == (Status.OK, 410, "gone")
+    assert (outcome.status, outcome.value["status"], outcome.value["title"]) == (RunStatus.OK, 410, "gone")
 
 
 def test_a_picture_that_is_too_large_is_refused_as_the_callers_mistake(world_of: Callable[..., World]) -> None:
@@ -168,7 +168,7 @@ def test_a_picture_that_is_too_large_is_refused_as_the_callers_mistake(world_of:
 
     outcome = world_of(noise).render(width=1920, height=1200)
 
-    assert (outcome.status, outcome.error_code) == (Status.DOMAIN_ERROR, "INVALID_ARGUMENT"), outcome
+    assert (outcome.status, outcome.error_code) == (RunStatus.DOMAIN_ERROR, "INVALID_ARGUMENT"), outcome
 
 
 @pytest.mark.attack
@@ -193,7 +193,7 @@ def test_a_hostile_page_ends_its_own_call_and_no_other(
     outcome = world.sandbox.run(profile, replace(call, image=image_name(kind=BROWSER)))
     after = world.sandbox.run(Profile(), call_of(package_of(tmp_path, main="def run(): return 42")))
 
-    assert outcome.status is not Status.OK, outcome
+    assert outcome.status is not RunStatus.OK, outcome
     assert after.value == 42
 
 
@@ -204,7 +204,7 @@ def test_without_the_capability_there_is_no_browser_in_the_same_image(world_of: 
 
     outcome = world.run(call, browser=False)
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "proc"), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "proc"), outcome
 
 
 LOOKS = """
@@ -253,7 +253,7 @@ def test_an_image_that_is_not_there_is_named_with_the_command_that_builds_it(tmp
     outcome = sandbox.run(Profile(), call)
     after = sandbox.run(Profile(), replace(call, name="after", image=""))
 
-    assert (outcome.status, outcome.error_code) == (Status.START_FAILED, IMAGE_MISSING)
+    assert (outcome.status, outcome.error_code) == (RunStatus.START_FAILED, IMAGE_MISSING)
     assert "make sandbox-images" in outcome.error_message
     assert after.value == 1
     sandbox.close()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from invocations.sandbox.base import BoxKey, Profile
-from registry.dependencies import building
-from tests.boxes import call_of, docker_sandbox, package_of
-from tests.dependencies import SILENT, build
-from tests.wheels import line, make_wheel
+from registry.dependencies import build_steps
+from tests.support.dependencies import SILENT, build
+from tests.support.sandboxes import call_of, docker_sandbox, package_of
+from tests.support.wheels import line, make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def test_a_compiled_wheel_of_the_index_runs_in_the_box(
     sandbox: DockerSandbox, wheels: Path, tmp_path: Path, settings: Any
 ) -> None:
     settings.TOOLHUB_WHEELHOUSE = ""
-    lock = building.resolve(["markupsafe==3.0.2"], talk=SILENT)
+    lock = build_steps.resolve_requirements(["markupsafe==3.0.2"], talk=SILENT)
     source = "import markupsafe, markupsafe._speedups\ndef run(): return str(markupsafe.escape('<b>'))\n"
 
     assert value_of(sandbox, source, build(lock, "markupsafe==3.0.2"), "fresh", tmp_path) == "&lt;b&gt;"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.direct.choosing import DirectOrBox, needs_a_box
-from invocations.direct.pool import DirectPool
-from invocations.sandbox.base import Limits, Profile, Status, TenantFile
+from invocations.direct_runs.pool import DirectSandbox
+from invocations.direct_runs.selection import SelectingSandbox, needs_box
+from invocations.sandbox.base import Limits, Profile, RunStatus, TenantFile
 from invocations.sandbox.fake import FakeSandbox
-from tests.boxes import call_of, package_of
 from tests.contracts.sandbox_contract import SandboxContract
+from tests.support.sandboxes import call_of, package_of
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ SHARED = Profile(isolation="shared")
 @pytest.mark.req("SVC-11")
 class TestDirectPool(SandboxContract):
     @pytest.fixture
-    def sandbox(self) -> Iterator[DirectPool]:
-        pool = DirectPool()
+    def sandbox(self) -> Iterator[DirectSandbox]:
+        pool = DirectSandbox()
         yield pool
         pool.close()
 
     @pytest.fixture
-    def own_sandbox(self, sandbox: DirectPool) -> DirectPool:
+    def own_sandbox(self, sandbox: DirectSandbox) -> DirectSandbox:
         return sandbox
 
-    def test_a_call_finds_a_process_ready_that_nobody_used(self, sandbox: DirectPool, tmp_path: Path) -> None:
+    def test_a_call_finds_a_process_ready_that_nobody_used(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main="import os\ndef run(): return os.getpid()"))
         assert sandbox.waiting == 0  # a hub without trusted tools has none
 
@@ -48,7 +48,7 @@ class TestDirectPool(SandboxContract):
         assert {outcome.level for outcome in outcomes} == {"direct"}
         assert sandbox.waiting == 2
 
-    def test_a_process_that_ended_while_it_waited_is_passed_over(self, sandbox: DirectPool, tmp_path: Path) -> None:
+    def test_a_process_that_ended_while_it_waited_is_passed_over(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         call = call_of(package_of(tmp_path, main=ONE))
         sandbox.run(Profile(), call)
         assert sandbox.waiting == 2
@@ -58,7 +58,7 @@ class TestDirectPool(SandboxContract):
 
         assert sandbox.run(Profile(), call).value == 1
 
-    def test_other_code_under_the_same_name_is_the_other_code(self, sandbox: DirectPool, tmp_path: Path) -> None:
+    def test_other_code_under_the_same_name_is_the_other_code(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         found = []
         for number in (1, 2):
             place = tmp_path / str(number)
@@ -67,7 +67,7 @@ class TestDirectPool(SandboxContract):
 
         assert found == [1, 2]
 
-    def test_neither_the_hub_nor_its_packages_are_beside_the_tool(self, sandbox: DirectPool, tmp_path: Path) -> None:
+    def test_neither_the_hub_nor_its_packages_are_beside_the_tool(self, sandbox: DirectSandbox, tmp_path: Path) -> None:
         source = (
             "import importlib.util, sys\n"
             "def run():\n"
@@ -78,16 +78,16 @@ class TestDirectPool(SandboxContract):
         assert sandbox.run(Profile(), call_of(package_of(tmp_path, main=source))).value == [[], []]
 
     def test_a_tool_cannot_leave_a_process_behind_that_outlives_its_call(
-        self, sandbox: DirectPool, tmp_path: Path
+        self, sandbox: DirectSandbox, tmp_path: Path
     ) -> None:
         source = "import os\ndef run():\n    if os.fork() == 0:\n        os.setsid()\n        os.pause()"
 
         outcome = sandbox.run(Profile(), call_of(package_of(tmp_path, main=source)))
 
-        assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "system")
+        assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "system")
 
     def test_what_is_closed_leaves_nothing_behind(self, tmp_path: Path) -> None:
-        pool = DirectPool()
+        pool = DirectSandbox()
         pool.run(Profile(), call_of(package_of(tmp_path, main=ONE)))
         assert pool.waiting == 2
         waiting, harness = [*pool._ready], pool._harness
@@ -109,8 +109,8 @@ def test_only_what_is_vouched_for_and_needs_nothing_runs_directly(tmp_path: Path
     net = Profile(isolation="shared", capabilities=Capabilities.from_json({"net": [{"host": "a.example.org"}]}))
     secret = Profile(isolation="shared", capabilities=Capabilities.from_json({"secrets": ["shop.token"]}))
 
-    assert not needs_a_box(SHARED, trusted(call), usual="fresh")
-    assert not needs_a_box(replace(SHARED, isolation="fresh"), trusted(call), usual="fresh")
+    assert not needs_box(SHARED, trusted(call), usual="fresh")
+    assert not needs_box(replace(SHARED, isolation="fresh"), trusted(call), usual="fresh")
     for profile, asked in (
         (SHARED, call),
         (replace(SHARED, isolation="single"), trusted(call)),
@@ -124,22 +124,22 @@ def test_only_what_is_vouched_for_and_needs_nothing_runs_directly(tmp_path: Path
         (SHARED, trusted(call, program=("node", "a.js"))),
         (SHARED, trusted(call, image="node")),
     ):
-        assert needs_a_box(profile, asked, usual="fresh")
+        assert needs_box(profile, asked, usual="fresh")
 
 
 @pytest.mark.req("SVC-11")
 def test_both_are_one_sandbox(tmp_path: Path) -> None:
-    sandbox = DirectOrBox(FakeSandbox(), DirectPool(), usual="fresh")
+    sandbox = SelectingSandbox(FakeSandbox(), DirectSandbox(), usual="fresh")
     call = call_of(package_of(tmp_path, main=f"import os\ndef run(): return os.getppid() == {os.getpid()}"))
 
     found = [sandbox.run(SHARED, each) for each in (call, trusted(call))]
 
     assert [(each.status, each.image, each.value) for each in found] == [
-        (Status.OK, "fake", True),
-        (Status.OK, "direct", True),
+        (RunStatus.OK, "fake", True),
+        (RunStatus.OK, "direct", True),
     ]
     sandbox.kill("nobody")
     assert not sandbox.closing
     assert sandbox.snapshot() is None
     sandbox.close()
-    assert sandbox.run(SHARED, trusted(call)).status is Status.CANCELLED
+    assert sandbox.run(SHARED, trusted(call)).status is RunStatus.CANCELLED

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evidence.keyfile import make_key_file, parse_keys
-from evidence.keyservice import HttpKeyService, InMemoryKeyService, ServiceKeyStore
-from evidence.keystore import FileKeyStore, InMemoryKeyStore
+from evidence.keys.key_file import make_key_file, parse_keys
+from evidence.keys.key_service import HttpKeyService, InMemoryKeyService, ServiceKeyStore
+from evidence.keys.keystore import FileKeyStore, InMemoryKeyStore
 from evidence.problems import KeyUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from evidence.keystore import KeyStore
+    from evidence.keys.keystore import KeyStore
 
 pytestmark = pytest.mark.req("SPEC-10")
 KEYS = {"k1": b"1" * 32, "k2": b"2" * 32}

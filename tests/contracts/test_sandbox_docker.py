@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Limits, Profile, Status
-from invocations.sandbox.levels import LEVELS
-from invocations.sandbox.slots import Caps
-from tests.boxes import AtLevel, call_of, docker_sandbox, package_of, run_source
+from invocations.sandbox.base import Limits, Profile, RunStatus
+from invocations.sandbox.isolation.levels import LEVELS
+from invocations.sandbox.pool.slots import PoolCaps
 from tests.contracts.sandbox_contract import SandboxContract
+from tests.support.sandboxes import AtLevel, call_of, docker_sandbox, package_of, run_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def shared_sandbox() -> Iterator[DockerSandbox]:
     """Its boxes are warm: the tests of all levels take from the same pool."""
-    sandbox = docker_sandbox(caps=Caps(ready=2))
+    sandbox = docker_sandbox(caps=PoolCaps(ready=2))
     yield sandbox
     sandbox.close()
 
@@ -99,7 +99,7 @@ def test_without_scratch_space_nothing_can_be_written(
 
     outcome = run_source(sandbox, tmp_path, "def run(): open('/w/x', 'w')", limits=Limits(tmp_bytes=0))
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "fs")
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "fs")
 
 
 def test_the_largest_package_goes_through(shared_sandbox: DockerSandbox, tmp_path: Path) -> None:

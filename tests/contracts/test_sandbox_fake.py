@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Profile, Status
+from invocations.sandbox.base import Profile, RunStatus
 from invocations.sandbox.fake import FakeSandbox
-from tests.boxes import call_of, package_of
 from tests.contracts.sandbox_contract import SandboxContract
+from tests.support.sandboxes import call_of, package_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,5 +31,5 @@ class TestFakeSandbox(SandboxContract):
 
         outcome = sandbox.run(Profile(untrusted=True), call)
 
-        assert outcome.status is Status.START_FAILED
+        assert outcome.status is RunStatus.START_FAILED
         assert "no walls" in outcome.error_message

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Limits, Status
-from invocations.sandbox.container import container_config
+from invocations.sandbox.base import Limits, RunStatus
+from invocations.sandbox.boxes.run_directory import RunDir
 from invocations.sandbox.docker import INSTANCE, LONGEST, OWNER
-from invocations.sandbox.rundir import RunDir
-from tests.background import Background, wait_for
-from tests.boxes import AtLevel, docker_sandbox, run_source
+from invocations.sandbox.isolation.container import build_container_config
+from tests.support.background_runs import Background, wait_for
+from tests.support.sandboxes import AtLevel, docker_sandbox, run_source
 
 if TYPE_CHECKING:
     from invocations.sandbox.engine import Engine
@@ -31,8 +31,8 @@ WORKER = """
 import sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tests.background import SAYS_THAT_IT_RUNS
-from tests.boxes import *
+from tests.support.background_runs import SAYS_THAT_IT_RUNS
+from tests.support.sandboxes import *
 place = Path(sys.argv[2]) if sys.argv[2] else None
 sandbox = docker_sandbox(run_dir=place)
 print(sandbox._instance, flush=True)
@@ -101,7 +101,7 @@ def test_what_is_overdue_is_removed(engine: Engine, labels: dict[str, str], remo
         ended.wait()
         world = sandbox._owner.rsplit("/", 2)[0]
         labels = labels | {OWNER: f"{world}/{ended.pid}/1"}
-    config = container_config(
+    config = build_container_config(
         image=engine.image_id(sandbox.image),
         uid=200_001,
         limits=Limits(),
@@ -160,7 +160,7 @@ def test_one_that_closes_leaves_the_boxes_of_another_of_the_same_process(tmp_pat
     other.close()
 
     mine.kill(running.call.name)
-    assert running.outcome().status is Status.CANCELLED  # and not lost
+    assert running.outcome().status is RunStatus.CANCELLED  # and not lost
     mine.close()
 
 
@@ -168,7 +168,7 @@ FAST_CLOCK = """
 import sys, time
 true_time = time.time
 time.time = lambda: true_time() + float(sys.argv[2])
-from tests.boxes import docker_sandbox
+from tests.support.sandboxes import docker_sandbox
 print(docker_sandbox(instance=sys.argv[1]).remove_orphans())
 """
 
@@ -186,7 +186,7 @@ def test_a_process_whose_clock_is_wrong_removes_no_box_of_a_living_one(
         instance = output.readline().strip()
         while output.readline().strip() != "running":
             assert worker.poll() is None
-        config = container_config(
+        config = build_container_config(
             image=engine.image_id(docker_sandbox().image),
             uid=200_002,
             limits=Limits(),

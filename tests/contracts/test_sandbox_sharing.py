@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox import container
-from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, SandboxCall, Status
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus, SandboxCall
 from invocations.sandbox.docker import INSTANCE
-from invocations.sandbox.slots import Caps
-from tests.background import Background, wait_for
-from tests.boxes import AtLevel, call_of, docker_sandbox, package_of, run_source
+from invocations.sandbox.isolation import container
+from invocations.sandbox.pool.slots import PoolCaps
+from tests.support.background_runs import Background, wait_for
+from tests.support.sandboxes import AtLevel, call_of, docker_sandbox, package_of, run_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from invocations.sandbox.docker import DockerSandbox
     from invocations.sandbox.engine import Engine
-    from invocations.sandbox.figures import Snapshot
+    from invocations.sandbox.stats import SandboxSnapshot
 
 COUNTS = "import os\nseen = []\ndef run(a=0):\n    seen.append(a)\n    return [seen, os.listdir('/w')]"
 LEAVES_A_PROCESS = "import os, time\ndef run():\n    if os.fork() == 0:\n        time.sleep(60)\n    return 'done'"
@@ -41,17 +41,17 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> SandboxCall:
     return call_of(package_of(tmp_path_factory.mktemp("tool"), main=COUNTS))
 
 
-def seen_of(sandbox: DockerSandbox) -> Snapshot:
+def seen_of(sandbox: DockerSandbox) -> SandboxSnapshot:
     seen = sandbox.snapshot()
     assert seen is not None
     return seen
 
 
-def run(sandbox: DockerSandbox, call: SandboxCall, key: BoxKey | None = KEY, **profile: Any) -> Outcome:
+def run(sandbox: DockerSandbox, call: SandboxCall, key: BoxKey | None = KEY, **profile: Any) -> RunOutcome:
     """The call once more, under another name."""
     name = call_of(b"").name
     outcome = sandbox.run(Profile(**profile), replace(call, name=name, key=key))
-    assert outcome.status is Status.OK, outcome
+    assert outcome.status is RunStatus.OK, outcome
     assert outcome.value == [[0], []]
     return outcome
 
@@ -101,7 +101,7 @@ def test_a_call_that_nobody_may_follow_has_a_box_of_its_own(sandbox: DockerSandb
 
 
 def test_without_a_pool_every_call_is_cold(sandbox_of: Callable[..., DockerSandbox], call: SandboxCall) -> None:
-    sandbox = sandbox_of(caps=Caps(ready=0))
+    sandbox = sandbox_of(caps=PoolCaps(ready=0))
 
     assert run(sandbox, call, isolation="shared").level == "cold"
     wait_for(lambda: not seen_of(sandbox).boxes)
@@ -152,7 +152,7 @@ def test_after_a_call_that_did_not_end_clean_the_box_is_gone(
 
 
 def test_a_box_ends_after_so_many_calls(sandbox_of: Callable[..., DockerSandbox], call: SandboxCall) -> None:
-    sandbox = sandbox_of(caps=Caps(calls=2))
+    sandbox = sandbox_of(caps=PoolCaps(calls=2))
 
     boxes = [run(sandbox, call).box for _ in range(4)]
 
@@ -163,7 +163,7 @@ def test_a_box_ends_after_so_many_calls(sandbox_of: Callable[..., DockerSandbox]
 def test_boxes_that_nobody_used_for_a_while_are_ended(
     sandbox_of: Callable[..., DockerSandbox], engine: Engine, call: SandboxCall
 ) -> None:
-    sandbox = sandbox_of(caps=Caps(idle_s=1))
+    sandbox = sandbox_of(caps=PoolCaps(idle_s=1))
 
     box = run(sandbox, call).box
 
@@ -193,7 +193,7 @@ def test_a_package_that_does_not_load_teaches_nothing_about_the_host(
 
     refused = sandbox.run(Profile(isolation="fresh"), replace(call, package=bent.getvalue(), key=BoxKey("a", "bent")))
 
-    assert refused.status is Status.START_FAILED
+    assert refused.status is RunStatus.START_FAILED
     assert "plain files" in refused.error_message
     assert run(sandbox, call, isolation="fresh").level == "fresh"
 
@@ -201,7 +201,7 @@ def test_a_package_that_does_not_load_teaches_nothing_about_the_host(
 def test_the_caps_hold_and_calls_wait_for_their_turn(
     sandbox_of: Callable[..., DockerSandbox], engine: Engine, tmp_path: Path
 ) -> None:
-    sandbox = sandbox_of(caps=Caps(boxes=1))
+    sandbox = sandbox_of(caps=PoolCaps(boxes=1))
     first = Background(AtLevel(sandbox, "fresh", tenant="a"), tmp_path)
     second = Background(AtLevel(sandbox, "fresh", tenant="b"), tmp_path, wait=False, seconds=0)
     wait_for(lambda: seen_of(sandbox).waits.now == 1)
@@ -209,7 +209,7 @@ def test_the_caps_hold_and_calls_wait_for_their_turn(
 
     sandbox.kill(first.call.name)
 
-    assert first.outcome().status is Status.CANCELLED
+    assert first.outcome().status is RunStatus.CANCELLED
     assert boxes == [first.outcome().box]
     assert second.outcome().value == "awake"
 

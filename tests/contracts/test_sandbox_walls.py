@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox import walls_check
-from invocations.sandbox.base import Profile, SandboxUnavailable, Status
+from invocations.sandbox.base import Profile, RunStatus, SandboxUnavailable
 from invocations.sandbox.docker import DockerSandbox
-from invocations.sandbox.engine import Engine, NameTaken
-from invocations.sandbox.examinations import Examinations
-from invocations.sandbox.probe import box, tool
-from invocations.sandbox.runtimes import Runtimes
+from invocations.sandbox.engine import ContainerNameTaken, Engine
+from invocations.sandbox.isolation import isolation_check
+from invocations.sandbox.isolation.check_results import IsolationChecks
+from invocations.sandbox.isolation.probe import container, tool
+from invocations.sandbox.isolation.runtimes import Runtimes
 from sandbox.image import image_name
-from tests.boxes import call_of, docker_sandbox, package_of, run_source
-from tests.driven import DrivenBox
-from toolhub.management.sandbox_lines import lines_about
+from tests.support.box_driver import DrivenBox
+from tests.support.sandboxes import call_of, docker_sandbox, package_of, run_source
+from toolhub.management.sandbox_lines import describe_runtimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from invocations.sandbox.walls_check import Examined
+    from invocations.sandbox.isolation.isolation_check import IsolationResult
 
 pytestmark = pytest.mark.req("TOOLS-17", "SVC-6", "SVC-10")
 Host = dict[str, Any]
@@ -47,9 +47,11 @@ def image(engine: Engine) -> str:
 
 
 @pytest.fixture(scope="module")
-def examined(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> Examined:
+def examined(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> IsolationResult:
     sandbox = docker_sandbox()
-    found = walls_check.examine(engine, sandbox, image=image, runtime="", run_dir=tmp_path_factory.mktemp("run"))
+    found = isolation_check.check_isolation(
+        engine, sandbox, image=image, runtime="", run_dir=tmp_path_factory.mktemp("run")
+    )
     sandbox.close()
     return found
 
@@ -59,25 +61,25 @@ def look(
 ) -> set[str]:
     """The walls that do not stand in a box that is not as it was asked for."""
     while True:
-        config = walls_check.box_request(image, "")
-        asked = walls_check.asked_of(config, looks, only=only)
+        config = isolation_check.build_container_request(image, "")
+        asked = isolation_check.build_probe_request(config, looks, only=only)
         change(config)
         try:
-            found = walls_check.look(engine, config, asked)["walls"]
-        except NameTaken:
+            found = isolation_check.run_probe(engine, config, asked)["walls"]
+        except ContainerNameTaken:
             continue
         return {name for name, (holds, _) in found.items() if holds is not True}
 
 
-def test_every_wall_stands_on_this_host(examined: Examined) -> None:
+def test_every_wall_stands_on_this_host(examined: IsolationResult) -> None:
     assert examined.why == ""
     assert [wall for wall in examined.others if wall.needed_for_untrusted] == []
     assert len(examined.walls) >= 35
     assert all(wall.detail for wall in examined.walls)
-    assert set(walls_check.SPARE) <= {wall.name for wall in examined.walls}
+    assert set(isolation_check.SPARE) <= {wall.name for wall in examined.walls}
 
 
-def test_what_the_runtime_is_able_to_do_decides_what_is_offered(examined: Examined) -> None:
+def test_what_the_runtime_is_able_to_do_decides_what_is_offered(examined: IsolationResult) -> None:
     assert examined.transport == "socket"
     assert examined.levels == ("shared", "fresh", "single", "cold")
 
@@ -151,7 +153,7 @@ def test_a_wall_that_does_not_stand_is_seen(
 
 
 def test_every_wall_of_a_box_has_been_seen_fallen() -> None:
-    assert set().union(*(fallen for _, _, fallen in WEAKENED)) == set(box.looks({}))
+    assert set().union(*(fallen for _, _, fallen in WEAKENED)) == set(container.list_checks({}))
 
 
 def as_open_as_can_be(config: Host) -> None:
@@ -175,7 +177,7 @@ def test_what_is_told_of_one_wall_is_not_told_of_another(engine: Engine, image: 
 def test_a_box_in_which_no_tool_runs_has_a_wall_that_does_not_hold(engine: Engine, image: str, tmp_path: Path) -> None:
     broken = DockerSandbox("toolhub-sandbox:no-such-tag", "test")
 
-    found = walls_check.examine(engine, broken, image=image, runtime="", run_dir=tmp_path)
+    found = isolation_check.check_isolation(engine, broken, image=image, runtime="", run_dir=tmp_path)
 
     (wall,) = found.missing
     assert (wall.name, wall.holds) == ("tool: a call", False)
@@ -187,7 +189,7 @@ def test_a_box_in_which_no_tool_runs_has_a_wall_that_does_not_hold(engine: Engin
 @pytest.mark.parametrize("level", ["shared", "fresh", "single", "cold"])
 def test_at_every_level_a_tool_sees_the_same_walls(tmp_path: Path, level: str) -> None:
     tmp_path.chmod(0o755)
-    sources = {path.stem: path.read_text() for path in walls_check.PROBE.glob("*.py")}
+    sources = {path.stem: path.read_text() for path in isolation_check.PROBE.glob("*.py")}
     with DrivenBox(tmp_path) as driven:
         assert driven.load(sources | {"main": "from .tool import run"}, level=level)["ok"]
         found = driven.call().value
@@ -199,9 +201,9 @@ def test_at_every_level_a_tool_sees_the_same_walls(tmp_path: Path, level: str) -
 # Runtimes.
 
 
-def examinations(engine: Engine, tmp_path: Path) -> Examinations:
+def examinations(engine: Engine, tmp_path: Path) -> IsolationChecks:
     image = os.environ.get("TOOLHUB_SANDBOX_IMAGE") or image_name()
-    return Examinations(
+    return IsolationChecks(
         engine,
         image=image,
         make_sandbox=lambda runtime: docker_sandbox(runtime=runtime),
@@ -223,7 +225,7 @@ def test_a_call_is_told_too_that_its_runtime_is_not_there(tmp_path: Path) -> Non
 
     outcome = run_source(sandbox, tmp_path, "def run(): return 1")
 
-    assert outcome.status is Status.START_FAILED
+    assert outcome.status is RunStatus.START_FAILED
     assert "TOOLHUB_SANDBOX_RUNTIMES" in outcome.error_message
     sandbox.close()
 
@@ -243,7 +245,7 @@ def test_what_was_seen_is_kept_and_looked_at_anew_when_asked(engine: Engine, tmp
 def test_doctor_says_of_each_wall_and_each_runtime_how_it_is(engine: Engine, tmp_path: Path) -> None:
     names = {"default": "runc", "untrusted": "no-such-runtime"}
 
-    lines = list(lines_about(examinations(engine, tmp_path), names, every=True))
+    lines = list(describe_runtimes(examinations(engine, tmp_path), names, every=True))
 
     assert len([line for line in lines if (line.mark, line.about) == ("ok", "wall")]) >= 35
     assert [line.mark for line in lines if line.about == "runtime"] == ["ok", "WRONG"]
@@ -267,8 +269,8 @@ def test_a_call_that_nobody_vouches_for_runs_behind_walls_or_not_at_all(engine: 
         sandbox.close()
 
     runs, unknown, nobodys = outcomes
-    assert (runs.status, runs.value, runs.level) == (Status.OK, 1, "single")
-    assert unknown.status is nobodys.status is Status.START_FAILED
+    assert (runs.status, runs.value, runs.level) == (RunStatus.OK, 1, "single")
+    assert unknown.status is nobodys.status is RunStatus.START_FAILED
     assert "no-such-runtime" in unknown.error_message
     assert "No runtime is set aside" in nobodys.error_message
 

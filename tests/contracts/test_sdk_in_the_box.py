@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from invocations.sandbox.base import BoxKey, Limits, Profile, SandboxCall, Status
-from tests.boxes import CONTEXT, docker_sandbox
-from unitools.loading import load
-from unitools.publishing import publish
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunStatus, SandboxCall
+from tests.support.sandboxes import CONTEXT, docker_sandbox
+from unitools.publisher import build_publication
+from unitools.universe_loader import load_universe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from invocations.sandbox.base import Outcome
+    from invocations.sandbox.base import RunOutcome
     from invocations.sandbox.docker import DockerSandbox
     from unitools.calls import ToolResult
 
 FILE = Path(__file__).resolve().parents[1] / "universes" / "shapes.py"
-LOADED = load(FILE)
-MADE = publish(LOADED)
+LOADED = load_universe(FILE)
+MADE = build_publication(LOADED)
 MANIFESTS = {MADE.names[each["id"]]: each for each in MADE.manifests}
 SETTINGS: dict[str, Any] = {"config": {"rate": "1.25"}, "secrets": {"SHOP_KEY": "0123456789"}}
 ID = "6f1c9e2a-0000-4000-8000-000000000001"
@@ -59,7 +59,7 @@ def package() -> bytes:
     return memory.getvalue()
 
 
-def boxed(sandbox: DockerSandbox, sdk_dependencies: Path, tool: str, arguments: dict[str, Any]) -> Outcome:
+def boxed(sandbox: DockerSandbox, sdk_dependencies: Path, tool: str, arguments: dict[str, Any]) -> RunOutcome:
     """As the hub runs it: by the manifest's module and entry, in a box that calls of the package share."""
     answers = MANIFESTS[tool]["implementation"]
     call = SandboxCall(
@@ -104,7 +104,7 @@ def test_every_type_comes_out_of_the_sandbox_as_it_comes_out_of_dispatch(
         here, there = local(tool, arguments), boxed(sandbox, sdk_dependencies, tool, arguments)
 
         assert not here.is_error, (tool, here)
-        assert there.status is Status.OK, (tool, there.error_type, there.error_message, there.stderr)
+        assert there.status is RunStatus.OK, (tool, there.error_type, there.error_message, there.stderr)
         assert there.value == json.loads(json.dumps(here.value)), tool
 
 
@@ -124,20 +124,24 @@ def test_every_end_of_a_tool_is_the_same_end_in_the_sandbox(sandbox: DockerSandb
     unknown = boxed(sandbox, sdk_dependencies, "adds", {"a": 1, "counter": "mine"})
 
     assert (stock.status, stock.error_code, stock.error_message) == (
-        Status.DOMAIN_ERROR,
+        RunStatus.DOMAIN_ERROR,
         "OUT_OF_STOCK",
         "Only 3 left.",
     )
     assert stock.error_details == {"available": 3}
-    assert (own.status, own.error_code, own.error_message) == (Status.DOMAIN_ERROR, "CONFLICT", "The till is closed.")
+    assert (own.status, own.error_code, own.error_message) == (
+        RunStatus.DOMAIN_ERROR,
+        "CONFLICT",
+        "The till is closed.",
+    )
     assert own.error_details == {"code": "TILL.CLOSED", "until": "09:00"}
-    assert (bug.status, other.status) == (Status.RAISED, Status.BAD_RESULT)
+    assert (bug.status, other.status) == (RunStatus.RAISED, RunStatus.BAD_RESULT)
     assert (bug.error_type, bug.error_message) == (
         "KeyError",
         "'what nobody may read'",
     )  # kept sealed, as of a plain function
     assert "what nobody may read" not in local("ends", {"how": "a bug"}).to_content()  # which a model reads
-    assert (unknown.status, unknown.error_code) == (Status.DOMAIN_ERROR, "INVALID_ARGUMENT")
+    assert (unknown.status, unknown.error_code) == (RunStatus.DOMAIN_ERROR, "INVALID_ARGUMENT")
     assert [local("ends", {"how": how}).is_error for how in ("out of stock", "own code", "a bug", "another type")] == [
         True
     ] * 4

@@ -8,24 +8,24 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from evidence.keyfile import add_key, make_key_file
+from evidence.keys.key_file import add_key, make_key_file
 from evidence.log.signer import FileSigner, InMemorySigner
 from evidence.problems import KeyUnavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evidence.log.signer import Signer
+    from evidence.log.signer import CheckpointSigner
 
 pytestmark = pytest.mark.req("TOOLS-18")
 
 
-def in_memory(folder: Path) -> Signer:
+def in_memory(folder: Path) -> CheckpointSigner:
     del folder
     return InMemorySigner({"old": b"1" * 32, "new": b"2" * 32}, current="new")
 
 
-def of_a_file(folder: Path) -> Signer:
+def of_a_file(folder: Path) -> CheckpointSigner:
     path = folder / "signing-keys.json"
     make_key_file(path)
     add_key(path, activate=True)
@@ -33,17 +33,17 @@ def of_a_file(folder: Path) -> Signer:
 
 
 @pytest.fixture(params=[in_memory, of_a_file], ids=["in memory", "of a file"])
-def signer(request: pytest.FixtureRequest, tmp_path: Path) -> Signer:
-    made: Signer = request.param(tmp_path)
+def signer(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointSigner:
+    made: CheckpointSigner = request.param(tmp_path)
     return made
 
 
-def names_of(signer: Signer) -> list[str]:
+def names_of(signer: CheckpointSigner) -> list[str]:
     keys = signer.keys()
     return [key.name for key in keys]
 
 
-def test_what_a_key_signs_its_public_half_verifies(signer: Signer) -> None:
+def test_what_a_key_signs_its_public_half_verifies(signer: CheckpointSigner) -> None:
     keys = signer.keys()
 
     for key in keys:
@@ -51,7 +51,7 @@ def test_what_a_key_signs_its_public_half_verifies(signer: Signer) -> None:
         Ed25519PublicKey.from_public_bytes(key.clock).verify(signer.sign(b"text", key=key.name, clock=True), b"text")
 
 
-def test_a_clock_and_its_key_do_not_sign_for_one_another(signer: Signer) -> None:
+def test_a_clock_and_its_key_do_not_sign_for_one_another(signer: CheckpointSigner) -> None:
     key = signer.keys()[0]
 
     with pytest.raises(InvalidSignature):
@@ -59,19 +59,19 @@ def test_a_clock_and_its_key_do_not_sign_for_one_another(signer: Signer) -> None
     assert key.log != key.clock
 
 
-def test_the_current_key_comes_first(signer: Signer) -> None:
+def test_the_current_key_comes_first(signer: CheckpointSigner) -> None:
     names = names_of(signer)
 
     assert len(names) == len(set(names)) == 2
     assert names == [signer.current, *sorted(set(names) - {signer.current})]  # type: ignore[attr-defined]
 
 
-def test_a_key_that_is_not_there_signs_nothing(signer: Signer) -> None:
+def test_a_key_that_is_not_there_signs_nothing(signer: CheckpointSigner) -> None:
     with pytest.raises(KeyUnavailable):
         signer.sign(b"text", key="nobody's")
 
 
-def test_keys_stay_what_they_are(signer: Signer) -> None:
+def test_keys_stay_what_they_are(signer: CheckpointSigner) -> None:
     assert signer.keys() == signer.keys()
 
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.direct.pool import DirectPool
+from invocations.direct_runs.pool import DirectSandbox
+from invocations.end.outcomes import build_ending
 from invocations.models import State
-from invocations.outcomes import ending_of
-from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile, Status
-from invocations.steps import StepLog
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome, RunStatus
+from invocations.step_log import StepLog
 from sandbox.image import NODE, image_name
-from tests.boxes import call_of, docker_sandbox, package_of
+from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.packages import build_zip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from invocations.sandbox.base import Event, SandboxCall
+    from invocations.sandbox.base import RunEvent, SandboxCall
     from invocations.sandbox.docker import DockerSandbox
     from registry.models import ToolVersion
 
@@ -188,8 +188,8 @@ def boxes() -> Iterator[DockerSandbox]:
 
 
 @pytest.fixture(scope="module")
-def direct() -> Iterator[DirectPool]:
-    made = DirectPool()
+def direct() -> Iterator[DirectSandbox]:
+    made = DirectSandbox()
     yield made
     made.close()
 
@@ -218,7 +218,7 @@ def test_a_tool_ends_alike_whatever_it_is_written_with(
     name: str,
     way: str,
     boxes: DockerSandbox,
-    direct: DirectPool,
+    direct: DirectSandbox,
     version: ToolVersion,
     sdk_dependencies: Path,
     tmp_path: Path,
@@ -227,14 +227,14 @@ def test_a_tool_ends_alike_whatever_it_is_written_with(
     sandbox = direct if way == "trusted" else boxes
     call = call_for(way, end, tmp_path, sdk_dependencies)
 
-    def cancel(event: Event) -> None:
+    def cancel(event: RunEvent) -> None:
         if end.cancel and "begun" in event.text:
             threading.Thread(target=sandbox.kill, args=[call.name]).start()
 
-    outcome: Outcome = sandbox.run(Profile(end.limits), call, cancel)
-    ending = ending_of(version, outcome, StepLog(datetime.now(UTC)), limits=end.limits, limiters={})
+    outcome: RunOutcome = sandbox.run(Profile(end.limits), call, cancel)
+    ending = build_ending(version, outcome, StepLog(datetime.now(UTC)), limits=end.limits, limiters={})
 
-    assert outcome.status is not Status.START_FAILED, outcome
+    assert outcome.status is not RunStatus.START_FAILED, outcome
     assert ending.state is end.state, outcome
     assert (ending.problem.reason if ending.problem else "") == end.reason, outcome
     details = dict(ending.problem.details) if ending.problem else {}

@@ -8,15 +8,15 @@ from tests.e2e import arrange  # sets Django up  # isort: skip
 
 from django.contrib.auth import get_user_model
 
-from access import consents
 from access.budgets.services import set_budget
+from access.consents import services as consents
 from access.middleware import principal_of_user
 from access.models import Agent, Tenant
-from registry import services as registry
+from kernel.principal import ActorKind, Principal
 from registry.models import Decision
-from tests.in_force import permit, put_in_force
-from tests.manifests import manifest
-from toolhub.kernel.principal import ActorKind, Principal
+from registry.versions import services as registry
+from tests.support.manifests import manifest
+from tests.support.policies_in_force import permit, put_in_force
 
 KINDS = {
     "honours_its_key": {"side_effect": "Write", "idempotency": "keyed"},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from kernel.fault_injection import EXPORTING, REPLAYING, SEALING
 from tests.crash.plan import KINDS, LOSSES, MOMENTS
-from toolhub.kernel.faults import EXPORTING, REPLAYING, SEALING
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "crash-matrix.md"
 HEAD = """\

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from toolhub.kernel.faults import POINTS
+from kernel.fault_injection import POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

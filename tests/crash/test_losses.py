@@ -13,7 +13,7 @@ from tests.crash.plan import LOSSES, Loss, cases, name_of
 from tests.crash.world import World, some_key
 from tests.e2e.processes import until
 from tests.e2e.wire import Waiting, in_background
-from tests.engine_proxy import EngineProxy
+from tests.support.engine_proxy import EngineProxy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from kernel.ids import decode, encode
 from scripts.provision.processes import free_port
 from tests.crash.plan import KEYED
 from tests.crash.store import Store, open_store
@@ -17,7 +18,6 @@ from tests.e2e.conftest import OPEN_BEGINS, UNPAIRED
 from tests.e2e.processes import Process, python, until
 from tests.e2e.production import Production, production_at
 from tests.e2e.wire import Agent, Answer, Waiting, answers
-from toolhub.kernel.ids import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,9 +20,9 @@ from django.core.management import call_command  # noqa: E402
 from access import services as access  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
 from access.models import Agent, Tenant  # noqa: E402
-from registry import services as registry  # noqa: E402
 from registry.models import Decision  # noqa: E402
-from tests.manifests import manifest  # noqa: E402
+from registry.versions import services as registry  # noqa: E402
+from tests.support.manifests import manifest  # noqa: E402
 
 LONG_MS = 30_000
 TOOLS: dict[str, dict[str, Any]] = {

@@ -18,9 +18,10 @@ _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 class Person:
     """Somebody who signs in, opens pages and sends the forms on them."""
 
-    def __init__(self, url: str, name: str, password: str) -> None:
+    def __init__(self, url: str, name: str, password: str, cookies: CookieJar | None = None) -> None:
         self._url = url
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        jar = CookieJar() if cookies is None else cookies
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
         self.send("/sign-in", "/sign-in", username=name, password=password)
         status, page = self.open("/")
         assert status == 200, page
@@ -43,13 +44,17 @@ class Person:
             with error:
                 return error.code, error.read().decode()
 
+    def token(self, page: str) -> str:
+        """Of the forms on ``page``."""
+        status, text = self.open(page)
+        found = _TOKEN.search(text)
+        assert status == 200, text
+        assert found, f"{page} has no form"
+        return found[1]
+
     def send(self, page: str, path: str, **fields: str) -> str:
         """Send a form of ``page`` to ``path``; it must be accepted."""
-        status, text = self.open(page)
-        token = _TOKEN.search(text)
-        assert status == 200, text
-        assert token, f"{page} has no form"
-        status, text = self.open(path, fields | {"csrfmiddlewaretoken": token[1]})
+        status, text = self.open(path, fields | {"csrfmiddlewaretoken": self.token(page)})
         assert status == 200, f"{path} answered {status}\n{text}"
         return text
 

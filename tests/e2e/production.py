@@ -10,13 +10,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from kernel.ids import decode
+from kernel.names import QUEUE_INVOCATIONS, RUN_INVOCATION
 from scripts.provision.processes import free_port
 from tests.e2e.conftest import OPEN_BEGINS, RUNNING, TOOLS_PATH, UNPAIRED, Credentials
 from tests.e2e.processes import Process, clean_environment, python, run, until
 from tests.e2e.services import Line, OwnRedis, own_database
 from tests.e2e.wire import Agent, answers, boxes
-from toolhub.kernel.ids import decode
-from toolhub.kernel.names import QUEUE_INVOCATIONS, RUN_INVOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

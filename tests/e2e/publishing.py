@@ -12,12 +12,12 @@ django.setup()  # models can be imported only from here on
 
 from django.contrib.auth import get_user_model  # noqa: E402
 
-from access import agents  # noqa: E402
 from access import services as access  # noqa: E402
+from access.agents import services as agents  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
 from access.models import Agent, Tenant  # noqa: E402
-from registry import services as registry  # noqa: E402
 from registry.models import Decision, ToolVersion  # noqa: E402
+from registry.versions import services as registry  # noqa: E402
 
 GROUP = "acme."
 

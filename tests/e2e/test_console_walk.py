@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.browser import PATIENCE_MS, Variant, Visitor, chromium
-from tests.manifests import manifest
+from tests.support.manifests import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 What a page finds (files, names, other values) stands in :data:`PAGES_FIND`; a new page usually needs nothing there. Every ``curl``
 has to be answered with a 2xx, every command to end with 0. ``HUB``, ``KEY``, ``ADMIN``, ``AGENT``, ``CALL`` and the tutorial's
-function ``hub`` are there.
+function ``hub`` are there, in ``cookies.txt`` and ``TOKEN`` the session of an owner, and what else tests/e2e/doc_world.py makes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from http.cookiejar import MozillaCookieJar
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
-from tests.doc_blocks import ALL, PAGES, PYTHON, ROOT, SHELL, Block
 from tests.e2e.conftest import Embedded, copy_of
+from tests.e2e.console import Person
 from tests.e2e.processes import python, run
-from tests.sdk import asked
+from tests.support.doc_blocks import ALL, PAGES, PYTHON, ROOT, SHELL, Block
+from tests.support.sdk_calls import asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +125,7 @@ PAGES_FIND: dict[str, Finds] = {
         env={"TOOLHUB_API_KEY": "$KEY"},
         instead={"--as old.tools": "--as older.tools"},
     ),
+    "long-calls.md": Finds(env={"KEY": "$BOOKKEEPERS_KEY"}),
     "notifications.md": Finds(
         names={"headers": {"webhook-id": "m", "webhook-timestamp": "1"}, "body": "{}", "secret": "whsec_AAAA"}
         | {"base64": base64, "hmac": hmac}
@@ -145,6 +148,7 @@ class World:
     hub: Embedded
     values: dict[str, str]
     programs: Path
+    cookies: Path
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +165,12 @@ def world(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with hub.served():
         quote = {"sku": "LAPTOP-14", "quantity": 1, "currency": "EUR"}
         values["CALL"] = hub.agent.invoke("commerce.pricing.get_realtime_quote", quote).call_id
-        yield World(hub, values | {"HUB": hub.url}, programs)
+        assert hub.credentials
+        cookies = MozillaCookieJar(folder / "cookies.txt")
+        with Person(hub.url, "oona", hub.credentials.password("oona"), cookies) as oona:
+            values["TOKEN"] = oona.token("/")
+        cookies.save(ignore_discard=True)
+        yield World(hub, values | {"HUB": hub.url}, programs, folder / "cookies.txt")
 
 
 def test_the_demonstration_tells_its_story_and_that_the_last_call_was_answered_again(world: World) -> None:
@@ -193,6 +202,7 @@ def folder(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Path
     page: Path = request.getfixturevalue("page")
     for name in (".venv", "manage.py", "unitools", "evidence", "packaging", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "cookies.txt").symlink_to(world.cookies)
     shown = {block.file: as_here(block.text, page, world) for block in ALL if block.page == page and block.file}
     for name, text in (finds_of(page).files | shown).items():
         path = tmp_path / name

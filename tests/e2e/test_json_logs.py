@@ -1,4 +1,4 @@
-"""Web, worker and keeper: is each line of their logs an object, and can a request be found in it?"""
+"""Web, worker and keeper: is each line of their logs an object, and can a request and its call be found in it?"""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import psycopg
+
+from kernel.ids import decode
 from scripts.provision.processes import free_port
-from tests.e2e.processes import Process, clean_environment, python, run
+from tests.e2e.conftest import TOOLS_PATH, Credentials
+from tests.e2e.processes import Process, clean_environment, python, run, until
 from tests.e2e.services import own_database
-from tests.e2e.wire import answers, request
+from tests.e2e.wire import Agent, answers, request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GREETINGS = ("Serving on", "Stopped", "A signing key was made")
+ECHO = "sample.tools.echo"
+GREETINGS = ("Serving on", "Stopped", "A signing key was made", "worker: Warm shutdown")
 KEYS = {"time", "level", "logger", "message", "request_id", "call_id", "tenant", "trace_id"}
 
 
@@ -24,7 +29,16 @@ def objects_of(process: Process) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-def test_every_process_logs_objects_and_a_request_is_found_in_them(tmp_path: Path) -> None:
+def make_unreadable(database: str, call_id: str) -> str:
+    """The call's profile, so that the worker says something about its run; returns the tenant of the call."""
+    with psycopg.connect(database) as connection:
+        changed = "UPDATE invocations_invocation SET profile = '[]' WHERE id = %s RETURNING tenant_id"
+        row = connection.execute(changed, [decode("inv", call_id)]).fetchone()
+    assert row
+    return str(row[0])
+
+
+def test_every_process_logs_objects_and_a_call_is_found_in_them(tmp_path: Path) -> None:
     with own_database() as database:
         env = clean_environment(
             TOOLHUB_DATABASE_URL=database,
@@ -32,36 +46,47 @@ def test_every_process_logs_objects_and_a_request_is_found_in_them(tmp_path: Pat
             TOOLHUB_DATA_DIR=str(tmp_path),
             TOOLHUB_SECRET_KEY="x" * 50,
             TOOLHUB_SANDBOX="fake",
+            TOOLHUB_TOOLS_PATH=TOOLS_PATH,
             TOOLHUB_BIND=f"127.0.0.1:{free_port()}",
             TOOLHUB_LOG_FORMAT="json",
         )
-        run(python("manage.py", "init"), env)
-        web = Process(python("manage.py", "serve"), env, tmp_path / "web.log")
-        worker = Process(
-            python("-m", "celery", "-A", "toolhub", "worker", "--loglevel", "INFO"), env, tmp_path / "w.log"
-        )
-        keeper = Process(python("manage.py", "keep"), env, tmp_path / "keeper.log")
+        key = Credentials(run(python("-m", "tests.e2e.arrange"), env)).key
         url = f"http://{env['TOOLHUB_BIND']}"
+        processes = [web := Process(python("manage.py", "serve"), env, tmp_path / "web.log")]
         try:
             web.wait_for(lambda: answers(f"{url}/readyz"), "the web process is ready")
-            worker.wait_for(lambda: " ready." in worker.said(), "the worker is ready")
             answer = request("GET", f"{url}/api/v1/tools", headers={"X-Request-ID": "request-of-a-test"})
             strange = request("GET", f"{url}/sign-in", headers={"Host": "evil.example"})
+            agent = Agent(url, key)
+            asked = {"Prefer": "respond-async", "X-Request-ID": "request-of-a-call"}
+            made = agent.invoke(ECHO, {"text": "hello"}, asked)
+            tenant = make_unreadable(database, made.call_id)
+            # Quiet, or Celery greets in a form of its own; and without Python's own warning that tests run as root.
+            command = python("-m", "celery", "-A", "toolhub", "--quiet", "worker", "--loglevel", "INFO")
+            processes.append(worker := Process(command, env | {"PYTHONWARNINGS": "ignore"}, tmp_path / "worker.log"))
+            processes.append(Process(python("manage.py", "keep"), env, tmp_path / "keeper.log"))
+            until(lambda: agent.state(made.call_id) == "cancelled", "the call has ended")
             # Whatever the keeper wrote by then is looked at below.
         finally:
-            for process in (web, worker, keeper):
+            for process in processes:
                 process.stop()
 
-    assert (answer.status, strange.status) == (401, 400)
-    for line in [*objects_of(web), *objects_of(worker), *objects_of(keeper)]:
-        assert line.keys() >= KEYS, line
+    assert (answer.status, strange.status, made.status) == (401, 400, 202)
+    for process in processes:
+        assert [line for line in objects_of(process) if not line.keys() >= KEYS] == []
+        others = [line for line in process.said().splitlines() if line and not line.startswith("{")]
+        assert [line for line in others if not line.startswith(GREETINGS)] == []
     said = objects_of(web)
-    (access,) = (line for line in said if line["logger"] == "uvicorn.access" and "/api/v1/tools" in line["message"])
+    (access,) = (line for line in said if line["logger"] == "uvicorn.access" and "/api/v1/tools " in line["message"])
     assert access["request_id"] == "request-of-a-test" == answer.headers["x-request-id"]
     assert len(access["trace_id"]) == 32
     (host,) = (line for line in said if line["logger"] == "django.security.DisallowedHost")
     assert (host["level"], "exc_info" in host) == ("WARNING", False)
     assert any(line["logger"].startswith("celery.") for line in objects_of(worker))
-    for process in (web, keeper):
-        others = [line for line in process.said().splitlines() if line and not line.startswith("{")]
-        assert [line for line in others if not line.startswith(GREETINGS)] == []
+    (called,) = (line for line in said if line["logger"] == "uvicorn.access" and "/invoke " in line["message"])
+    (about,) = (
+        line for line in objects_of(worker) if line["logger"] == "toolhub.worker" and "profile" in line["message"]
+    )
+    for line in (called, about):
+        found = (line["request_id"], line["call_id"], line["tenant"])
+        assert found == ("request-of-a-call", made.call_id, tenant)

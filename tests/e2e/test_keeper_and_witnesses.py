@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.processes import Process, clean_environment, python, run, until
-from tests.witnesses import witness_process
+from tests.support.witness_processes import witness_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.req("TOOLS-18")
-WRITE = "from tests.logs import write_facts; from toolhub.kernel.ids import new_id; write_facts(new_id(), 5)"
+WRITE = "from tests.support.evidence_logs import write_facts; from kernel.ids import new_id; write_facts(new_id(), 5)"
 VKEY = (
-    "from evidence.log.reading import keys_of, origin_of; from evidence.models import GLOBAL_LOG; "
-    "print(keys_of(origin_of(GLOBAL_LOG))[0])"
+    "from evidence.log.reader import list_vkeys, load_origin; from evidence.models import GLOBAL_LOG; "
+    "print(list_vkeys(load_origin(GLOBAL_LOG))[0])"
 )
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.console import Person
 from tests.e2e.processes import until
 from tests.e2e.production import Production, production_at
-from tests.servers import Server, local_server
+from tests.support.http_server import Server, local_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from scripts.provision.processes import free_port
 from tests.e2e.processes import Process, python
 from tests.e2e.production import Production, production_at
 from tests.e2e.wire import answers
-from tests.mcp_clients import BOTH, TASKS, Wire, called, error_of, talk
+from tests.support.mcp_clients import BOTH, TASKS, Wire, called, error_of, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

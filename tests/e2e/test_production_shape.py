@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel.ids import decode
+from scripts.provision.processes import free_port
 from tests.e2e.conftest import RUNNING
 from tests.e2e.console import Person
 from tests.e2e.processes import until
 from tests.e2e.production import Production, production_at
 from tests.e2e.wire import Answer, answers, in_background, request
-from toolhub.kernel.ids import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,12 +198,24 @@ def test_without_the_engine_a_call_fails_before_it_starts(production: Production
     assert production.agent.check_pair(answer.call_id)["outcome"] == "failed"
 
 
-@pytest.mark.req("CARD-5")
-def test_a_worker_that_is_asked_to_stop_finishes_what_it_has(production: Production) -> None:
-    worker = production.use_worker()
-    waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 3}))
+def not_ready(url: str) -> dict[str, str]:
+    """What a probe names, once it answers 503."""
+    answer = request("GET", url)
+    checks: dict[str, str] = answer.json()["checks"]
+    return checks if answer.status == 503 else {}
+
+
+@pytest.mark.req("CARD-5", "TOOLS-18")
+def test_a_worker_that_is_asked_to_stop_says_so_and_finishes_what_it_has(production: Production) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    worker = production.use_worker(TOOLHUB_PROBE_BIND=address)
+    worker.wait_for(lambda: answers(f"http://{address}/readyz"), "its probes answer")
+    waiting = in_background(lambda: production.agent.invoke("sample.tools.keeps_a_secret", {"text": "x", "seconds": 6}))
     production.until_it_runs()
 
-    assert worker.stop(signal.SIGTERM) == 0
+    worker.send(signal.SIGTERM)
 
+    wrong = worker.wait_for(lambda: not_ready(f"http://{address}/readyz"), "it is not ready any more")
+    assert {name: state for name, state in wrong.items() if state != "ok"} == {"process": "ending"}
+    assert worker.ended() == 0
     assert waiting.answer().status == 200, waiting.answer()

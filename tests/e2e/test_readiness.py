@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from evidence.keys.check_values import FOREIGN
+from evidence.keys.key_file import make_key_file
 from scripts.provision.processes import free_port
 from tests.e2e.processes import Process, clean_environment, python, run, until
 from tests.e2e.services import OwnRedis, own_database
@@ -95,13 +97,27 @@ def test_a_web_process_is_not_ready_while_a_migration_or_a_key_is_missing(
     assert checks(ready)[0] == 200
 
 
+WORKER, KEEP, UPKEEP = ("-m", "celery", "-A", "toolhub", "worker"), ("manage.py", "keep"), ("manage.py", "upkeep")
+
+
+@pytest.mark.req("SPEC-10")
+@pytest.mark.parametrize("command", [("manage.py", "serve"), WORKER, KEEP, UPKEEP], ids=" ".join)
+def test_no_process_starts_with_the_key_file_of_another_hub(
+    command: tuple[str, ...], env: dict[str, str], tmp_path: Path
+) -> None:
+    foreign = tmp_path / "keys.json"
+    make_key_file(foreign)
+    process = Process(python(*command), env | {"TOOLHUB_KEY_FILE": str(foreign)}, tmp_path / "process.log")
+    try:
+        assert process.ended() != 0
+    finally:
+        process.kill()
+    assert "toolhub does not start. " + FOREIGN.format("k1") in process.said()
+
+
 @pytest.mark.parametrize(
     ("command", "loops"),
-    [
-        (("manage.py", "keep"), {"sealer", "verifier"}),
-        (("manage.py", "upkeep"), {"sender", "callbacks"}),
-        (("-m", "celery", "-A", "toolhub", "worker"), {"sweeper", "canceller"}),
-    ],
+    [(KEEP, {"sealer", "verifier"}), (UPKEEP, {"sender", "callbacks"}), (WORKER, {"sweeper", "canceller"})],
 )
 def test_a_process_without_requests_answers_both_probes(
     command: tuple[str, ...], loops: set[str], env: dict[str, str], tmp_path: Path
@@ -112,6 +128,6 @@ def test_a_process_without_requests_answers_both_probes(
         process.wait_for(lambda: checks(f"http://{address}/readyz")[0] == 200, "it is ready")
         status, found = checks(f"http://{address}/healthz")
         assert (status, loops <= found.keys(), set(found.values())) == (200, True, {"ok"})
-        assert '"ok": true' in run(python("-ISB", "toolhub/probe.py", "readyz", address), env)
+        assert '"ok": true' in run(python("-ISB", "toolhub/probes/client.py", "readyz", address), env)
     finally:
         process.kill()

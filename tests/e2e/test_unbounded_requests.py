@@ -55,6 +55,7 @@ ATTACKS = {
 class Serving:
     process: Process
     url: str
+    writes_requests: bool  # a line for each into its log, with the address that it came from
 
     @property
     def memory(self) -> int:
@@ -67,7 +68,8 @@ def server(
     request: pytest.FixtureRequest, prepared: Embedded, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Serving]:
     """A web server as people start it."""
-    hub = copy_of(prepared, tmp_path_factory.mktemp("connections") / request.param, TOOLHUB_SANDBOX="fake")
+    settings = {"TOOLHUB_SANDBOX": "fake", "TOOLHUB_PUBLIC_URL": "https://127.0.0.1"}
+    hub = copy_of(prepared, tmp_path_factory.mktemp("connections") / request.param, **settings)
     with contextlib.ExitStack() as stack:
         if request.param == "production":
             database = stack.enter_context(own_database())
@@ -76,7 +78,7 @@ def server(
             run(python("manage.py", "init"), hub.env)
         process = hub.start()
         try:
-            yield Serving(process, hub.url)
+            yield Serving(process, hub.url, writes_requests=request.param == "production")
         finally:
             process.stop()
 
@@ -93,10 +95,12 @@ def answer_on(line: socket.socket) -> bytes:
 def test_nobody_is_taken_for_a_proxy_who_was_not_named(server: Serving) -> None:
     said = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
 
-    answer = request("GET", f"{server.url}/api/v1/tools", headers=said)
+    answer = request("GET", f"{server.url}/sign-in", headers=said)
 
-    assert answer.status == 401
-    assert "203.0.113.9" not in server.process.said()
+    assert (answer.status, answer.headers.get("strict-transport-security")) == (200, None), "it came over http"
+    lines = [line for line in server.process.said().splitlines() if '"GET /sign-in ' in line]
+    assert bool(lines) is server.writes_requests
+    assert [line for line in lines if " 127.0.0.1:" not in line] == []
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -16,7 +16,7 @@ from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
 from tests.e2e.processes import PATIENCE_S, ROOT, python, run
 from unitools.hub import AsyncHubClient, HubClient
 from unitools.hub.errors import InvalidArgument, NotFound, OutOfStock, StillRunning
-from unitools.loading import load
+from unitools.universe_loader import load_universe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ class Order:
 @pytest.mark.req("UNI-1", "UNI-2", "SVC-9")
 def test_a_pushed_universe_answers_as_it_does_here(pushed: tuple[Embedded, str]) -> None:
     hub, said = pushed
-    universe = load(FILE).universe
+    universe = load_universe(FILE).universe
     assert hub.credentials is not None
 
     with HubClient(hub.url, hub.credentials.key, attempts=60, timeout_s=4 * PATIENCE_S) as client:

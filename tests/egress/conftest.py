@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import BoxKey, Limits, Outcome, Profile
-from invocations.sandbox.egress import Gate
-from invocations.sandbox.egress.passage import Caps
-from tests.boxes import call_of, docker_sandbox, package_of
+from invocations.sandbox.base import BoxKey, Limits, Profile, RunOutcome
+from invocations.sandbox.egress import EgressGate
+from invocations.sandbox.egress.connection_handler import EgressCaps
 from tests.egress.world import PUBLIC, Authority, Names, Origin, box_folder, opened, origin
+from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from invocations.sandbox.docker import DockerSandbox
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
 
 HOST = "api.example.org"
 
@@ -42,26 +42,26 @@ def names() -> Names:
 
 
 @pytest.fixture
-def gate(names: Names) -> Iterator[Gate]:
-    gate = Gate([f"{PUBLIC}/32"], resolve=names)
+def gate(names: Names) -> Iterator[EgressGate]:
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=names)
     yield gate
     gate.close()
 
 
 @pytest.fixture
-def door(gate: Gate) -> Iterator[Door]:
+def door(gate: EgressGate) -> Iterator[EgressDoor]:
     with opened(gate) as door:
         yield door
 
 
 @pytest.fixture
-def narrow(names: Names) -> Iterator[Callable[..., Door]]:
+def narrow(names: Names) -> Iterator[Callable[..., EgressDoor]]:
     """``narrow(head_s=0.1)``: a door of a gate with other caps."""
     gates = []
     with box_folder() as folder:
 
-        def make(**caps: float) -> Door:
-            gates.append(Gate([f"{PUBLIC}/32"], resolve=names, caps=Caps(**caps)))  # type: ignore[arg-type]
+        def make(**caps: float) -> EgressDoor:
+            gates.append(EgressGate([f"{PUBLIC}/32"], resolve=names, caps=EgressCaps(**caps)))  # type: ignore[arg-type]
             return gates[-1].open(folder)
 
         yield make
@@ -96,7 +96,7 @@ def named() -> Names:
 
 @pytest.fixture(scope="module")
 def sandbox(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
-    gate = Gate([f"{PUBLIC}/32"], resolve=named, ca_file=authority.roots)
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=named, ca_file=authority.roots)
     sandbox = docker_sandbox(gate=gate)
     yield sandbox
     sandbox.close()
@@ -106,11 +106,11 @@ def sandbox(named: Names, authority: Authority) -> Iterator[DockerSandbox]:
 @pytest.fixture
 def run(
     sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Callable[..., Outcome]:
+) -> Callable[..., RunOutcome]:
     """``run(source, capabilities, level, **arguments)``: calls of one test may share a box."""
     packages: dict[str, bytes] = {}
 
-    def run(source: str, capabilities: dict[str, Any], level: str = "fresh", **arguments: Any) -> Outcome:
+    def run(source: str, capabilities: dict[str, Any], level: str = "fresh", **arguments: Any) -> RunOutcome:
         if source not in packages:
             packages[source] = package_of(tmp_path_factory.mktemp("tool"), main=source)
         profile = Profile(Limits(wall_ms=20_000), Capabilities.from_json(capabilities), isolation=level)

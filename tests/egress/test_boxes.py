@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from invocations.sandbox.base import Outcome, Profile, Status
-from invocations.sandbox.egress import Gate
-from invocations.sandbox.slots import Caps
-from tests.boxes import call_of, docker_sandbox, package_of
+from invocations.sandbox.base import Profile, RunOutcome, RunStatus
+from invocations.sandbox.egress import EgressGate
+from invocations.sandbox.pool.slots import PoolCaps
 from tests.egress.conftest import HOST
 from tests.egress.world import PUBLIC, Authority, Origin, origin, plain, tls
+from tests.support.sandboxes import call_of, docker_sandbox, package_of
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def run(host, port):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_granted_host_is_reached_by_a_client_as_authors_write_them(
-    level: str, run: Callable[..., Outcome], secure: Origin
+    level: str, run: Callable[..., RunOutcome], secure: Origin
 ) -> None:
     for _ in range(2):
         outcome = run(BY_A_CLIENT, {"net": [tls(HOST, secure.port)]}, level, url=f"https://{HOST}:{secure.port}/")
 
-        assert (outcome.status, outcome.value) == (Status.OK, "hello"), outcome
+        assert (outcome.status, outcome.value) == (RunStatus.OK, "hello"), outcome
         (connection,) = outcome.connections
         assert (connection.host, connection.port, connection.allowed) == (HOST, secure.port, True)
         assert (connection.rule, connection.addresses) == (HOST, (PUBLIC,))
@@ -60,40 +60,40 @@ def test_a_granted_host_is_reached_by_a_client_as_authors_write_them(
         assert outcome.clean
 
 
-def test_a_granted_host_is_reached_by_plain_http(run: Callable[..., Outcome], open_server: Origin) -> None:
+def test_a_granted_host_is_reached_by_plain_http(run: Callable[..., RunOutcome], open_server: Origin) -> None:
     capabilities = {"net": [plain(HOST, open_server.port, "GET")]}
 
     outcome = run(BY_A_CLIENT, capabilities, url=f"http://{HOST}:{open_server.port}/")
 
-    assert (outcome.status, outcome.value) == (Status.OK, "hello"), outcome
+    assert (outcome.status, outcome.value) == (RunStatus.OK, "hello"), outcome
 
 
-def test_a_granted_host_is_reached_by_a_socket_of_the_tools_own(run: Callable[..., Outcome], secure: Origin) -> None:
+def test_a_granted_host_is_reached_by_a_socket_of_the_tools_own(run: Callable[..., RunOutcome], secure: Origin) -> None:
     outcome = run(BY_ITS_OWN_SOCKET, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
 
-    assert outcome.status is Status.OK, outcome
+    assert outcome.status is RunStatus.OK, outcome
     assert outcome.value.endswith("hello")
     assert outcome.attempts == ()
 
 
-def test_an_address_that_a_range_holds_is_reached(run: Callable[..., Outcome], open_server: Origin) -> None:
+def test_an_address_that_a_range_holds_is_reached(run: Callable[..., RunOutcome], open_server: Origin) -> None:
     capabilities = {"cidr": [{"cidr": f"{PUBLIC}/32", "ports": [open_server.port]}]}
 
     outcome = run(BY_A_CLIENT, capabilities, url=f"http://{PUBLIC}:{open_server.port}/")
 
-    assert (outcome.status, outcome.value) == (Status.OK, "hello"), outcome
+    assert (outcome.status, outcome.value) == (RunStatus.OK, "hello"), outcome
     assert [connection.rule for connection in outcome.connections] == [f"{PUBLIC}/32"]
 
 
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
-    run: Callable[..., Outcome], tmp_path_factory: pytest.TempPathFactory
+    run: Callable[..., RunOutcome], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """TLS ends in the tool: the gate does not break it, so it is the tool's library that checks."""
     stranger = Authority(tmp_path_factory.mktemp("stranger"))
     with origin(context=stranger.server_context(HOST)) as forged:
         outcome = run(BY_A_CLIENT, {"net": [tls(HOST, forged.port)]}, url=f"https://{HOST}:{forged.port}/")
 
-    assert (outcome.status, outcome.error_type) == (Status.RAISED, "URLError"), outcome
+    assert (outcome.status, outcome.error_type) == (RunStatus.RAISED, "URLError"), outcome
     assert "CERTIFICATE_VERIFY_FAILED" in outcome.error_message
 
 
@@ -101,11 +101,11 @@ WHOM_IT_TRUSTS = "import ssl\ndef run(): return len(ssl.create_default_context()
 
 
 def test_the_public_roots_are_trusted_with_and_without_others(
-    run: Callable[..., Outcome], tmp_path_factory: pytest.TempPathFactory
+    run: Callable[..., RunOutcome], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     beside_others = run(WHOM_IT_TRUSTS, {"net": [tls(HOST, 443)]})
-    gate = Gate()
-    plain_sandbox = docker_sandbox(gate=gate, caps=Caps(ready=0))
+    gate = EgressGate()
+    plain_sandbox = docker_sandbox(gate=gate, caps=PoolCaps(ready=0))
     package = package_of(tmp_path_factory.mktemp("tool"), main=WHOM_IT_TRUSTS)
     profile = Profile(capabilities=Capabilities.from_json({"net": [tls(HOST, 443)]}))
 
@@ -122,21 +122,21 @@ def test_the_public_roots_are_trusted_with_and_without_others(
 @pytest.mark.req("TOOLS-3")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("scheme", ["https", "http"])
-def test_a_tool_that_lets_a_refusal_out_was_blocked(level: str, scheme: str, run: Callable[..., Outcome]) -> None:
+def test_a_tool_that_lets_a_refusal_out_was_blocked(level: str, scheme: str, run: Callable[..., RunOutcome]) -> None:
     outcome = run(BY_A_CLIENT, {"net": [tls(HOST, 443)]}, level, url=f"{scheme}://other.example.org/")
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "net"), outcome
     assert outcome.attempts == (f"net:other.example.org:{443 if scheme == 'https' else 80}",)
     assert [(each.host, each.allowed, each.rule) for each in outcome.connections] == [("other.example.org", False, "")]
 
 
-def test_a_refusal_that_a_tool_hides_is_witnessed(run: Callable[..., Outcome]) -> None:
+def test_a_refusal_that_a_tool_hides_is_witnessed(run: Callable[..., RunOutcome]) -> None:
     hides = BY_A_CLIENT + "\ndef hide(url):\n    try: return run(url)\n    except OSError: return 'hidden'"
     hides = hides.replace("def run(", "def get(").replace("return run(", "return get(").replace("def hide(", "def run(")
 
     outcome = run(hides, {"net": [tls(HOST, 443)]}, url="https://other.example.org/")
 
-    assert (outcome.status, outcome.value) == (Status.OK, "hidden")
+    assert (outcome.status, outcome.value) == (RunStatus.OK, "hidden")
     assert outcome.attempts == ("net:other.example.org:443",)
 
 
@@ -152,15 +152,15 @@ def test_a_refusal_that_a_tool_hides_is_witnessed(run: Callable[..., Outcome]) -
     ],
 )
 def test_forbidden_targets_are_refused_from_inside(
-    url: str, blocked: str, why: str, run: Callable[..., Outcome]
+    url: str, blocked: str, why: str, run: Callable[..., RunOutcome]
 ) -> None:
     outcome = run(BY_A_CLIENT, {"net": [tls("*", 443), plain("*", 80)]}, url=url)
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, blocked), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, blocked), outcome
     assert [(each.allowed, each.why) for each in outcome.connections] == [(False, why)]
 
 
-def test_a_redirect_to_metadata_is_blocked(run: Callable[..., Outcome]) -> None:
+def test_a_redirect_to_metadata_is_blocked(run: Callable[..., RunOutcome]) -> None:
     with origin(
         answer=b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
     ) as moved:
@@ -168,16 +168,16 @@ def test_a_redirect_to_metadata_is_blocked(run: Callable[..., Outcome]) -> None:
             BY_A_CLIENT, {"net": [plain("*", moved.port), plain("*", 80)]}, url=f"http://{HOST}:{moved.port}/"
         )
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "cidr"), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "cidr"), outcome
     assert [each.allowed for each in outcome.connections] == [True, False]
 
 
-def test_tls_for_another_host_is_blocked(run: Callable[..., Outcome], secure: Origin) -> None:
+def test_tls_for_another_host_is_blocked(run: Callable[..., RunOutcome], secure: Origin) -> None:
     fronted = BY_ITS_OWN_SOCKET.replace("server_hostname=host", "server_hostname='front.example.org'")
 
     outcome = run(fronted, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "net"), outcome
     assert [each.why for each in outcome.connections] == ["other_server_name"]
     assert secure.all() == [b""]
 
@@ -209,21 +209,21 @@ def run(port):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_there_is_no_other_way_out(level: str, run: Callable[..., Outcome], secure: Origin) -> None:
+def test_there_is_no_other_way_out(level: str, run: Callable[..., RunOutcome], secure: Origin) -> None:
     outcome = run(WITHOUT_THE_GATE, {"net": [tls("*", secure.port)]}, level, port=secure.port)
 
-    assert (outcome.status, outcome.value) == (Status.OK, []), outcome
+    assert (outcome.status, outcome.value) == (RunStatus.OK, []), outcome
     assert secure.heard == []
     assert outcome.connections == ()
 
 
 @pytest.mark.req("TOOLS-3")
-def test_a_tool_that_looks_a_name_up_by_itself_was_blocked(run: Callable[..., Outcome]) -> None:
+def test_a_tool_that_looks_a_name_up_by_itself_was_blocked(run: Callable[..., RunOutcome]) -> None:
     looks = "import socket\ndef run(): socket.create_connection(('api.example.org', 443))"
 
     outcome = run(looks, {"net": [tls(HOST, 443)]})
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net"), outcome
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "net"), outcome
     assert outcome.attempts == ("net:api.example.org:443",)
 
 
@@ -245,7 +245,7 @@ def run():
 """
 
 
-def test_a_box_has_its_own_way_out_and_cannot_change_it(run: Callable[..., Outcome]) -> None:
+def test_a_box_has_its_own_way_out_and_cannot_change_it(run: Callable[..., RunOutcome]) -> None:
     outcome = run(LOOKS_AT_ITS_FOLDER, {"net": [tls(HOST, 443)]})
 
     assert outcome.value == {
@@ -259,7 +259,7 @@ def test_a_box_has_its_own_way_out_and_cannot_change_it(run: Callable[..., Outco
     }
 
 
-def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., Outcome]) -> None:
+def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., RunOutcome]) -> None:
     outcome = run(LOOKS_AT_ITS_FOLDER, {})
 
     assert (outcome.value["there"], outcome.value["relay"], outcome.value["proxy"]) == ([], "no", ""), outcome
@@ -276,10 +276,10 @@ def test_a_box_that_may_reach_nothing_has_no_way_out(run: Callable[..., Outcome]
     ],
 )
 def test_what_the_gate_cannot_hold_a_tool_to_does_not_start(
-    capabilities: dict[str, Any], missing: str, sandbox: DockerSandbox, run: Callable[..., Outcome]
+    capabilities: dict[str, Any], missing: str, sandbox: DockerSandbox, run: Callable[..., RunOutcome]
 ) -> None:
     assert sandbox.missing(Profile(capabilities=Capabilities.from_json(capabilities))) == (missing,)
 
     outcome = run("def run(): return 1", capabilities)
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, missing)
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, missing)

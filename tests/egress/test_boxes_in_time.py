@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.base import Outcome, Status
-from invocations.sandbox.egress import Door
+from invocations.sandbox.base import RunOutcome, RunStatus
+from invocations.sandbox.egress import EgressDoor
 from tests.egress.conftest import HOST
 from tests.egress.world import PUBLIC, Origin, origin, tls
 
@@ -30,7 +30,7 @@ def run(host, port):
 """
 
 
-def test_of_sixty_connections_sixteen_are_open_at_once(run: Callable[..., Outcome], secure: Origin) -> None:
+def test_of_sixty_connections_sixteen_are_open_at_once(run: Callable[..., RunOutcome], secure: Origin) -> None:
     outcome = run(MANY, {"net": [tls(HOST, secure.port)]}, host=HOST, port=secure.port)
 
     assert outcome.value == ["HTTP/1.1 200"] * 16 + ["HTTP/1.1 429"] * 44, outcome
@@ -52,7 +52,7 @@ def run(host, port, stay):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., Outcome]) -> None:
+def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., RunOutcome]) -> None:
     with origin(until=b"never") as patient:
         capabilities = {"cidr": [{"cidr": f"{PUBLIC}/32", "ports": [patient.port]}]}
         left = run(LEAVES_ONE_OPEN, capabilities, level, host=PUBLIC, port=patient.port, stay=True)
@@ -65,33 +65,33 @@ def test_nothing_of_a_call_goes_on_after_it(level: str, run: Callable[..., Outco
 
 
 def test_connections_that_the_gate_has_not_told_are_not_known_and_its_box_serves_no_more(
-    run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., RunOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(_: Door) -> None:
+    def late(_: EgressDoor) -> None:
         raise TimeoutError
 
     nothing, capabilities = "def run(): return 1", {"net": [tls(HOST, 443)]}
     first = run(nothing, capabilities, "shared")
     with monkeypatch.context() as patched:
-        patched.setattr(Door, "end", late)
+        patched.setattr(EgressDoor, "end", late)
         untold = run(nothing, capabilities, "shared")
     after = run(nothing, capabilities, "shared")
 
     assert (first.connections_known, untold.connections_known, after.connections_known) == (True, False, True)
-    assert (untold.status, untold.value, untold.box) == (Status.OK, 1, first.box)
+    assert (untold.status, untold.value, untold.box) == (RunStatus.OK, 1, first.box)
     assert after.box != untold.box
 
 
 def test_a_box_whose_way_out_did_not_open_in_time_serves_no_more(
-    run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., RunOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(_: Door, *__: object, **___: object) -> None:
+    def late(_: EgressDoor, *__: object, **___: object) -> None:
         raise TimeoutError
 
     nothing, capabilities = "def run(): return 1", {"net": [tls(HOST, 443)]}
     first = run(nothing, capabilities, "shared")
     with monkeypatch.context() as patched:
-        patched.setattr(Door, "begin", late)
-        assert run(nothing, capabilities, "shared").status is Status.START_FAILED
+        patched.setattr(EgressDoor, "begin", late)
+        assert run(nothing, capabilities, "shared").status is RunStatus.START_FAILED
 
     assert run(nothing, capabilities, "shared").box not in (first.box, "")

@@ -12,7 +12,7 @@ from tests.egress.world import Client, asked, origin, plain, rules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
@@ -49,7 +49,7 @@ def head(method: str, port: int, *headers: bytes) -> bytes:
     ],
 )
 def test_headers_that_two_programs_could_read_differently_are_refused(
-    headers: tuple[bytes, ...], door: Door, open_server: Origin
+    headers: tuple[bytes, ...], door: EgressDoor, open_server: Origin
 ) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
@@ -60,7 +60,7 @@ def test_headers_that_two_programs_could_read_differently_are_refused(
     assert open_server.heard == []
 
 
-def test_a_chunked_body_in_an_old_version_is_refused(door: Door, open_server: Origin) -> None:
+def test_a_chunked_body_in_an_old_version_is_refused(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
     request = head("POST", open_server.port, b"Transfer-Encoding: chunked").replace(b"HTTP/1.1", b"HTTP/1.0")
@@ -71,7 +71,7 @@ def test_a_chunked_body_in_an_old_version_is_refused(door: Door, open_server: Or
 @pytest.mark.parametrize(
     "body", [b"", b"Content-Length: 0\r\n", b"Content-Length: 3\r\n\r\nabc"], ids=["none", "empty", "three bytes"]
 )
-def test_a_second_request_after_the_first_does_not_travel_on(body: bytes, door: Door) -> None:
+def test_a_second_request_after_the_first_does_not_travel_on(body: bytes, door: EgressDoor) -> None:
     first, _, content = body.partition(b"\r\n")
     with origin(until=b"never") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
@@ -87,7 +87,7 @@ def test_a_second_request_after_the_first_does_not_travel_on(body: bytes, door: 
     assert (record.allowed, record.why) == (True, "malformed_request")
 
 
-def test_a_chunked_body_travels_on_in_new_frames(door: Door) -> None:
+def test_a_chunked_body_travels_on_in_new_frames(door: EgressDoor) -> None:
     with origin(until=b"0\r\n\r\n") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
         request = head("POST", patient.port, b"Transfer-Encoding: Chunked")
@@ -99,7 +99,7 @@ def test_a_chunked_body_travels_on_in_new_frames(door: Door) -> None:
     assert heard.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\nd\r\nabc0123456789\r\n0\r\n\r\n")
 
 
-def test_very_many_small_chunks_travel_on_as_few(door: Door) -> None:
+def test_very_many_small_chunks_travel_on_as_few(door: EgressDoor) -> None:
     """Each would be framed and sent by itself, and meanwhile the gate would serve nobody else."""
     with origin(until=b"0\r\n\r\n") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
@@ -112,7 +112,7 @@ def test_very_many_small_chunks_travel_on_as_few(door: Door) -> None:
     assert body.count(b"\r\n") < 200
 
 
-def test_a_call_may_not_send_its_bodies_in_crumbs(narrow: Callable[..., Door]) -> None:
+def test_a_call_may_not_send_its_bodies_in_crumbs(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(crumbs=1000)
     crumb, worth_it = b"1\r\nx\r\n", b"80\r\n" + b"y" * 128 + b"\r\n"
     with origin(until=b"0\r\n\r\n") as patient:
@@ -125,7 +125,7 @@ def test_a_call_may_not_send_its_bodies_in_crumbs(narrow: Callable[..., Door]) -
     assert [record.why for record in door.end()] == ["", "", "malformed_request"]
 
 
-def test_very_many_headers_are_refused(door: Door, open_server: Origin) -> None:
+def test_very_many_headers_are_refused(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
     assert " 431 " in asked(door, head("GET", open_server.port, *[b"a:"] * 201))
@@ -148,7 +148,7 @@ def test_very_many_headers_are_refused(door: Door, open_server: Origin) -> None:
         b"0\r\nDELETE http://api.example.org/ HTTP/1.1\r\n\r\n",
     ],
 )
-def test_chunks_of_another_form_end_the_request(chunks: bytes, door: Door) -> None:
+def test_chunks_of_another_form_end_the_request(chunks: bytes, door: EgressDoor) -> None:
     with origin(until=b"never") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
         with Client(door) as client:
@@ -160,7 +160,7 @@ def test_chunks_of_another_form_end_the_request(chunks: bytes, door: Door) -> No
     assert [record.why for record in door.end()] == ["malformed_request"]
 
 
-def test_words_between_the_tool_and_the_gate_do_not_travel_on(door: Door, open_server: Origin) -> None:
+def test_words_between_the_tool_and_the_gate_do_not_travel_on(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
     private = [b"Proxy-Authorization: Basic eA==", b"Proxy-Connection: keep-alive", b"Connection: keep-alive, upgrade"]
     private += [b"Upgrade: h2c", b"Keep-Alive: 5", b"Host: 169.254.169.254", b"TE: trailers"]
@@ -176,7 +176,7 @@ def test_words_between_the_tool_and_the_gate_do_not_travel_on(door: Door, open_s
     ]
 
 
-def test_a_tool_that_has_sent_all_may_close_its_side_and_still_read(door: Door) -> None:
+def test_a_tool_that_has_sent_all_may_close_its_side_and_still_read(door: EgressDoor) -> None:
     with origin(until=b"\r\n\r\nabc") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
         with Client(door) as client:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.egress import Gate
+from invocations.sandbox.egress import EgressGate
 from invocations.sandbox.egress import gate as gates
 from tests.egress.conftest import HOST
 from tests.egress.world import (
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Authority, Names, Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16")]
 
 
-def test_of_sixty_connections_sixteen_are_served(narrow: Callable[..., Door], secure: Origin) -> None:
+def test_of_sixty_connections_sixteen_are_served(narrow: Callable[..., EgressDoor], secure: Origin) -> None:
     door = narrow(place_s=0.05)
     door.begin(rules(net=[tls(HOST, secure.port)]))
     clients = [Client(door).say(connect(HOST, secure.port)) for _ in range(60)]
@@ -53,7 +53,7 @@ def test_of_sixty_connections_sixteen_are_served(narrow: Callable[..., Door], se
 
 
 def test_a_connection_that_has_ended_makes_room_for_another(
-    narrow: Callable[..., Door], secure: Origin, trust: ssl.SSLContext
+    narrow: Callable[..., EgressDoor], secure: Origin, trust: ssl.SSLContext
 ) -> None:
     door = narrow(connections=1)
     door.begin(rules(net=[tls(HOST, secure.port)]))
@@ -63,7 +63,7 @@ def test_a_connection_that_has_ended_makes_room_for_another(
     assert [record.allowed for record in door.end()] == [True] * 5
 
 
-def test_who_asks_without_end_is_not_heard_any_more(narrow: Callable[..., Door]) -> None:
+def test_who_asks_without_end_is_not_heard_any_more(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(attempts=20)
     door.begin(rules())
     lines = [asked(door, connect("x.example.org", 443)) for _ in range(21)]
@@ -83,7 +83,7 @@ def test_who_asks_without_end_is_not_heard_any_more(narrow: Callable[..., Door])
 
 
 @pytest.mark.parametrize("said", [b"", b"CONN", b"CONNECT api.example.org:443 HTTP/1.1\r\nX: y\r\n"])
-def test_a_slow_head_is_not_waited_for(said: bytes, narrow: Callable[..., Door]) -> None:
+def test_a_slow_head_is_not_waited_for(said: bytes, narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(head_s=0.1)
     door.begin(rules(net=[tls(HOST, 443)]))
 
@@ -93,7 +93,7 @@ def test_a_slow_head_is_not_waited_for(said: bytes, narrow: Callable[..., Door])
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00\x01"])
-def test_a_slow_hello_is_not_waited_for(said: bytes, narrow: Callable[..., Door], secure: Origin) -> None:
+def test_a_slow_hello_is_not_waited_for(said: bytes, narrow: Callable[..., EgressDoor], secure: Origin) -> None:
     door = narrow(head_s=0.1)
     door.begin(rules(net=[tls(HOST, secure.port)]))
     with Client(door) as client:
@@ -105,7 +105,7 @@ def test_a_slow_hello_is_not_waited_for(said: bytes, narrow: Callable[..., Door]
     assert (record.allowed, record.why, record.bytes_out) == (False, "too_slow", 0)
 
 
-def test_what_comes_in_is_counted_over_the_whole_call(narrow: Callable[..., Door]) -> None:
+def test_what_comes_in_is_counted_over_the_whole_call(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(bytes=100_000)
     with origin(answer=b"x" * 60_000) as large:
         door.begin(rules(net=[plain(HOST, large.port)]))
@@ -122,7 +122,7 @@ def test_what_comes_in_is_counted_over_the_whole_call(narrow: Callable[..., Door
     assert first.bytes_in + first.bytes_out + second.bytes_in + second.bytes_out <= 100_000
 
 
-def test_what_goes_out_is_counted_too(narrow: Callable[..., Door]) -> None:
+def test_what_goes_out_is_counted_too(narrow: Callable[..., EgressDoor]) -> None:
     door = narrow(bytes=100_000)
     with origin(until=b"never") as patient:
         door.begin(rules(net=[plain(HOST, patient.port)]))
@@ -139,7 +139,7 @@ def test_what_goes_out_is_counted_too(narrow: Callable[..., Door]) -> None:
 # -- the end of a call
 
 
-def test_nothing_of_a_call_goes_on_after_it(door: Door) -> None:
+def test_nothing_of_a_call_goes_on_after_it(door: EgressDoor) -> None:
     with origin(until=b"never") as patient:
         door.begin(rules(cidr=[{"cidr": "127.0.0.1/32", "ports": [patient.port]}]))
         with Client(door) as client:
@@ -156,7 +156,7 @@ def test_nothing_of_a_call_goes_on_after_it(door: Door) -> None:
     assert [(record.allowed, record.why) for record in records] == [(True, "")]
 
 
-def test_outside_of_a_call_nobody_is_heard(door: Door, secure: Origin) -> None:
+def test_outside_of_a_call_nobody_is_heard(door: EgressDoor, secure: Origin) -> None:
     before = Client(door)
     assert before.rest() == b""
     door.begin(rules(net=[tls(HOST, secure.port)]))
@@ -170,7 +170,7 @@ def test_outside_of_a_call_nobody_is_heard(door: Door, secure: Origin) -> None:
     assert door.end() == ()
 
 
-def test_who_asks_without_end_between_calls_is_not_heard_until_the_next(door: Door) -> None:
+def test_who_asks_without_end_between_calls_is_not_heard_until_the_next(door: EgressDoor) -> None:
     for _ in range(65):
         with Client(door) as client:
             assert client.rest() == b""
@@ -185,7 +185,7 @@ def test_who_asks_without_end_between_calls_is_not_heard_until_the_next(door: Do
     assert " 403 " in asked(door, connect("x.example.org", 443))
 
 
-def test_a_door_is_closed_even_when_the_gate_does_not_answer(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_door_is_closed_even_when_the_gate_does_not_answer(gate: EgressGate, monkeypatch: pytest.MonkeyPatch) -> None:
     held, free = threading.Event(), threading.Event()
 
     async def hold() -> None:
@@ -212,7 +212,7 @@ def test_a_door_is_closed_even_when_the_gate_does_not_answer(gate: Gate, monkeyp
         holder.join()
 
 
-def test_who_waited_since_before_the_call_is_not_served_in_it(door: Door, secure: Origin) -> None:
+def test_who_waited_since_before_the_call_is_not_served_in_it(door: EgressDoor, secure: Origin) -> None:
     """A connection of the call before, not yet accepted, must not get the rules of the next one."""
     door.begin(rules())
     early = Client(door)
@@ -224,7 +224,7 @@ def test_who_waited_since_before_the_call_is_not_served_in_it(door: Door, secure
     assert door.end() == ()
 
 
-def test_two_boxes_have_two_ways_out(gate: Gate, door: Door, secure: Origin, trust: ssl.SSLContext) -> None:
+def test_two_boxes_have_two_ways_out(gate: EgressGate, door: EgressDoor, secure: Origin, trust: ssl.SSLContext) -> None:
     with opened(gate) as other:
         door.begin(rules(net=[tls(HOST, secure.port)]))
         other.begin(rules())
@@ -238,7 +238,7 @@ def test_two_boxes_have_two_ways_out(gate: Gate, door: Door, secure: Origin, tru
         assert [record.allowed for record in door.end()] == [True, True]
 
 
-def test_a_closed_door_is_gone(gate: Gate) -> None:
+def test_a_closed_door_is_gone(gate: EgressGate) -> None:
     with box_folder() as folder:
         door = gate.open(folder)
         with Client(door) as client:
@@ -252,7 +252,7 @@ def test_a_closed_door_is_gone(gate: Gate) -> None:
 
 
 def test_a_gate_closes_its_doors_and_can_begin_again(names: Names, secure: Origin, trust: ssl.SSLContext) -> None:
-    gate = Gate([f"{PUBLIC}/32"], resolve=names)
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=names)
     for _ in range(2):
         with box_folder() as folder:
             door = gate.open(folder)
@@ -263,7 +263,7 @@ def test_a_gate_closes_its_doors_and_can_begin_again(names: Names, secure: Origi
 
 
 def test_the_roots_that_a_box_is_to_trust_lie_beside_its_way_out(names: Names, authority: Authority) -> None:
-    gate = Gate(resolve=names, ca_file=authority.roots)
+    gate = EgressGate(resolve=names, ca_file=authority.roots)
     with box_folder() as folder:
         gate.open(folder)
 
@@ -278,11 +278,11 @@ def test_roots_that_cannot_be_read_open_no_door(names: Names, tmp_path: Path) ->
     (tmp_path / "empty.pem").write_text("nothing")
     for file, why in ((tmp_path / "none.pem", "cannot be read"), (tmp_path / "empty.pem", "no certificate")):
         with box_folder() as folder, pytest.raises(OSError, match=f"TOOLHUB_SANDBOX_CA_FILE.*{why}"):
-            Gate(resolve=names, ca_file=file).open(folder)
+            EgressGate(resolve=names, ca_file=file).open(folder)
 
 
 def test_a_tool_that_takes_nothing_holds_nobody_up(
-    gate: Gate, door: Door, secure: Origin, trust: ssl.SSLContext
+    gate: EgressGate, door: EgressDoor, secure: Origin, trust: ssl.SSLContext
 ) -> None:
     with origin(answer=b"x" * 10_000_000) as large, opened(gate) as other:
         door.begin(rules(net=[plain(HOST, large.port)]))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from invocations.sandbox.egress import Gate, hello
-from invocations.sandbox.egress.passage import Caps
+from invocations.sandbox.egress import EgressGate
+from invocations.sandbox.egress import client_hello as egress_client_hello
+from invocations.sandbox.egress.connection_handler import EgressCaps
 from tests.egress.conftest import HOST
 from tests.egress.world import INTERNAL, PUBLIC, Client, asked, connect, get, opened, origin, plain, rules, tls
 
 if TYPE_CHECKING:
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Authority, Names, Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16", "SVC-6")]
@@ -42,7 +43,7 @@ FORBIDDEN = {
 
 @pytest.mark.parametrize("addresses", FORBIDDEN.values(), ids=FORBIDDEN.keys())
 def test_a_name_that_leads_inside_is_refused_whole(
-    addresses: list[str], door: Door, secure: Origin, names: Names
+    addresses: list[str], door: EgressDoor, secure: Origin, names: Names
 ) -> None:
     names.say(HOST, addresses)
     door.begin(rules(net=[tls(HOST, secure.port)]))
@@ -56,7 +57,7 @@ def test_a_name_that_leads_inside_is_refused_whole(
 
 
 def test_a_name_that_changes_its_mind_reaches_nothing_inside(
-    door: Door, secure: Origin, names: Names, trust: ssl.SSLContext
+    door: EgressDoor, secure: Origin, names: Names, trust: ssl.SSLContext
 ) -> None:
     """Rebinding: the address that was looked at is the address that is connected to."""
     names.say(HOST, [PUBLIC], [INTERNAL])
@@ -75,7 +76,7 @@ def test_a_name_that_changes_its_mind_reaches_nothing_inside(
     assert [record.addresses for record in door.end() if record.allowed] == [(PUBLIC,)] * 5
 
 
-def test_a_name_that_does_not_exist_is_said_to_be_that(door: Door) -> None:
+def test_a_name_that_does_not_exist_is_said_to_be_that(door: EgressDoor) -> None:
     door.begin(rules(net=[tls("*", 443)]))
 
     assert asked(door, connect("nowhere.example.org", 443)).startswith("HTTP/1.1 502")
@@ -83,7 +84,7 @@ def test_a_name_that_does_not_exist_is_said_to_be_that(door: Door) -> None:
     assert [(record.allowed, record.why) for record in door.end()] == [(True, "not_resolved")]
 
 
-def test_a_host_that_does_not_answer_is_said_to_be_that(door: Door) -> None:
+def test_a_host_that_does_not_answer_is_said_to_be_that(door: EgressDoor) -> None:
     with origin() as gone:
         port = gone.port
     door.begin(rules(net=[tls(HOST, port)]))
@@ -94,9 +95,9 @@ def test_a_host_that_does_not_answer_is_said_to_be_that(door: Door) -> None:
 
 
 def test_the_first_address_that_answers_is_taken(
-    door: Door, secure: Origin, names: Names, trust: ssl.SSLContext
+    door: EgressDoor, secure: Origin, names: Names, trust: ssl.SSLContext
 ) -> None:
-    gate = Gate(["127.0.0.0/8"], resolve=names)
+    gate = EgressGate(["127.0.0.0/8"], resolve=names)
     names.say(HOST, ["127.0.0.9", PUBLIC])
     with opened(gate) as both:
         both.begin(rules(net=[tls(HOST, secure.port)]))
@@ -114,7 +115,7 @@ def test_slow_lookups_of_one_box_delay_nobody_else(authority: Authority, secure:
             release.wait(10)
         return names(name)
 
-    gate = Gate([f"{PUBLIC}/32"], resolve=resolve, caps=Caps(lookup_s=10))
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=10))
     with opened(gate) as slow, opened(gate) as other:
         slow.begin(rules(net=[tls("*", 443)]))
         other.begin(rules(net=[tls(HOST, secure.port)]))
@@ -140,7 +141,7 @@ def test_slow_lookups_of_one_call_count_in_the_next_one_too() -> None:
         release.wait(10)
         return [PUBLIC]
 
-    gate = Gate([f"{PUBLIC}/32"], resolve=resolve, caps=Caps(lookup_s=0.3))
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=0.3))
     with opened(gate) as door:
         door.begin(rules(net=[tls("*", 443)]))
         clients = [Client(door).say(connect(f"a{number}.example.org", 443)) for number in range(4)]
@@ -169,7 +170,7 @@ def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
             release.wait(10)
         return names(name)
 
-    gate = Gate([f"{PUBLIC}/32"], resolve=resolve, caps=Caps(lookup_s=10))
+    gate = EgressGate([f"{PUBLIC}/32"], resolve=resolve, caps=EgressCaps(lookup_s=10))
     with ExitStack() as boxes:
         slow = [boxes.enter_context(opened(gate)) for _ in range(20)]
         other = boxes.enter_context(opened(gate))
@@ -195,7 +196,7 @@ def test_slow_lookups_of_one_tenant_leave_names_to_the_others(
 
 @pytest.mark.parametrize("sni", ["front.example.org", "a.api.example.org"])
 def test_tls_for_another_name_than_the_granted_one_is_stopped(
-    sni: str, door: Door, secure: Origin, trust: ssl.SSLContext
+    sni: str, door: EgressDoor, secure: Origin, trust: ssl.SSLContext
 ) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
@@ -207,7 +208,7 @@ def test_tls_for_another_name_than_the_granted_one_is_stopped(
     assert secure.all() == [b""]
 
 
-def test_tls_without_a_name_is_stopped(door: Door, secure: Origin) -> None:
+def test_tls_without_a_name_is_stopped(door: EgressDoor, secure: Origin) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -233,7 +234,7 @@ def test_tls_without_a_name_is_stopped(door: Door, secure: Origin) -> None:
     ],
     ids=["http", "ssh", "SSL 2", "version 2", "an empty record", "another message", "data at once", "zeros"],
 )
-def test_what_is_not_tls_is_stopped_before_a_byte_leaves(first: bytes, door: Door, secure: Origin) -> None:
+def test_what_is_not_tls_is_stopped_before_a_byte_leaves(first: bytes, door: EgressDoor, secure: Origin) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
     with Client(door) as client:
         assert " 200 " in client.say(connect(HOST, secure.port)).line()
@@ -258,10 +259,12 @@ def test_a_hello_in_many_pieces_and_records_is_read_as_one() -> None:
     pieces = [body[start : start + 50] for start in range(0, len(body), 50)]
     records = b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece for piece in pieces)
 
-    assert hello.server_name(whole) == "a.example.org"
-    assert hello.server_name(records) == "a.example.org"
-    assert [hello.server_name(records[:size]) for size in range(len(records))] == [None] * len(records)
-    assert hello.server_name(whole + b"\x17\x03\x03\x00\x05early") == "a.example.org"
+    assert egress_client_hello.read_server_name(whole) == "a.example.org"
+    assert egress_client_hello.read_server_name(records) == "a.example.org"
+    assert [egress_client_hello.read_server_name(records[:size]) for size in range(len(records))] == [None] * len(
+        records
+    )
+    assert egress_client_hello.read_server_name(whole + b"\x17\x03\x03\x00\x05early") == "a.example.org"
 
 
 def sized(size: int, *parts: bytes) -> bytes:
@@ -306,11 +309,11 @@ ONE = server_names(entry(b"a.example.org"))
     ],
 )  # fmt: skip
 def test_a_hello_that_could_be_read_in_two_ways_names_nothing(broken: bytes) -> None:
-    with pytest.raises(hello.NotTls):
-        hello.server_name(broken)
+    with pytest.raises(egress_client_hello.NotTls):
+        egress_client_hello.read_server_name(broken)
 
 
 def test_a_hello_that_is_cut_short_is_waited_for_and_one_without_a_name_names_none() -> None:
-    assert hello.server_name(hello_with(ONE)) == "a.example.org"
-    assert hello.server_name(hello_with(ONE)[:-1]) is None
-    assert hello.server_name(hello_with()) == ""
+    assert egress_client_hello.read_server_name(hello_with(ONE)) == "a.example.org"
+    assert egress_client_hello.read_server_name(hello_with(ONE)[:-1]) is None
+    assert egress_client_hello.read_server_name(hello_with()) == ""

@@ -15,7 +15,7 @@ from tests.egress.world import INTERNAL, PUBLIC, Client, asked, connect, get, or
 if TYPE_CHECKING:
     import ssl
 
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Names, Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16", "SVC-6")]
@@ -26,7 +26,7 @@ def opener(proxy: str, trust: ssl.SSLContext) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=trust))
 
 
-def test_the_granted_host_by_a_socket_of_the_tools_own(door: Door, secure: Origin, trust: ssl.SSLContext) -> None:
+def test_the_granted_host_by_a_socket_of_the_tools_own(door: EgressDoor, secure: Origin, trust: ssl.SSLContext) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
     answer = get(door, trust, HOST, secure.port)
@@ -39,7 +39,9 @@ def test_the_granted_host_by_a_socket_of_the_tools_own(door: Door, secure: Origi
     assert record.bytes_in > 100
 
 
-def test_the_granted_host_by_a_client_that_knows_proxies(door: Door, secure: Origin, trust: ssl.SSLContext) -> None:
+def test_the_granted_host_by_a_client_that_knows_proxies(
+    door: EgressDoor, secure: Origin, trust: ssl.SSLContext
+) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
     with relayed(door) as proxy, opener(proxy, trust).open(f"https://{HOST}:{secure.port}/x") as answer:
@@ -49,7 +51,7 @@ def test_the_granted_host_by_a_client_that_knows_proxies(door: Door, secure: Ori
     assert b"GET /x HTTP/1.1" in secure.all()[0]
 
 
-def test_the_granted_host_by_plain_http(door: Door, open_server: Origin, trust: ssl.SSLContext) -> None:
+def test_the_granted_host_by_plain_http(door: EgressDoor, open_server: Origin, trust: ssl.SSLContext) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port)]))
 
     with relayed(door) as proxy, opener(proxy, trust).open(f"http://{HOST}:{open_server.port}/x?y=1") as answer:
@@ -62,7 +64,7 @@ def test_the_granted_host_by_plain_http(door: Door, open_server: Origin, trust: 
 
 
 def test_a_pattern_grants_names_below_it_and_evidence_names_the_pattern(
-    door: Door, secure: Origin, names: Names, trust: ssl.SSLContext
+    door: EgressDoor, secure: Origin, names: Names, trust: ssl.SSLContext
 ) -> None:
     names.say("a.example.org", [PUBLIC])
     door.begin(rules(net=[tls("*.example.org", secure.port)]))
@@ -72,7 +74,7 @@ def test_a_pattern_grants_names_below_it_and_evidence_names_the_pattern(
     assert [(record.host, record.rule) for record in door.end()] == [("a.example.org", "*.example.org")]
 
 
-def test_capital_letters_are_the_same_host(door: Door, secure: Origin, trust: ssl.SSLContext) -> None:
+def test_capital_letters_are_the_same_host(door: EgressDoor, secure: Origin, trust: ssl.SSLContext) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
     assert get(door, trust, HOST.upper(), secure.port).endswith(b"hello")
@@ -94,7 +96,7 @@ def test_capital_letters_are_the_same_host(door: Door, secure: Origin, trust: ss
     ids=["other host", "subdomain", "parent", "as a prefix", "as a suffix", "wrong port", "port out of range"],
 )
 def test_what_is_not_granted_is_refused_before_it_is_looked_up(
-    target: str, door: Door, secure: Origin, names: Names
+    target: str, door: EgressDoor, secure: Origin, names: Names
 ) -> None:
     door.begin(rules(net=[tls(HOST, secure.port)]))
 
@@ -106,7 +108,9 @@ def test_what_is_not_granted_is_refused_before_it_is_looked_up(
     assert (record.allowed, record.rule, record.addresses) == (False, "", ())
 
 
-def test_https_is_no_grant_of_http_and_http_none_of_https(door: Door, secure: Origin, open_server: Origin) -> None:
+def test_https_is_no_grant_of_http_and_http_none_of_https(
+    door: EgressDoor, secure: Origin, open_server: Origin
+) -> None:
     door.begin(rules(net=[tls(HOST, secure.port), plain(HOST, open_server.port)]))
 
     by_http = asked(door, f"GET http://{HOST}:{secure.port}/ HTTP/1.1\r\n\r\n".encode())
@@ -117,7 +121,7 @@ def test_https_is_no_grant_of_http_and_http_none_of_https(door: Door, secure: Or
     assert {record.why for record in door.end()} == {"not_granted"}
 
 
-def test_single_methods_of_https_cannot_be_seen_and_are_not_let_through(door: Door, secure: Origin) -> None:
+def test_single_methods_of_https_cannot_be_seen_and_are_not_let_through(door: EgressDoor, secure: Origin) -> None:
     door.begin(rules(net=[tls(HOST, secure.port) | {"methods": ["GET"]}]))
 
     line = asked(door, connect(HOST, secure.port))
@@ -127,7 +131,7 @@ def test_single_methods_of_https_cannot_be_seen_and_are_not_let_through(door: Do
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "PATCH"])
-def test_methods_of_plain_http_are_enforced(method: str, door: Door, open_server: Origin) -> None:
+def test_methods_of_plain_http_are_enforced(method: str, door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[plain(HOST, open_server.port, "GET", "HEAD")]))
 
     line = asked(door, f"{method} http://{HOST}:{open_server.port}/ HTTP/1.1\r\nContent-Length: 0\r\n\r\n".encode())
@@ -141,7 +145,7 @@ def test_methods_of_plain_http_are_enforced(method: str, door: Door, open_server
     "where", ["http://169.254.169.254/latest/meta-data/", "http://other.example.org/", "http://localhost/"]
 )
 def test_a_redirect_leads_nowhere_that_is_not_granted(
-    where: str, door: Door, names: Names, trust: ssl.SSLContext
+    where: str, door: EgressDoor, names: Names, trust: ssl.SSLContext
 ) -> None:
     names.say("other.example.org", [PUBLIC])
     answer = f"HTTP/1.1 302 Found\r\nLocation: {where}\r\nContent-Length: 0\r\n\r\n".encode()
@@ -156,7 +160,7 @@ def test_a_redirect_leads_nowhere_that_is_not_granted(
     assert names.asked == [HOST]
 
 
-def test_a_client_that_knows_proxies_says_that_it_was_refused(door: Door, trust: ssl.SSLContext) -> None:
+def test_a_client_that_knows_proxies_says_that_it_was_refused(door: EgressDoor, trust: ssl.SSLContext) -> None:
     door.begin(rules())
 
     with relayed(door) as proxy, pytest.raises(urllib.error.URLError, match=REFUSED):
@@ -168,7 +172,7 @@ def test_a_client_that_knows_proxies_says_that_it_was_refused(door: Door, trust:
 # -- addresses
 
 
-def test_an_address_that_a_range_holds_can_be_reached(door: Door, open_server: Origin) -> None:
+def test_an_address_that_a_range_holds_can_be_reached(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
 
     with Client(door) as client:
@@ -180,7 +184,7 @@ def test_an_address_that_a_range_holds_can_be_reached(door: Door, open_server: O
     assert open_server.all() == [b"anything at all\r\n\r\n"]
 
 
-def test_an_address_that_a_range_holds_can_be_asked_by_http(door: Door, open_server: Origin) -> None:
+def test_an_address_that_a_range_holds_can_be_asked_by_http(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
 
     line = asked(door, f"GET http://{PUBLIC}:{open_server.port}/ HTTP/1.1\r\n\r\n".encode())
@@ -189,7 +193,9 @@ def test_an_address_that_a_range_holds_can_be_asked_by_http(door: Door, open_ser
 
 
 @pytest.mark.parametrize("written", ["[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]"])
-def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(written: str, door: Door, open_server: Origin) -> None:
+def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(
+    written: str, door: EgressDoor, open_server: Origin
+) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
 
     assert " 200 " in asked(door, connect(written, open_server.port))
@@ -197,7 +203,7 @@ def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(written: str, door:
     assert [record.host for record in door.end()] == [PUBLIC]
 
 
-def test_a_range_does_not_reach_where_the_operator_admits_nobody(door: Door) -> None:
+def test_a_range_does_not_reach_where_the_operator_admits_nobody(door: EgressDoor) -> None:
     with origin(address=INTERNAL) as internal:
         door.begin(rules(cidr=[{"cidr": "0.0.0.0/0", "ports": ["1-65535"]}, {"cidr": "::/0", "ports": ["1-65535"]}]))
 
@@ -208,7 +214,7 @@ def test_a_range_does_not_reach_where_the_operator_admits_nobody(door: Door) -> 
     assert {record.why for record in door.end()} == {"private_address"}
 
 
-def test_a_range_grants_no_name_and_a_name_no_address(door: Door, open_server: Origin) -> None:
+def test_a_range_grants_no_name_and_a_name_no_address(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(cidr=[{"cidr": "127.0.0.0/24", "ports": [open_server.port]}]))
     by_name = asked(door, connect(HOST, open_server.port))
     door.end()

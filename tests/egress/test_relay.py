@@ -241,14 +241,14 @@ SUPERVISOR = """
 import os, socket, sys
 sys.path.insert(0, sys.argv[1])
 import select, signal, struct, time
-from sandbox import protocol, walls, watch
+from sandbox import confinement, protocol, run_monitor
 here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 pid = os.fork()
 if pid == 0:
     here.close()
     from sandbox import relay
     relay.SOCKET, relay.PORT = sys.argv[2], int(sys.argv[3])
-    relay.serve(there)
+    relay.run_relay(there)
 there.close()
 assert here.recv(1) == b"x"
 print(pid, flush=True)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from invocations.sandbox.egress import Rules, not_enforceable
-from invocations.sandbox.egress.heads import Target, read_head
-from tests.capabilities import HOSTS, Reference, documents
+from invocations.sandbox.egress import EgressRules, list_unenforceable
+from invocations.sandbox.egress.request_head import RequestTarget, read_head
+from tests.support.capability_reference import HOSTS, Reference, documents
 from unitools.capabilities import Capabilities
 from unitools.capabilities.values import METHODS
 
@@ -23,7 +23,7 @@ addresses = st.sampled_from(
 
 
 def lets_through(document: dict[str, Any], head: str) -> bool:
-    return Rules(Capabilities.from_json(document)).refusal(read_head(head.encode() + b"\r\n\r\n")) is None
+    return EgressRules(Capabilities.from_json(document)).refusal(read_head(head.encode() + b"\r\n\r\n")) is None
 
 
 @pytest.mark.req("TOOLS-16")
@@ -71,7 +71,7 @@ def test_what_the_sandbox_does_not_report_as_missing_is_let_through(
     held = Capabilities.from_json(document)
     some = any(held.allows_host(host, port=port, scheme="https", method=method) for method in METHODS)
 
-    if some and not not_enforceable(held):
+    if some and not list_unenforceable(held):
         assert lets_through(document, f"CONNECT {host}:{port} HTTP/1.1")
 
 
@@ -82,8 +82,8 @@ def test_only_methods_of_https_and_datagrams_are_missing(document: dict[str, Any
     whole = [{name: value for name, value in rule.items() if name != "methods"} for rule in document.get("net", [])]
     streams = [rule | {"scheme": "tcp"} for rule in document.get("cidr", [])]
 
-    assert not_enforceable(Capabilities.from_json({"net": plain, "cidr": streams})) == ()
-    assert not_enforceable(Capabilities.from_json({"net": whole, "cidr": streams})) == ()
+    assert list_unenforceable(Capabilities.from_json({"net": plain, "cidr": streams})) == ()
+    assert list_unenforceable(Capabilities.from_json({"net": whole, "cidr": streams})) == ()
 
 
 def test_what_is_missing_is_named() -> None:
@@ -92,7 +92,7 @@ def test_what_is_missing_is_named() -> None:
         "cidr": [{"cidr": "10.0.0.0/8", "ports": [53], "scheme": "udp"}, {"cidr": "10.0.0.0/8", "ports": [53]}],
     }
 
-    assert not_enforceable(Capabilities.from_json(document)) == (
+    assert list_unenforceable(Capabilities.from_json(document)) == (
         "cidr:udp://10.0.0.0/8:53",
         "net:https://a.org:443 GET,HEAD",
     )
@@ -104,7 +104,7 @@ def test_the_named_rule_is_one_of_the_document_and_covers_the_host(
     document: dict[str, Any], host: str, port: int
 ) -> None:
     """So it is never a word of the tool's own; and there is one exactly when some rule covers host and port."""
-    place = Rules(Capabilities.from_json(document)).place(Target(host, port))
+    place = EgressRules(Capabilities.from_json(document)).place(RequestTarget(host, port))
 
     covering = [rule for rule in document.get("net", []) if covers(rule, host, port)]
     patterns = {rule["host"] for rule in document.get("net", []) if covers(rule | {"ports": ["1-65535"]}, host, port)}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from invocations.sandbox.egress import streams
-from invocations.sandbox.egress.bodies import Crumbs, pieces_of
-from invocations.sandbox.egress.streams import PIECE, Pace, Stream
+from invocations.sandbox.egress.request_body import SmallChunkAllowance, stream_body
+from invocations.sandbox.egress.streams import PIECE, EgressStream, ReadPace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_however_much_waits_others_have_their_turn_after_each_piece(
 
     async def read() -> None:
         nonlocal turns
-        async for piece in pieces_of(Stream(there, Pace(1000)), length, Crumbs(1000)):
+        async for piece in stream_body(EgressStream(there, ReadPace(1000)), length, SmallChunkAllowance(1000)):
             turns += ["piece"] * (piece != LAST)
         turns.append("end")
 
@@ -70,7 +70,7 @@ def test_who_sends_crumbs_waits_until_more_have_gathered(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(streams, "asyncio", SimpleNamespace(sleep=sleep))
     monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=lambda: now))
-    pace = Pace(4)
+    pace = ReadPace(4)
 
     async def turns(count: int) -> list[float]:
         waited.clear()

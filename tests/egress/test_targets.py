@@ -10,7 +10,7 @@ from tests.egress.conftest import HOST
 from tests.egress.world import INTERNAL, Client, asked, origin, plain, rules, tls
 
 if TYPE_CHECKING:
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
     from tests.egress.world import Names, Origin
 
 pytestmark = [pytest.mark.attack, pytest.mark.req("TOOLS-16", "SVC-6")]
@@ -48,7 +48,9 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("form", ["connect", "http"])
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_target_that_is_written_differently_is_refused(spelling: str, form: str, door: Door, names: Names) -> None:
+def test_a_target_that_is_written_differently_is_refused(
+    spelling: str, form: str, door: EgressDoor, names: Names
+) -> None:
     """The rules hold every name, and the resolver sends private names where they lead."""
     names.say("localhost", [INTERNAL], ["::1"])
     names.say("metadata.google.internal", ["169.254.169.254"])
@@ -92,7 +94,7 @@ def test_a_target_that_is_written_differently_is_refused(spelling: str, form: st
         b"\x05\x01\x00\r\n\r\n",
     ],
 )
-def test_a_first_line_of_another_form_is_refused(head: bytes, door: Door, names: Names) -> None:
+def test_a_first_line_of_another_form_is_refused(head: bytes, door: EgressDoor, names: Names) -> None:
     door.begin(rules(net=[tls("*", 443), plain("*", 80)]))
 
     line = asked(door, head)
@@ -102,7 +104,7 @@ def test_a_first_line_of_another_form_is_refused(head: bytes, door: Door, names:
     assert [record.allowed for record in door.end()] == [False]
 
 
-def test_headers_of_64_kilobytes_are_not_read(door: Door, open_server: Origin) -> None:
+def test_headers_of_64_kilobytes_are_not_read(door: EgressDoor, open_server: Origin) -> None:
     door.begin(rules(net=[tls("*", open_server.port)]))
     with Client(door) as client:
         client.say(f"CONNECT {HOST}:{open_server.port} HTTP/1.1\r\nX: ".encode())

@@ -4,72 +4,74 @@ from __future__ import annotations
 
 import pytest
 
-from invocations.sandbox.base import Connection, Outcome, Status
-from invocations.sandbox.egress.verdicts import with_connections
-from invocations.sandbox.egress.whys import NOT_HELD, Why
+from invocations.sandbox.base import ConnectionRecord, RunOutcome, RunStatus
+from invocations.sandbox.egress.denial_reasons import NOT_HELD, DenialReason
+from invocations.sandbox.egress.run_outcome import add_connections
 from sandbox.relay import GATE
 
 pytestmark = pytest.mark.req("TOOLS-3", "TOOLS-16")
-ALLOWED = Connection("api.example.org", 443, allowed=True, rule="api.example.org", bytes_in=5)
-SAID_SO = Outcome(Status.CAPABILITY_BLOCKED, blocked=GATE, error_type="URLError", error_message="refused")
+ALLOWED = ConnectionRecord("api.example.org", 443, allowed=True, rule="api.example.org", bytes_in=5)
+SAID_SO = RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked=GATE, error_type="URLError", error_message="refused")
 
 
-def refused(host: str = "other.example.org", why: Why = Why.NOT_GRANTED) -> Connection:
-    return Connection(host, 443, allowed=False, why=why)
+def refused(host: str = "other.example.org", why: DenialReason = DenialReason.NOT_GRANTED) -> ConnectionRecord:
+    return ConnectionRecord(host, 443, allowed=False, why=why)
 
 
 @pytest.mark.parametrize("why", sorted(NOT_HELD))
-def test_a_tool_that_was_refused_and_says_so_was_blocked(why: Why) -> None:
-    outcome = with_connections(SAID_SO, [ALLOWED, refused(why=why)])
+def test_a_tool_that_was_refused_and_says_so_was_blocked(why: DenialReason) -> None:
+    outcome = add_connections(SAID_SO, [ALLOWED, refused(why=why)])
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "net")
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "net")
     assert outcome.attempts == ("net:other.example.org:443",)
     assert outcome.connections == (ALLOWED, refused(why=why))
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "2001:db8::1"])
 def test_of_an_address_a_range_was_lacking(address: str) -> None:
-    outcome = with_connections(SAID_SO, [refused(address)])
+    outcome = add_connections(SAID_SO, [refused(address)])
 
     assert (outcome.blocked, outcome.attempts) == ("cidr", (f"cidr:{address}:443",))
 
 
-@pytest.mark.parametrize("connection", [ALLOWED, refused(why=Why.TOO_MANY), refused(why=Why.MALFORMED)])
-def test_a_tool_that_says_so_and_was_not_refused_has_raised(connection: Connection) -> None:
-    outcome = with_connections(SAID_SO, [connection])
+@pytest.mark.parametrize(
+    "connection", [ALLOWED, refused(why=DenialReason.TOO_MANY), refused(why=DenialReason.MALFORMED)]
+)
+def test_a_tool_that_says_so_and_was_not_refused_has_raised(connection: ConnectionRecord) -> None:
+    outcome = add_connections(SAID_SO, [connection])
 
-    assert (outcome.status, outcome.blocked, outcome.error_type) == (Status.RAISED, "", "URLError")
+    assert (outcome.status, outcome.blocked, outcome.error_type) == (RunStatus.RAISED, "", "URLError")
     assert outcome.attempts == ()
 
 
-@pytest.mark.parametrize("status", [Status.OK, Status.RAISED, Status.TIMED_OUT])
-def test_a_refusal_that_a_tool_hides_is_an_attempt_all_the_same(status: Status) -> None:
-    outcome = with_connections(Outcome(status, attempts=("fs:/etc/passwd",)), [refused(), refused()])
+@pytest.mark.parametrize("status", [RunStatus.OK, RunStatus.RAISED, RunStatus.TIMED_OUT])
+def test_a_refusal_that_a_tool_hides_is_an_attempt_all_the_same(status: RunStatus) -> None:
+    outcome = add_connections(RunOutcome(status, attempts=("fs:/etc/passwd",)), [refused(), refused()])
 
     assert outcome.status is status
     assert outcome.attempts == ("fs:/etc/passwd", "net:other.example.org:443")
 
 
 def test_what_the_kernel_refused_stays_blocked_without_the_gate() -> None:
-    outcome = with_connections(Outcome(Status.CAPABILITY_BLOCKED, blocked="proc"), [ALLOWED])
+    outcome = add_connections(RunOutcome(RunStatus.CAPABILITY_BLOCKED, blocked="proc"), [ALLOWED])
 
-    assert (outcome.status, outcome.blocked) == (Status.CAPABILITY_BLOCKED, "proc")
+    assert (outcome.status, outcome.blocked) == (RunStatus.CAPABILITY_BLOCKED, "proc")
 
 
 def test_a_target_that_cannot_be_read_is_an_attempt_as_it_was_written() -> None:
-    outcome = with_connections(SAID_SO, [Connection("127.1:80", 0, allowed=False, why=Why.BAD_TARGET)])
+    outcome = add_connections(SAID_SO, [ConnectionRecord("127.1:80", 0, allowed=False, why=DenialReason.BAD_TARGET)])
 
     assert (outcome.blocked, outcome.attempts) == ("net", ("net:127.1:80",))
 
 
 def test_what_the_gate_has_not_told_is_not_known() -> None:
-    untold = with_connections(Outcome(Status.OK), None)
+    untold = add_connections(RunOutcome(RunStatus.OK), None)
 
     assert (untold.connections, untold.connections_known) == ((), False)
-    assert with_connections(Outcome(Status.OK), []).connections_known
+    assert add_connections(RunOutcome(RunStatus.OK), []).connections_known
 
 
 def test_attempts_are_bounded() -> None:
     many = [refused(f"host-{number}.example.org") for number in range(1000)]
 
-    assert len(with_connections(Outcome(Status.OK), many).attempts) == 32
+    assert len(add_connections(RunOutcome(RunStatus.OK), many).attempts) == 32

@@ -21,21 +21,21 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from invocations.sandbox.egress import Gate, Rules
+from invocations.sandbox.egress import EgressGate, EgressRules
 from sandbox.relay import Relay
 from unitools.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from invocations.sandbox.egress import Door
+    from invocations.sandbox.egress import EgressDoor
 
 PUBLIC, INTERNAL = "127.0.0.1", "127.0.0.2"  # the first is admitted by the operator, as a public address would be
 WAIT_S = 10.0
 
 
-def rules(**document: Any) -> Rules:
-    return Rules(Capabilities.from_json(document))
+def rules(**document: Any) -> EgressRules:
+    return EgressRules(Capabilities.from_json(document))
 
 
 def tls(host: str, port: int) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def box_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def opened(gate: Gate) -> Iterator[Door]:
+def opened(gate: EgressGate) -> Iterator[EgressDoor]:
     with box_folder() as folder:
         door = gate.open(folder)
         try:
@@ -202,7 +202,7 @@ def opened(gate: Gate) -> Iterator[Door]:
 class Client:
     """A tool's connection to the gate."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: EgressDoor) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(WAIT_S)
         self.socket.connect(str(door.path))
@@ -246,7 +246,7 @@ class Client:
         return data
 
 
-def asked(door: Door, request: bytes) -> str:
+def asked(door: EgressDoor, request: bytes) -> str:
     """The first line that the gate answers."""
     with Client(door) as client:
         return client.say(request).line()
@@ -256,7 +256,7 @@ def connect(host: str, port: int) -> bytes:
     return f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
 
 
-def get(door: Door, context: ssl.SSLContext, host: str, port: int, *, sni: str = "") -> bytes:
+def get(door: EgressDoor, context: ssl.SSLContext, host: str, port: int, *, sni: str = "") -> bytes:
     """A page over TLS, as a tool gets it that dials the socket by itself."""
     with Client(door) as client:
         client.say(connect(host, port))
@@ -272,7 +272,7 @@ def get(door: Door, context: ssl.SSLContext, host: str, port: int, *, sni: str =
 
 
 @contextmanager
-def relayed(door: Door) -> Iterator[str]:
+def relayed(door: EgressDoor) -> Iterator[str]:
     """The address of a relay to this door, as clients expect a proxy's."""
     listener = socket.create_server(("127.0.0.1", 0))
     relay = Relay(listener, str(door.path))

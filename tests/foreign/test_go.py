@@ -15,10 +15,10 @@ import pytest
 from evidence.verify import bundle
 from evidence.verify.merkle import consistency_proof
 from evidence.verify.notes import open_checkpoint
-from evidence.verify.problems import Refused
+from evidence.verify.problems import InvalidEvidence
 from evidence.verify.proofs import ConsistencyProof, InclusionProof
-from tests.unit.verify.bundles import Log, leaf
-from tests.unit.verify.trees import ORIGIN, SIGNER
+from tests.unit.evidence.verify.bundles import Log, leaf
+from tests.unit.evidence.verify.trees import ORIGIN, SIGNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ def ours(task: dict[str, Any]) -> str:
             link = ConsistencyProof.parse(text)
             newer = open_checkpoint(link.note, [KEY], origin=ORIGIN)
             link.verify(open_checkpoint(task["Older"], [KEY], origin=ORIGIN), newer)
-    except (Refused, UnicodeDecodeError) as error:
+    except (InvalidEvidence, UnicodeDecodeError) as error:
         return f"refused: {error}"
     return "ok"
 

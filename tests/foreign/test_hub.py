@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evidence.log import reading
+from evidence.log import reader
 from evidence.models import Checkpoint
 from evidence.verify import mirror
-from evidence.verify.tiles import tiles_of
-from tests.logs import seal_everything, signing_with, write_facts
+from evidence.verify.tiles import iter_tiles
+from tests.support.evidence_logs import seal_everything, signing_with, write_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,12 +30,17 @@ def test_a_thousand_proofs_of_the_hub_and_all_its_checkpoints_are_accepted(
     with signing_with():
         facts = write_facts(tenant_id, FACTS)
         seal_everything(batch=97)
-    key = reading.keys_of(reading.origin_of(tenant_id))[0]
+    key = reader.list_vkeys(reader.load_origin(tenant_id))[0]
     notes = {row.size: row.note.encode() for row in Checkpoint.objects.filter(tenant_id=tenant_id).order_by("size")}
     pairs = list(combinations(notes, 2))
 
     proofs: list[dict[str, str | bytes]] = [
-        {"Kind": "inclusion", "Key": key, "Leaf": bytes(fact.leaf), "Proof": reading.proof_of(fact).encode()}
+        {
+            "Kind": "inclusion",
+            "Key": key,
+            "Leaf": bytes(fact.leaf),
+            "Proof": reader.build_inclusion_proof(fact).encode(),
+        }
         for fact in facts
     ]
     links: list[dict[str, str | bytes]] = [
@@ -43,7 +48,7 @@ def test_a_thousand_proofs_of_the_hub_and_all_its_checkpoints_are_accepted(
             "Kind": "consistency",
             "Key": key,
             "Older": notes[old],
-            "Proof": reading.consistency(tenant_id, old, new).encode(),
+            "Proof": reader.build_consistency_proof(tenant_id, old, new).encode(),
         }
         for old, new in pairs
     ]
@@ -57,9 +62,9 @@ def test_a_log_that_was_copied_over_http_is_verified_without_the_hub(caller: Cal
     with signing_with():
         write_facts(tenant_id, 300)
         seal_everything()
-    keys = reading.keys_of(reading.origin_of(tenant_id))
-    size = reading.checkpoint_at(tenant_id).size
-    for name in ["checkpoint", *map(str, tiles_of(size))]:
+    keys = reader.list_vkeys(reader.load_origin(tenant_id))
+    size = reader.checkpoint_at(tenant_id).size
+    for name in ["checkpoint", *map(str, iter_tiles(size))]:
         answer = caller.get(f"/evidence/log/{name}")
         assert answer.status_code == 200, name
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import pymerkle
 import pytest
 
 from evidence.verify.merkle import inclusion_proof, leaf_hash
-from tests.unit.verify.trees import MemoryTiles, leaves_of
+from tests.unit.evidence.verify.trees import MemoryTiles, leaves_of
 
 SIZE = 600
 LEAVES = leaves_of(SIZE)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kernel.fault_injection import POINTS, REPLAYING
 from tests.crash.page import PAGE, text
 from tests.crash.plan import LOSSES, MOMENTS
-from toolhub.kernel.faults import POINTS, REPLAYING
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_point_is_in_the_code_and_in_the_plan_of_crashes() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "invocations").rglob("*.py"))
-    in_code = set(re.findall(r'\bfault(?:\(|, )"([a-z_.]+)"', sources))
+    in_code = set(re.findall(r'\binject_fault(?:\(|, )"([a-z_.]+)"', sources))
 
-    assert in_code == set(POINTS) | set(REPLAYING)  # of a replay: tests/integration/test_replay_periods.py
+    assert in_code == set(POINTS) | set(
+        REPLAYING
+    )  # of a replay: tests/integration/invocations/replays/test_replay_periods.py
     assert {moment.point for moment in MOMENTS} == set(POINTS)
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
 from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv
-from toolhub.kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
+from toolhub.celery import loops_beside
 from toolhub.variables import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +61,7 @@ def test_every_setting_of_its_role_reaches_a_service(service: str, services: dic
     handed = services[service]["environment"]
     wanted = {
         row.name for row in VARIABLES.rows.values() if not row.elsewhere and {ROLES[service], EVERY} & set(row.roles)
-    }
+    } | {row.name for row in VARIABLES.rows.values() if row.roles == ("OpenTelemetry",)}
 
     assert wanted - handed.keys() == set()
     given = {name: value for name, value in handed.items() if value is not None and name not in DECIDED}
@@ -86,11 +87,18 @@ def test_what_stands_in_the_env_file_is_handed_on_and_the_rest_stays_at_its_defa
     assert composed["web"]["environment"].get("TOOLHUB_WEB_THREADS") is None
 
 
+def test_the_web_server_is_the_one_that_bounds_what_comes_before_a_body(services: dict[str, Any]) -> None:
+    dockerfile = (ROOT / "docker" / "hub.Dockerfile").read_text()
+
+    assert services["web"]["command"] == ["python", "manage.py", "serve"]
+    assert dockerfile.splitlines()[-1] == 'CMD ["python", "manage.py", "serve"]'
+
+
 @pytest.mark.parametrize("service", ("web", "worker", "upkeep", "keeper"))
 def test_a_health_check_asks_the_process_itself_and_loads_nothing(service: str, services: dict[str, Any]) -> None:
     *command, what, _ = services[service]["healthcheck"]["test"]
 
-    assert (command, what) == (["CMD", "python", "-ISB", "toolhub/probe.py"], "readyz")
+    assert (command, what) == (["CMD", "python", "-ISB", "toolhub/probes/client.py"], "readyz")
 
 
 def compose(*arguments: str, without: str = "", given: str = "") -> subprocess.CompletedProcess[str]:
@@ -128,9 +136,18 @@ def test_only_the_processes_that_run_tools_hold_the_engines_socket(services: dic
 
 
 def test_those_processes_cannot_be_reached_from_outside(services: dict[str, Any]) -> None:
-    for name in ("worker", "upkeep"):
-        assert services[name]["networks"] == ["inside"]
-        assert "ports" not in services[name]
+    assert services["worker"]["networks"] == ["inside"]
+    assert "ports" not in services["worker"]
+
+
+def test_what_sends_mail_webhooks_and_callbacks_has_a_way_out_and_no_tools(services: dict[str, Any]) -> None:
+    upkeep = services["upkeep"]
+
+    assert upkeep["networks"] == ["inside", "outside"]
+    assert "ports" not in upkeep
+    assert upkeep["volumes"] == ["data:/data"]
+    assert "group_add" not in upkeep
+    assert services["worker"]["environment"]["TOOLHUB_WORKER_SENDS"] == "${TOOLHUB_WORKER_SENDS:-0}"
 
 
 def test_the_hubs_processes_can_write_nothing_but_their_data_and_gain_no_rights(services: dict[str, Any]) -> None:
@@ -157,7 +174,7 @@ def test_every_service_says_how_its_health_is_known(services: dict[str, Any]) ->
 
 
 def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
-    run, dev = venv.pins(venv.RUN_LOCK), venv.pins(venv.DEV_LOCK)
+    run, dev = venv.read_pins(venv.RUN_LOCK), venv.read_pins(venv.DEV_LOCK)
 
     assert len(run) > 50
     assert {name: dev.get(name) for name in run} == run
@@ -175,7 +192,7 @@ def test_every_package_of_a_lock_is_named_with_its_hashes(lock: str) -> None:
 
 
 def test_the_browser_image_has_the_playwright_that_the_console_is_tested_with() -> None:
-    image, dev = venv.pins(venv.BROWSER_LOCK), venv.pins(venv.DEV_LOCK)
+    image, dev = venv.read_pins(venv.BROWSER_LOCK), venv.read_pins(venv.DEV_LOCK)
 
     assert "playwright" in image
     assert {name: dev.get(name) for name in image} == image
@@ -198,3 +215,10 @@ def test_the_images_build_context_holds_what_its_dockerfile_copies() -> None:
         wanted = {path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern)}
         assert wanted
         assert wanted <= context.keys()
+
+
+@pytest.mark.parametrize(("sends", "loops"), [(True, {"sender", "callbacks"}), (False, set())])
+def test_a_worker_without_a_way_out_leaves_sending_to_others(sends: bool, loops: set[str], settings: Any) -> None:
+    settings.TOOLHUB_WORKER_SENDS = sends
+
+    assert loops_beside().keys() & {"sender", "callbacks"} == loops

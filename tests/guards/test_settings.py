@@ -17,8 +17,8 @@ from django.conf import settings
 from django.core.management import call_command
 
 from access.roles import Role
-from toolhub.broker import Transport
-from toolhub.kernel import dotenv, faults
+from kernel import dotenv, fault_injection
+from toolhub.brokers.redis import Transport
 from toolhub.management.commands import doctor
 from toolhub.management.reference import settings as reference
 from toolhub.startup import check_settings
@@ -82,15 +82,15 @@ def test_a_sender_gives_up_at_once_and_a_worker_takes_no_more_than_it_can_run_an
     assert celery["accept_content"] == ["json"]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"TOOLHUB_PUBLIC_URL": "https://hub.example.org", "TOOLHUB_PROXIES": "10.0.0.7/32"},
-    ],
-    ids=["make run", "behind a proxy"],
-)
-def test_a_deployment_check_has_nothing_to_say(given: dict[str, str], tmp_path: Path) -> None:
+def of_the_page() -> dict[str, str]:
+    """The settings that the page on the production shape has written by hand, but for database, broker and keys."""
+    page = (ROOT / "docs" / "how-to" / "run-the-production-shape.md").read_text()
+    written = page.partition("cat > /etc/toolhub/hub.env <<END\n")[2].partition("END\n")[0]
+    lines = dict(line.split("=", 1) for line in written.splitlines())
+    return {name: lines[name] for name in lines if not re.search(r"_(FILE|KEY|DIR)$|(DATABASE|REDIS)_URL$", name)}
+
+
+def checked_for_deployment(given: dict[str, str], tmp_path: Path) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLHUB_")}
     env |= {
         "DJANGO_SETTINGS_MODULE": "toolhub.settings",
@@ -99,9 +99,34 @@ def test_a_deployment_check_has_nothing_to_say(given: dict[str, str], tmp_path: 
     } | given
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
 
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("given", [{}, of_the_page()], ids=["make run", "the page on the production shape"])
+def test_a_deployment_check_has_nothing_to_say(given: dict[str, str], tmp_path: Path) -> None:
+    done = checked_for_deployment(given, tmp_path)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_a_deployment_check_names_the_setting_of_a_proxy_that_nobody_named(tmp_path: Path) -> None:
+    done = checked_for_deployment(of_the_page() | {"TOOLHUB_PROXIES": ""}, tmp_path)
+
+    assert done.returncode != 0
+    assert re.findall(r"\(([\w.]+)\)", done.stderr) == ["toolhub.W002"]
+    assert "TOOLHUB_PROXIES=127.0.0.1/32" in done.stderr
+
+
+def test_forms_of_the_hubs_own_pages_are_taken_behind_a_proxy(tmp_path: Path) -> None:
+    program = "from toolhub import settings as s; print(s.CSRF_TRUSTED_ORIGINS, s.TOOLHUB_PROXIES)"
+    env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLHUB_")}
+    env |= of_the_page() | {"TOOLHUB_ENV_FILE": "", "TOOLHUB_DATA_DIR": str(tmp_path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "['https://hub.example.org'] ['127.0.0.1/32']\n"
 
 
 def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
@@ -113,9 +138,9 @@ def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
 
 # The table.
 
-PRODUCT = ("access", "evidence", "invocations", "registry", "sandbox", "toolhub")
+PRODUCT = ("access", "evidence", "invocations", "kernel", "registry", "sandbox", "toolhub")
 # Names that are read without the table: where settings come from, and points of tests that must not be settings.
-READ_ELSEWHERE = {module.__file__ for module in (dotenv, faults, declared)}
+READ_ELSEWHERE = {module.__file__ for module in (dotenv, fault_injection, declared)}
 # Read from the environment of a box or of a child process, which is no hub's.
 OF_CHILDREN = {"TOOLHUB_REPORT_FD", "TOOLHUB_PROGRESS_FD"}
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
+from tests.support.templates import TEMPLATES, name_of
+
 ROOT = Path(__file__).resolve().parents[2]
-TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 BLOCK_TAG = re.compile(r"@register\.simple_block_tag\ndef (\w+)")
 # A sentence, or what an include is given: one tag is one line.
 OWN_LINE = re.compile(r" *{% (?:trans|blocktrans|include) .*%}")
@@ -30,9 +32,17 @@ def test_the_formatter_knows_every_block_tag() -> None:
     assert set(settings["custom_blocks"].split(",")) == found | {"partialdef"}
 
 
+def test_every_template_has_a_name_of_its_own() -> None:
+    """Of two, Django takes the first that it finds: a template lies in a folder named like its noun."""
+    names = Counter(name_of(path) for path in TEMPLATES)
+
+    assert len(names) > 150
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_lines_of_templates_can_be_read() -> None:
     long = {
-        str(path.relative_to(ROOT / "templates"))
+        name_of(path)
         for path in TEMPLATES
         for line in path.read_text().splitlines()
         if len(line) > LONGEST and not OWN_LINE.fullmatch(line)

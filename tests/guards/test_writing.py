@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from access import consents, grant_requests, grants
 from access import services as access
+from access.consents import services as consents
+from access.grants import requests
+from access.grants import services as grants
 from invocations import services as calls
-from registry import services as tools
+from kernel.database import rows
+from registry.versions import services as tools
 from tests.guards.test_architecture import PRODUCT, SERVICES, name_of, parsed
-from toolhub.kernel import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,78 +35,77 @@ WRITES = {
 }
 WRITES |= {"bulk_create", "bulk_update"}
 FUNCTIONS = {
-    "insert",
-    "update",
-    "update_later",
-    "delete_later",
-    "prepared",
-    "changed",
-    "change_later",
+    "insert_row",
+    "update_rows",
+    "update_rows_later",
+    "delete_rows_later",
+    "fetch_prepared",
+    "execute_prepared",
+    "execute_prepared_later",
     "assign_perm",
     "remove_perm",
-}  # toolhub.kernel.rows, guardian
-RECORDS = {"record", "reveal", "reveal_committed"}
+}  # kernel.database.rows, guardian
+RECORDS = {"record", "reveal_values", "reveal_committed"}
 ROWS_OF_OTHER_THINGS = {  # modules whose rows are no decisions, or are bound by a fact that others write
-    "access/budgets/ahead.py": "what a call takes: its Begin says what it holds, its End what it gave",
+    "access/budgets/chain_reservations.py": "what a call takes: its Begin says what it holds, its End what it gave",
     "access/budgets/ledger.py": "the same",
     "evidence/log/": "the log: made of facts, and verified against them",
-    "evidence/events/delivering.py": "how far a sink was told; what it is told of are the facts",
+    "evidence/sinks/delivery.py": "how far a sink was told; what it is told of are the facts",
     "evidence/exports/": "pieces and leases of an export, whose asking and end are facts",
-    "evidence/checking/": "leases and findings of a verification, whose end is a fact",
+    "evidence/integrity/": "leases and findings of a verification, whose end is a fact",
     "evidence/search/": "an index of the log, made again from it at any time",
-    "evidence/witnessing/": "what witnesses and anchors answer about checkpoints; signed by them",
-    "evidence/keys.py": "part of sealing, or of an erasure, whose fact the erasure is",
-    "invocations/erasing.py": "carries out an erasure or a retention, whose facts say what went",
-    "invocations/chains/driving.py": "how far a chain is: each of its calls has its pair, and so has the chain",
-    "invocations/replaying/": "leases and progress of a replay, whose begin and end are facts",
+    "evidence/witnesses/": "what witnesses and anchors answer about checkpoints; signed by them",
+    "evidence/keys/subject_keys.py": "part of sealing, or of an erasure, whose fact the erasure is",
+    "invocations/retention/erasure.py": "carries out an erasure or a retention, whose facts say what went",
+    "invocations/chains/orchestration.py": "how far a chain is: each of its calls has its pair, and so has the chain",
+    "invocations/replays/": "leases and progress of a replay, whose begin and end are facts",
     "invocations/sandbox/": "boxes and images, no rows",
     "invocations/artifacts/": "part of an End, which says how many and of what digest",
 }
 WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "evidence/services.py:record": "it is the fact",
-    "evidence/words.py:forget_mentions": "part of asking for an erasure, whose fact counts them",
-    "evidence/check_values.py:fits": "by what a key is recognised that is in use already",
-    "evidence/check_values.py:forget_check_values": "the same, of keys that are gone and have wrapped nothing",
-    "evidence/search/indexing.py:index_block": "an index of facts, made again from the log at any time",
-    "evidence/search/indexing.py:_note_span": "the same",
-    "evidence/search/indexing.py:index_tenant": "the same",
-    "evidence/search/indexing.py:forget_index": "the same",
-    "evidence/search/saved.py:save_search": "a search that somebody makes again; decides nothing",
-    "evidence/search/saved.py:change_search": "the same",
-    "evidence/search/saved.py:delete_search": "the same",
+    "evidence/erasures/free_text.py:FreeTextColumn.forget": "part of asking for an erasure, whose fact counts them",
+    "evidence/keys/check_values.py:key_fits": "by what a key is recognised that is in use already",
+    "evidence/keys/check_values.py:forget_check_values": "the same, of keys that are gone and have wrapped nothing",
+    "evidence/search/indexer.py:index_block": "an index of facts, made again from the log at any time",
+    "evidence/search/indexer.py:_note_span": "the same",
+    "evidence/search/indexer.py:index_tenant": "the same",
+    "evidence/search/indexer.py:forget_index": "the same",
+    "evidence/search/saved_searches.py:save_search": "a search that somebody makes again; decides nothing",
+    "evidence/search/saved_searches.py:change_search": "the same",
+    "evidence/search/saved_searches.py:delete_search": "the same",
     "evidence/services.py:seal_values": "part of a Begin or End, which binds its commitment",
-    "invocations/queue.py:ring_again": "a message sent is not a decision",
+    "invocations/queue/outbox.py:relay_due_messages": "a message sent is not a decision",
     "invocations/services.py:free_key": "a key that was kept as long as was promised; the call and its facts stay",
-    "invocations/claiming.py:_claim": "an attempt; the End names it",
-    "invocations/claiming.py:some_call_waits": "it reads",
-    "invocations/minding.py:_keep_lease": "a lease",
-    "invocations/stored_files.py:_write": "part of storing a file, or of the End of a call that made it",
-    "invocations/stored_files.py:keep_files": "part of an End, which says how many and of what digest",
-    "invocations/sandbox_hosts.py:report": "how the boxes are now; decides nothing",
-    "invocations/sandbox_hosts.py:run": "the same: a process that ends takes its row along",
-    "invocations/unmapped.py:note_unmapped": "how the hub itself does; decides nothing",
-    "invocations/live.py:write_live": "what is known of a run so far; its End replaces it",
-    "invocations/rejecting.py:count": "the fact of the whole minute, which witness_counted writes",
-    "access/grant_requests.py:_answer": "the grant that is given, whose fact names the request, or the refusal",
-    "access/notifications.py:notify": "a message; what it tells of has its fact",
-    "access/channels.py:redeliver": "the same message again",
-    "access/deliveries.py:_claim": "a lease",
-    "access/deliveries.py:_settle": "a message sent is not a decision",
-    "access/authentication.py:note_use": "when a key was last used; what it was used for has its facts",
-    "access/agents.py:_make_key": "part of making or rotating a key",
+    "invocations/queue/claims.py:_claim": "an attempt; the End names it",
+    "invocations/queue/claims.py:has_queued_calls": "it reads",
+    "invocations/run/lease_heartbeat.py:_keep_lease": "a lease",
+    "invocations/files/services.py:_write": "part of storing a file, or of the End of a call that made it",
+    "invocations/files/services.py:keep_files": "part of an End, which says how many and of what digest",
+    "invocations/sandbox_hosts/reports.py:write_report": "how the boxes are now; decides nothing",
+    "invocations/sandbox_hosts/reports.py:run_reporter": "the same: a process that ends takes its row along",
+    "invocations/service_levels/unmapped_errors.py:note_unmapped": "how the hub itself does; decides nothing",
+    "invocations/run/live_output.py:write_live": "what is known of a run so far; its End replaces it",
+    "invocations/request_tallies.py:tally_request": "the fact of the whole minute, which witness_counted writes",
+    "access/grants/requests.py:_answer": "the grant that is given, whose fact names the request, or the refusal",
+    "access/notifications/services.py:notify_channels": "a message; what it tells of has its fact",
+    "access/notifications/channels.py:redeliver_message": "the same message again",
+    "access/notifications/deliveries.py:_claim": "a lease",
+    "access/notifications/deliveries.py:_settle": "a message sent is not a decision",
+    "access/authentication/bearer.py:note_use": "when a key was last used; what it was used for has its facts",
+    "access/agents/services.py:_make_key": "part of making or rotating a key",
     "access/policies/services.py:_put_in_force": "part of publishing a policy",
-    "evidence/events/services.py:_add_secret": "part of making a sink, or of giving it another secret",
-    "evidence/rotation.py:_rewrap_batch": "one batch of a rotation, whose fact says how many",
-    "evidence/services.py:forget_words": "part of an erasure",
-    "invocations/callbacks/sending.py:_claim": "a lease",
+    "evidence/sinks/services.py:_add_secret": "part of making a sink, or of giving it another secret",
+    "evidence/keys/rotation.py:_rewrap_batch": "one batch of a rotation, whose fact says how many",
+    "invocations/callbacks/delivery.py:_claim": "a lease",
     "invocations/callbacks/services.py:_add_secret": "part of making an endpoint, or of giving it another secret",
     "invocations/callbacks/services.py:write_delivery": "a message; what it tells of has its fact, and so has its delivery",
-    "invocations/live.py:_still_runs": "a lease",
-    "registry/dependencies/states.py:tell": "how far an installation is; its end is a fact",
+    "invocations/run/live_output.py:_still_runs": "a lease",
+    "registry/dependencies/states.py:report_progress": "how far an installation is; its end is a fact",
     "registry/dependencies/states.py:give_back": "a lease",
-    "registry/standing.py:_row": "it reads",
-    "access/members.py:_make_groups": "part of making a tenant",
-    "access/members.py:_end_links": "part of what is given or taken",
+    "registry/decision_context.py:_row": "it reads",
+    "access/members/services.py:_make_groups": "part of making a tenant",
+    "access/members/services.py:_end_links": "part of what is given or taken",
 }
 
 
@@ -194,9 +195,9 @@ def test_what_needs_no_fact_still_writes() -> None:
         ("row.save(update_fields=['x'])", True),
         ("Fact._base_manager.bulk_create(rows)", True),
         ("rows.bulk_update(found, ['x'])", True),
-        ("update(Invocation, {'id': 1}, {'state': 'x'})", True),
-        ("insert(row)", True),
-        ("prepared(b'UPDATE x', [1])", True),
+        ("update_rows(Invocation, {'id': 1}, {'state': 'x'})", True),
+        ("insert_row(row)", True),
+        ("fetch_prepared(b'UPDATE x', [1])", True),
         ("assign_perm('tools.view', user, tenant)", True),
         ("said.update({'a': 1})", False),
         ("hashed.update(b'x')", False),
@@ -217,9 +218,7 @@ def test_every_function_that_writes_rows_past_the_orm_is_known() -> None:
 
 
 def test_views_tasks_and_endpoints_write_nothing_themselves() -> None:
-    edges = [
-        path for path in SERVICES if path.name in ("views.py", "api.py", "tasks.py", "consents_api.py", "forms.py")
-    ]
+    edges = [path for path in SERVICES if path.name in ("pages.py", "api.py", "tasks.py", "forms.py", "serializers.py")]
 
     assert {f"{name_of(path)}:{name}" for path in edges for name, _ in writers(path)} == set()
 
@@ -229,8 +228,10 @@ def test_saving_names_what_it_changed() -> None:
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "save":
                 owner = ast.unparse(node.func.value)
-                named = any(keyword.arg == "update_fields" for keyword in node.keywords)
-                assert named or owner in ("super()", "fact"), f"{name_of(path)}:{node.lineno}"
+                named = any(keyword.arg in ("update_fields", "force_insert") for keyword in node.keywords)
+                assert named or owner in ("super()", "fact") or owner.startswith("Image."), (
+                    f"{name_of(path)}:{node.lineno}"
+                )
 
 
 def test_the_signature_of_every_service_names_who_acts() -> None:
@@ -238,7 +239,7 @@ def test_the_signature_of_every_service_names_who_acts() -> None:
         r"(approve|deny|revoke|request|create|give|submit|review|enable|pause|deprecate|reveal|invoke)_?"
     )
     nobody_yet = {"create_tenant"}
-    for module in (access, consents, grants, grant_requests, tools, calls):
+    for module in (access, consents, grants, requests, tools, calls):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__ and verbs.match(name) and name not in nobody_yet:
                 by = inspect.signature(function).parameters.get("by")

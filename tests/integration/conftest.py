@@ -12,16 +12,21 @@ import pytest
 from django.db import connection
 from psycopg import sql
 
-from access.budgets.lines import Line, lines_for
-from invocations import calls, execution, minding, preflight, queue, rejecting, services
-from invocations.sandbox.base import Outcome, Status
-from tests.answered import answered
-from tests.budgets import NOON, TOOL
-from tests.calls import Bell, ScriptedSandbox
-from tests.chains import TEXT
+from access.budgets.lines import BudgetLine, lines_for
+from invocations import calls, request_tallies, services
+from invocations.decide import preflight
+from invocations.queue import outbox
+from invocations.run import execution, lease_heartbeat
+from invocations.sandbox.base import RunOutcome, RunStatus
 from tests.conftest import make_caller
-from tests.dependencies import FIRST, build_all, enabled
-from tests.wheels import line, make_wheel, sha256_of
+from tests.support.budgets import NOON, TOOL
+from tests.support.calls import Bell, ScriptedSandbox
+from tests.support.chains import TEXT
+from tests.support.dependencies import FIRST, build_all, enabled
+from tests.support.response_recorder import answered
+from tests.support.wheels import line, make_wheel, sha256_of
+from unitools import checks
+from unitools.checks import consistency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,8 +50,8 @@ def everything_has_a_name(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def minute_s(monkeypatch: pytest.MonkeyPatch) -> int:
     """Seconds of a minute; for the test it has many more, so that what it counts is one tally, however slow the machine."""
-    real = rejecting.MINUTE_S
-    monkeypatch.setattr(rejecting, "MINUTE_S", timedelta(days=3650) // timedelta(seconds=1))
+    real = request_tallies.MINUTE_S
+    monkeypatch.setattr(request_tallies, "MINUTE_S", timedelta(days=3650) // timedelta(seconds=1))
     return real
 
 
@@ -65,16 +70,16 @@ def bell(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
     """Calls run in the thread of who waits for them, in the sandbox of the tests."""
     settings.TOOLHUB_LEASE_S = 60  # no heartbeat comes in between: it could not see rows that are not committed
     found = Bell()
-    monkeypatch.setattr(queue, "send", found.ring)
+    monkeypatch.setattr(outbox, "send_wake_up", found.ring)
     for module in (calls, services):
-        monkeypatch.setattr(module, "waker", lambda: found)
+        monkeypatch.setattr(module, "get_waker", lambda: found)
     return found
 
 
 @pytest.fixture
 def sandbox(monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     found = ScriptedSandbox()
-    for module in (execution, minding, preflight):
+    for module in (execution, lease_heartbeat, preflight):
         monkeypatch.setattr(module, "current_sandbox", lambda: found)
     return found
 
@@ -90,7 +95,7 @@ def scripted(sandbox: ScriptedSandbox) -> dict[str, Any]:
         text = json.loads(sandbox.calls[-1][1].arguments)["text"]
         found = said.get(text, {"text": f"{text}+"})
         found = found.pop(0) if isinstance(found, list) else found
-        sandbox.outcome = found if isinstance(found, Outcome) else Outcome(Status.OK, value=found, report={})
+        sandbox.outcome = found if isinstance(found, RunOutcome) else RunOutcome(RunStatus.OK, value=found, report={})
 
     sandbox.during = answer
     return said
@@ -118,10 +123,10 @@ def ready_for_models(
 
 
 @pytest.fixture
-def lines(caller: Caller) -> Callable[..., list[Line]]:
+def lines(caller: Caller) -> Callable[..., list[BudgetLine]]:
     """``lines(now, tool)``: the budgets that a call of the caller counts against."""
 
-    def make(now: datetime = NOON, tool: str = TOOL) -> list[Line]:
+    def make(now: datetime = NOON, tool: str = TOOL) -> list[BudgetLine]:
         return lines_for(tenant_id=caller.by.tenant_id, agent_id=caller.agent.pk, tool=tool, grant_id=None, now=now)
 
     return make
@@ -163,3 +168,10 @@ def empty_database(tmp_path: Path) -> Iterator[str]:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         yield name
         admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def registered_before_its_sunset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was registered when the day still lay ahead."""
+    rules = tuple(each for each in checks.CHECKS if each is not consistency.check_deprecations)
+    monkeypatch.setattr(checks, "CHECKS", rules)

@@ -21,14 +21,14 @@ django.setup()  # models can be imported only from here on
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
-from access import issuers  # noqa: E402
 from access import services as access  # noqa: E402
+from access.issuers import services as issuers  # noqa: E402
 from access.middleware import principal_of_user  # noqa: E402
 from access.roles import AGENT_SCOPES, Role  # noqa: E402
-from registry import services as registry  # noqa: E402
+from kernel.principal import Principal  # noqa: E402
 from registry.models import Decision  # noqa: E402
-from tests.manifests import manifest  # noqa: E402
-from toolhub.kernel.principal import Principal  # noqa: E402
+from registry.versions import services as registry  # noqa: E402
+from tests.support.manifests import manifest  # noqa: E402
 
 PREFIX = "conformance.tools."
 AUDIENCE = "the-hub"  # of the issuer's tokens

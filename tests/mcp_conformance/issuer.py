@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
+from kernel.ids import new_id
 from tests.mcp_conformance.arrange import AUDIENCE, SUBJECT
-from toolhub.kernel.ids import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

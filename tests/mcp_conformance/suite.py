@@ -69,8 +69,8 @@ def failures(checks: list[Check]) -> list[Check]:
 
 
 def _run(url: str, revision: str, output: Path, which: list[str]) -> Verdict:
-    program = peers.modules() / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    words = [str(peers.node()), str(program), "server", "--url", url, *which]
+    program = peers.ensure_node_modules() / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    words = [str(peers.find_node()), str(program), "server", "--url", url, *which]
     words += ["--expected-failures", str(expected_of(revision)), "--output-dir", str(output)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
     checks = [check for file in sorted(output.glob("server-*/checks.json")) for check in _read(file)]

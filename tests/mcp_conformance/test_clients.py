@@ -51,7 +51,7 @@ def origins(served: Served) -> int:
 def test_a_python_client_lists_and_calls(
     program: str, environment: str, mode: str, served: Served, tmp_path: Path
 ) -> None:
-    python = str(peers.python_of(environment)) if environment else sys.executable
+    python = str(peers.ensure_python(environment)) if environment else sys.executable
     before = origins(served)
     words = [python, str(CLIENTS / f"{program}.py"), served.url, served.key, GREET, json.dumps(NAME)]
 
@@ -63,8 +63,8 @@ def test_a_python_client_lists_and_calls(
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_lists_and_calls(era: str, served: Served, tmp_path: Path) -> None:
-    inspector = peers.modules() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-    words = [str(peers.node()), str(inspector), "--cli", served.url, "--protocol-era", era, "--format", "json"]
+    inspector = peers.ensure_node_modules() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    words = [str(peers.find_node()), str(inspector), "--cli", served.url, "--protocol-era", era, "--format", "json"]
     words += ["--header", f"Authorization: Bearer {served.key}", "--method"]
 
     listed = printed([*words, "tools/list", "--strict"], tmp_path)

@@ -18,7 +18,7 @@ KEY = {"name": "API_KEY", "description": "The key of the service."}
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """``wrong`` and ``right`` are changes to the sample manifest (``tests/manifests.py``): broken, and mended."""
+    """``wrong`` and ``right`` are changes to the sample manifest (``tests/support/manifests.py``): broken, and mended."""
 
     what: str
     wrong: Changes

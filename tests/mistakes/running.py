@@ -5,10 +5,22 @@ from __future__ import annotations
 from tests.mistakes.base import BROWSER, KEY, NET, PROGRAM, WRITE, Changes, Mistake, giving, taking
 
 MAKES_FILES = WRITE | {"capabilities": {"fs": [{"path": "/data/out", "actions": ["create"]}]}}
+ARGUMENT = "/input_schema/properties/text"
 
 
 def deprecating(**changes: str) -> Changes:
     return {"deprecations": [{"pointer": "", "since": "1.0.0", "advice": "Use another one."} | changes]}
+
+
+def needing(*names: str) -> Changes:
+    return {
+        "input_schema": {
+            "type": "object",
+            "properties": {"text": {"type": "string", "maxLength": 200}},
+            "additionalProperties": False,
+        }
+        | {"required": list(names)}
+    }
 
 
 def platform(text: str) -> Changes:
@@ -172,7 +184,7 @@ RUNNING: dict[str, list[Mistake]] = {
             "nothing there",
             deprecating(pointer="/input_schema/properties/gone"),
             "/deprecations/0/pointer",
-            deprecating(pointer="/input_schema/properties/text"),
+            deprecating(pointer=ARGUMENT),
         ),
         Mistake("no pointer", deprecating(pointer="text"), "/deprecations/0/pointer", deprecating(pointer="")),
     ],
@@ -209,7 +221,15 @@ RUNNING: dict[str, list[Mistake]] = {
             "of a tag",
             deprecating(pointer="/tags", sunset="2130-01-01"),
             "/deprecations/0/sunset",
-            deprecating(pointer="/input_schema/properties/text", sunset="2130-01-01"),
+            deprecating(pointer=ARGUMENT, sunset="2130-01-01"),
+        ),
+    ],
+    "deprecations.sunset_of_required": [
+        Mistake(
+            "of an argument that every call needs",
+            deprecating(pointer=ARGUMENT, sunset="2130-01-01") | needing("text"),
+            "/deprecations/0/sunset",
+            deprecating(pointer=ARGUMENT, sunset="2130-01-01") | needing(),
         ),
     ],
     "name.of_id": [Mistake("another word", {"name": "reverb"}, "/name", {"name": "echo"})],

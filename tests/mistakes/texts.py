@@ -1,4 +1,4 @@
-"""Examples for the rules about texts. Phrases have a table of their own: tests/unit/test_manifest_texts.py."""
+"""Examples for the rules about texts. Phrases have a table of their own: tests/unit/unitools/checks/test_manifest_texts.py."""
 
 from __future__ import annotations
 

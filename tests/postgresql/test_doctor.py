@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -18,18 +19,35 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.req("TOOLS-18")
 
 
+def asked(url: str, data: Path) -> tuple[list[str], subprocess.CompletedProcess[str]]:
+    """What `doctor` finds wrong at a web host of this database, and all that it said."""
+    redis = os.environ["TOOLHUB_TEST_REDIS_URL"]
+    env = clean_environment(TOOLHUB_DATABASE_URL=url, TOOLHUB_REDIS_URL=redis, TOOLHUB_DATA_DIR=str(data))
+    command = python("manage.py", "doctor", "--role", "web")
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("WRONG")], done
+
+
 def test_before_init_it_says_that_nothing_is_set_up_and_nothing_of_sql(tmp_path: Path) -> None:
     with own_database() as url:
-        redis = os.environ["TOOLHUB_TEST_REDIS_URL"]
-        env = clean_environment(TOOLHUB_DATABASE_URL=url, TOOLHUB_REDIS_URL=redis, TOOLHUB_DATA_DIR=str(tmp_path))
-        command = python("manage.py", "doctor", "--role", "web")
-        done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+        wrong, done = asked(url, tmp_path)
 
-    lines = [line for line in done.stdout.splitlines() if line.startswith("WRONG")]
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert [line.split()[1] for line in lines] == ["database"]
-    assert "not set up yet" in lines[0]
+    assert [line.split()[1] for line in wrong] == ["database"]
+    assert "not set up yet" in wrong[0]
     assert "relation" not in done.stdout
+
+
+def test_before_init_has_made_the_role_it_says_so_once(tmp_path: Path) -> None:
+    with own_database() as url:
+        server = urlsplit(url)
+        nobody = server._replace(netloc=f"role_that_is_absent:x@{server.hostname}:{server.port}")
+        wrong, done = asked(urlunsplit(nobody), tmp_path)
+
+    assert [line.split()[1] for line in wrong] == ["database", "keys"]
+    assert "does not know the role role_that_is_absent or the database, the hub is not set up yet" in wrong[0]
+    assert all("manage.py init" in line for line in wrong)
+    assert (done.stdout + done.stderr).count("FATAL") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from bench.figures import ROOT, CannotMeasure
-from bench.hubs import database_rows
+from bench.hubs import describe_database
 
 # A process of its own, as `make bench` is: what it starts, it alone ends.
 MEASURED = """
-from bench.hubs import database_rows
+from bench.hubs import describe_database
 from scripts.provision import services
-with services.running(durable=True) as env:
-    print(database_rows(env["TOOLHUB_TEST_DATABASE_URL"]))
+with services.run_services(durable=True) as env:
+    print(describe_database(env["TOOLHUB_TEST_DATABASE_URL"]))
 """
 
 
@@ -24,7 +24,7 @@ def test_a_server_that_does_not_wait_for_its_disk_is_not_measured() -> None:
     with pytest.raises(
         CannotMeasure, match=r"fsync = off, synchronous_commit = off, full_page_writes = off.*make bench"
     ):
-        database_rows(os.environ["TOOLHUB_TEST_DATABASE_URL"])
+        describe_database(os.environ["TOOLHUB_TEST_DATABASE_URL"])
 
 
 def test_what_is_measured_runs_on_a_server_that_waits_for_its_disk_and_says_so() -> None:

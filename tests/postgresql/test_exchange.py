@@ -19,12 +19,12 @@ from django.db import (
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
-from invocations import claiming
-from toolhub.kernel.postgresql import exchange
-from toolhub.kernel.postgresql.base import DatabaseWrapper
-from toolhub.kernel.postgresql.exchange import _numbered
-from toolhub.kernel.prepared import change_later, changed, prepared
-from toolhub.kernel.tenancy import acting_for
+from invocations.queue import claims
+from kernel.database.postgresql import pipeline
+from kernel.database.postgresql.base import DatabaseWrapper
+from kernel.database.postgresql.pipeline import _numbered
+from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
+from kernel.database.tenancy import acting_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def table() -> Iterator[None]:
 
 
 def sent() -> list[int]:
-    return [number for (number,) in prepared(SENT, ())]
+    return [number for (number,) in fetch_prepared(SENT, ())]
 
 
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -67,8 +67,8 @@ def test_what_nobody_waits_for_goes_with_what_is_asked_next(monkeypatch: pytest.
     counts = ways(monkeypatch)
 
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
-        change_later(INSERT, [2, "b"])
+        execute_prepared_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [2, "b"])
         assert counts == []
         assert sent() == [1, 2]
 
@@ -80,7 +80,7 @@ def test_what_is_left_goes_with_the_commit(monkeypatch: pytest.MonkeyPatch) -> N
     counts = ways(monkeypatch)
 
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "a"])
 
     assert counts == [2]
     assert sent() == [1]
@@ -88,14 +88,14 @@ def test_what_is_left_goes_with_the_commit(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_plain_query_sees_it() -> None:
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "a"])
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM sent")
             assert cursor.fetchone() == (1,)
 
 
 def test_outside_of_a_transaction_nothing_is_kept_for_later() -> None:
-    change_later(INSERT, [1, "a"])
+    execute_prepared_later(INSERT, [1, "a"])
 
     assert connection._later == []  # type: ignore[attr-defined]
     assert sent() == [1]
@@ -103,16 +103,16 @@ def test_outside_of_a_transaction_nothing_is_kept_for_later() -> None:
 
 def test_a_connection_is_opened_where_there_is_none() -> None:
     connection.close()
-    assert prepared(b"SELECT 1", ()) == [(1,)]
+    assert fetch_prepared(b"SELECT 1", ()) == [(1,)]
     connection.close()
-    assert changed(INSERT, [1, "a"]) == 1
+    assert execute_prepared(INSERT, [1, "a"]) == 1
 
 
 def test_an_error_is_raised_where_the_statement_is_sent_and_nothing_after_it_is_run() -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
-        change_later(INSERT, [1, "a"])
-        change_later(INSERT, [1, "b"])
-        change_later(INSERT, [2, "c"])
+        execute_prepared_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "b"])
+        execute_prepared_later(INSERT, [2, "c"])
         sent()
 
     assert sent() == []
@@ -120,8 +120,8 @@ def test_an_error_is_raised_where_the_statement_is_sent_and_nothing_after_it_is_
 
 def test_who_swallows_the_error_cannot_go_on_in_the_transaction() -> None:
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
-        change_later(INSERT, [1, "b"])
+        execute_prepared_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "b"])
         with pytest.raises(IntegrityError):
             sent()
         assert transaction.get_rollback()
@@ -132,8 +132,8 @@ def test_who_swallows_the_error_cannot_go_on_in_the_transaction() -> None:
 @pytest.mark.parametrize("second", [[1, "b"], [2, "a"]], ids=["at once", "deferred"])
 def test_an_error_at_the_commit_leaves_nothing(second: list[Any]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
-        change_later(INSERT, [1, "a"])
-        change_later(INSERT, second)
+        execute_prepared_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, second)
 
     assert sent() == []
     assert connection.connection.info.transaction_status == TransactionStatus.IDLE
@@ -141,11 +141,11 @@ def test_an_error_at_the_commit_leaves_nothing(second: list[Any]) -> None:
 
 def test_an_error_in_a_savepoint_ends_that_alone() -> None:
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "a"])
         with pytest.raises(IntegrityError), transaction.atomic():
-            change_later(INSERT, [2, "b"])
-            change_later(INSERT, [1, "c"])
-        change_later(INSERT, [3, "d"])
+            execute_prepared_later(INSERT, [2, "b"])
+            execute_prepared_later(INSERT, [1, "c"])
+        execute_prepared_later(INSERT, [3, "d"])
 
     assert sent() == [1, 3]
 
@@ -156,12 +156,12 @@ class Away(Exception):
 
 def test_what_was_not_sent_goes_with_the_savepoint_or_the_transaction_that_is_rolled_back() -> None:
     with pytest.raises(Away), transaction.atomic():
-        change_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "a"])
         raise Away
     with transaction.atomic():
-        change_later(INSERT, [2, "b"])
+        execute_prepared_later(INSERT, [2, "b"])
         with pytest.raises(Away), transaction.atomic():
-            change_later(INSERT, [3, "c"])
+            execute_prepared_later(INSERT, [3, "c"])
             raise Away
 
     assert sent() == [2]
@@ -175,16 +175,16 @@ def test_each_statement_is_bound_to_the_tenant_that_it_was_made_for() -> None:
 
     with transaction.atomic():
         with acting_for(one):
-            change_later(written, [1])
+            execute_prepared_later(written, [1])
         with acting_for(other):
-            change_later(written, [2])
-            assert prepared(WHO, ()) == [(str(other),)]
+            execute_prepared_later(written, [2])
+            assert fetch_prepared(WHO, ()) == [(str(other),)]
         with acting_for(one):
-            assert prepared(WHO, ()) == [(str(one),)]
+            assert fetch_prepared(WHO, ()) == [(str(one),)]
 
-    assert prepared(b"SELECT said FROM sent ORDER BY number", ()) == [(str(one),), (str(other),)]
+    assert fetch_prepared(b"SELECT said FROM sent ORDER BY number", ()) == [(str(one),), (str(other),)]
     with acting_for(one):
-        assert prepared(WHO, ()) == [(str(one),)]
+        assert fetch_prepared(WHO, ()) == [(str(one),)]
 
 
 @pytest.mark.req("TOOLS-22")
@@ -192,15 +192,15 @@ def test_a_scope_that_was_told_with_a_statement_that_failed_is_told_again() -> N
     one = uuid4()
     with acting_for(one):
         with pytest.raises(DataError, match="division by zero"):
-            prepared(b"SELECT 1 / %s::int", [0])
-        assert prepared(WHO, ()) == [(str(one),)]
+            fetch_prepared(b"SELECT 1 / %s::int", [0])
+        assert fetch_prepared(WHO, ()) == [(str(one),)]
 
 
 def test_one_text_is_one_prepared_statement_whatever_it_is_asked_with() -> None:
     for number in (1, 2**20, 2**40):
-        changed(INSERT, [number, None if number == 1 else str(number)])
+        execute_prepared(INSERT, [number, None if number == 1 else str(number)])
 
-    found = prepared(b"SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'INSERT INTO sent%%'", ())
+    found = fetch_prepared(b"SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'INSERT INTO sent%%'", ())
 
     assert found == [(1,)]
 
@@ -208,7 +208,7 @@ def test_one_text_is_one_prepared_statement_whatever_it_is_asked_with() -> None:
 def test_a_statement_that_could_not_be_prepared_is_tried_again() -> None:
     for _ in range(2):
         with pytest.raises(ProgrammingError, match="no_such_table"):
-            prepared(b"SELECT 1 FROM no_such_table", ())
+            fetch_prepared(b"SELECT 1 FROM no_such_table", ())
 
     assert sent() == []
 
@@ -221,16 +221,16 @@ def test_values_arrive_as_they_were_sent() -> None:
         b"%s::text[], %s::uuid[], (%s::jsonb)->'a'->>1"
     )
 
-    assert prepared(asked, values) == [(*values[:-1], "ü")]
-    assert prepared(b"SELECT %(a)s::int + %(b)s::int * %(a)s::int, '100%%'", {"a": 2, "b": 3}) == [(8, "100%")]
+    assert fetch_prepared(asked, values) == [(*values[:-1], "ü")]
+    assert fetch_prepared(b"SELECT %(a)s::int + %(b)s::int * %(a)s::int, '100%%'", {"a": 2, "b": 3}) == [(8, "100%")]
 
 
 def test_more_goes_both_ways_at_once_than_sockets_hold() -> None:
     large = "x" * 20_000_000
     with transaction.atomic():
         for number in range(2):
-            change_later(b"INSERT INTO sent (number, large) VALUES (%s, %s)", [number, large])
-        found = prepared(b"SELECT large FROM sent UNION ALL SELECT %s::text", [large])
+            execute_prepared_later(b"INSERT INTO sent (number, large) VALUES (%s, %s)", [number, large])
+        found = fetch_prepared(b"SELECT large FROM sent UNION ALL SELECT %s::text", [large])
 
     assert [len(each) for (each,) in found] == [20_000_000] * 3
 
@@ -244,12 +244,12 @@ def test_a_connection_that_is_lost_is_an_operational_error_and_the_next_one_work
     lost = b"SELECT pg_terminate_backend(pg_backend_pid())"
 
     with pytest.raises(OperationalError):
-        prepared(lost, ())
+        fetch_prepared(lost, ())
     connection.close()
 
     with pytest.raises(OperationalError), transaction.atomic():
-        change_later(INSERT, [1, "a"])
-        prepared(lost, ())
+        execute_prepared_later(INSERT, [1, "a"])
+        fetch_prepared(lost, ())
     connection.close()
     assert sent() == []
 
@@ -259,19 +259,19 @@ def test_a_statement_that_takes_too_long_leaves_the_connection_in_use() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 20")
         with pytest.raises(OperationalError, match="timeout"):
-            prepared(b"SELECT pg_sleep(60)", ())
+            fetch_prepared(b"SELECT pg_sleep(60)", ())
 
     assert sent() == []
 
 
 def test_a_value_that_cannot_be_written_ends_the_block_that_gave_it() -> None:
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "a"])
         with pytest.raises(UnicodeEncodeError), transaction.atomic():
-            change_later(INSERT, [2, "b"])
-            change_later(INSERT, [3, "\ud800"])
+            execute_prepared_later(INSERT, [2, "b"])
+            execute_prepared_later(INSERT, [3, "\ud800"])
     with pytest.raises(UnicodeEncodeError), transaction.atomic():
-        change_later(INSERT, [4, "\ud800"])
+        execute_prepared_later(INSERT, [4, "\ud800"])
 
     assert sent() == [1]
 
@@ -279,21 +279,21 @@ def test_a_value_that_cannot_be_written_ends_the_block_that_gave_it() -> None:
 def test_what_is_changed_after_it_was_given_is_stored_as_it_was() -> None:
     given = {"a": "then"}
     with transaction.atomic():
-        change_later(b"INSERT INTO sent (number, said) VALUES (%s, %s::jsonb->>'a')", [1, Jsonb(given)])
+        execute_prepared_later(b"INSERT INTO sent (number, said) VALUES (%s, %s::jsonb->>'a')", [1, Jsonb(given)])
         given["a"] = "now"
 
-    assert prepared(b"SELECT said FROM sent", ()) == [("then",)]
+    assert fetch_prepared(b"SELECT said FROM sent", ()) == [("then",)]
 
 
 def test_a_table_that_is_altered_costs_one_failure() -> None:
     everything = b"SELECT * FROM sent"
-    assert prepared(everything, ()) == []
+    assert fetch_prepared(everything, ()) == []
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE sent ALTER said TYPE varchar(50)")
 
     with pytest.raises(NotSupportedError, match="cached plan"):
-        prepared(everything, ())
-    assert prepared(everything, ()) == []
+        fetch_prepared(everything, ())
+    assert fetch_prepared(everything, ()) == []
 
 
 def test_a_process_that_is_told_to_end_at_the_commit_ends_and_its_connection_is_not_used_again(
@@ -303,13 +303,13 @@ def test_a_process_that_is_told_to_end_at_the_commit_ends_and_its_connection_is_
         raise SystemExit
 
     with pytest.raises(SystemExit), transaction.atomic():
-        change_later(INSERT, [1, "a"])
-        monkeypatch.setattr(exchange, "_results", told_to_end)
+        execute_prepared_later(INSERT, [1, "a"])
+        monkeypatch.setattr(pipeline, "_results", told_to_end)
     monkeypatch.undo()
 
-    assert prepared(b"SELECT 1", ()) == [(1,)]
+    assert fetch_prepared(b"SELECT 1", ()) == [(1,)]
     with transaction.atomic():
-        change_later(INSERT, [2, "b"])
+        execute_prepared_later(INSERT, [2, "b"])
     assert 2 in sent()
 
 
@@ -318,7 +318,7 @@ def test_whether_a_call_waits_is_not_read_from_all_calls() -> None:
     """However many there are: a plan for any parameter could not use the index of those that wait or run."""
     with connection.cursor() as cursor, transaction.atomic():
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("PREPARE looks AS " + claiming.WAITING.decode())
+        cursor.execute("PREPARE looks AS " + claims.WAITING.decode())
         cursor.execute("EXPLAIN EXECUTE looks")
         plan = "\n".join(line for (line,) in cursor.fetchall())
         cursor.execute("DEALLOCATE looks")
@@ -328,8 +328,8 @@ def test_whether_a_call_waits_is_not_read_from_all_calls() -> None:
 
 def test_a_value_that_cannot_be_written_harms_nothing() -> None:
     with transaction.atomic():
-        change_later(INSERT, [1, "a"])
+        execute_prepared_later(INSERT, [1, "a"])
     with pytest.raises(ProgrammingError), transaction.atomic():
-        change_later(INSERT, [2, object()])
+        execute_prepared_later(INSERT, [2, object()])
 
     assert sent() == [1]

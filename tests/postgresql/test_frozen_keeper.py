@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from tests.background import wait_for
-from tests.integration.test_sealing_crashes import begun, ended, process
+from tests.integration.evidence.log.test_sealer_crashes import begun, ended, process
+from tests.support.background_runs import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,17 +10,17 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from tests.integration.test_append_only import ANYWHERE, ON_POSTGRESQL, everything, from_outside, sealed
-from toolhub.hub_role import HUB_ROLE, may_alter_tables
-from toolhub.kernel.postgresql.base import ROLE
+from kernel.database.postgresql.base import ROLE
+from tests.integration.evidence.facts.test_append_only import ANYWHERE, ON_POSTGRESQL, everything, from_outside, sealed
+from toolhub.database.hub_role import HUB_ROLE, may_alter_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evidence.models import Fact
     from registry.models import Tool
-    from tests.calls import Bell
     from tests.conftest import Caller
+    from tests.support.calls import Bell
 
 __all__ = ["sealed"]
 pytestmark = [pytest.mark.req("TOOLS-18", "TOOLS-22"), pytest.mark.django_db(transaction=True)]

@@ -11,10 +11,10 @@ from django.db import IntegrityError, connection, transaction
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Fact
-from invocations.endings import principal_of_agent
+from invocations.end.end_record import build_caller_principal
 from invocations.models import Invocation, State
-from tests.pairs import keep_calls, without_their_pair
-from toolhub.kernel.ids import new_id
+from kernel.ids import new_id
+from tests.support.begin_end_pairs import keep_calls, without_their_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def call_of(caller: Caller, **more: Any) -> Invocation:
 
 def witness(call: Invocation, kind: Kind, outcome: str = "") -> None:
     evidence.record(
-        kind=kind, subject=call.wire_id, actor=principal_of_agent(call), invocation_id=call.pk, outcome=outcome
+        kind=kind, subject=call.wire_id, actor=build_caller_principal(call), invocation_id=call.pk, outcome=outcome
     )
 
 

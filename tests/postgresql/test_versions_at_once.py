@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection, transaction
 
-from registry import installations, lifecycle, services
+from registry.installations import services as installations
 from registry.models import Decision, Installation
+from registry.tools import lifecycle
+from registry.versions import services
 
 if TYPE_CHECKING:
     from collections.abc import Callable

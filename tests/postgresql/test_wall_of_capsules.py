@@ -8,9 +8,9 @@ import pytest
 from django.db import transaction
 from django.db.utils import ProgrammingError
 
+from kernel.database.tenancy import acting_for
 from registry.models import Capsule, Installation, PublisherKey, PublishingRules, Tool, ToolVersion
 from tests.postgresql.test_wall_references import capsule_of, saved, some_tool
-from toolhub.kernel.tenancy import acting_for
 
 if TYPE_CHECKING:
     from access.models import Tenant

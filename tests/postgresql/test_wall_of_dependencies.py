@@ -8,9 +8,9 @@ import pytest
 from django.db import transaction
 from django.db.utils import ProgrammingError
 
+from kernel.database.tenancy import acting_for
 from registry.models import Dependencies, DependencyState, Installation, Tool, VersionState
 from tests.postgresql.test_wall_references import some_tool
-from toolhub.kernel.tenancy import acting_for
 
 if TYPE_CHECKING:
     from access.models import Tenant

@@ -28,7 +28,10 @@ from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from invocations.chains.models import Chain, ChainStep
 from invocations.models import Invocation, StoredFile
-from invocations.replaying.models import Replay, Rerun
+from invocations.replays.models import Replay, Rerun
+from kernel.database.tenancy import acting_for
+from kernel.ids import encode
+from kernel.principal import ActorKind, Principal
 from registry.models import (
     Capsule,
     Installation,
@@ -38,11 +41,15 @@ from registry.models import (
     ToolVersion,
     VersionState,
 )
-from tests.pairs import end_call, keep_calls
-from toolhub.kernel.ids import encode
-from toolhub.kernel.principal import ActorKind, Principal
-from toolhub.kernel.tenancy import acting_for
-from toolhub.walls import NOT_ASKED, POLICY, raise_walls, references, tables, what_is_missing
+from tests.support.begin_end_pairs import end_call, keep_calls
+from toolhub.database.row_level_security import (
+    NOT_ASKED,
+    POLICY,
+    build_reference_conditions,
+    describe_missing_policies,
+    install_policies,
+    list_tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -343,10 +350,10 @@ def test_no_row_refers_to_what_is_another_tenants(caller: Caller, foreign_caller
     tenant, theirs = caller.agent.tenant, foreign_caller.agent.tenant
     found = cases(tenant, caller.agent, theirs, foreign_caller.agent)
 
-    asked = {(name, column) for name, model in tables().items() for column in references(model)}
+    asked = {(name, column) for name, model in list_tables().items() for column in build_reference_conditions(model)}
     assert set(found) == asked  # whoever adds a foreign key adds a case
     assert [at for at, row in found.items() if not is_refused(lambda row=row: saved(row), tenant=tenant)] == []  # type: ignore[misc]
-    assert not {at for at in NOT_ASKED if at[0] not in tables()}
+    assert not {at for at in NOT_ASKED if at[0] not in list_tables()}
     for row in found.values():  # none of them is wrong in itself
         if isinstance(row, Invocation):
             kept(row)
@@ -367,7 +374,7 @@ def test_a_database_of_a_version_before_gets_the_new_checks(caller: Caller, fore
     tenant = caller.agent.tenant
     planted = Grant(tenant=tenant, agent=foreign_caller.agent, tools="*", reason="x", given_by="usr_1")
 
-    assert "access_grant" in what_is_missing(connection)
-    assert raise_walls(connection)
-    assert what_is_missing(connection) == ""
+    assert "access_grant" in describe_missing_policies(connection)
+    assert install_policies(connection)
+    assert describe_missing_policies(connection) == ""
     assert is_refused(lambda: saved(planted), tenant=tenant)

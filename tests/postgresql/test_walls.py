@@ -9,32 +9,32 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import ProgrammingError
 
-from access import halts
 from access.budgets.services import set_budget
+from access.halts import services as halts
 from access.models import Agent, Budget, Grant, Halt, Reach, Tenant
 from evidence.models import Fact
 from invocations.models import Invocation
-from registry import discovery
+from kernel.database.postgresql import base
+from kernel.database.postgresql.base import ROLE
+from kernel.database.tenancy import acting_for, acting_for_nobody, hub_wide
+from registry.discovery import selectors as discovery_selectors
 from registry.models import Installation, Review, Tool, ToolVersion, VersionState
-from toolhub.kernel.postgresql import base
-from toolhub.kernel.postgresql.base import ROLE
-from toolhub.kernel.tenancy import acting_for, acting_for_nobody, hub_wide
-from toolhub.walls import (
+from toolhub.database.row_level_security import (
     OURS,
     POLICY,
     SEEN_BY_OTHERS,
     WRITTEN_BY_OWNER,
-    condition_of,
-    raise_walls,
-    tables,
-    what_is_missing,
+    build_tenant_condition,
+    describe_missing_policies,
+    install_policies,
+    list_tables,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.calls import Bell
     from tests.conftest import Caller, Person
+    from tests.support.calls import Bell
 
 ECHO = "sample.tools.echo"
 
@@ -71,10 +71,10 @@ def test_every_table_that_leads_to_a_tenant_is_walled() -> None:
         cursor.execute("SELECT relname FROM pg_class WHERE relrowsecurity")
         enabled = {name for (name,) in cursor.fetchall()}
 
-    assert walled == set(tables())
-    assert enabled >= set(tables())
-    assert all(condition_of(model) for model in tables().values())
-    assert {name.partition("_")[0] for name in tables()} == set(OURS)
+    assert walled == set(list_tables())
+    assert enabled >= set(list_tables())
+    assert all(build_tenant_condition(model) for model in list_tables().values())
+    assert {name.partition("_")[0] for name in list_tables()} == set(OURS)
 
 
 @pytest.mark.req("TOOLS-22")
@@ -85,10 +85,10 @@ def test_without_a_tenant_no_table_shows_a_row(two_tenants: None, caller: Caller
     Halt.objects.create(
         tenant=caller.agent.tenant, reach="tool", target="x.y.z", reason="for a test", thrown_by="usr_1"
     )
-    filled = {name for name, model in tables().items() if model._default_manager.exists()}
+    filled = {name for name, model in list_tables().items() if model._default_manager.exists()}
 
     with acting_for_nobody():
-        seen = {name for name, model in tables().items() if model._default_manager.exists()}
+        seen = {name for name, model in list_tables().items() if model._default_manager.exists()}
 
     assert {
         "registry_tool",
@@ -243,7 +243,9 @@ def test_of_a_foreign_tool_only_approved_or_installed_versions_and_their_reviews
 
 @pytest.mark.req("TOOLS-22")
 def test_what_belongs_to_a_row_that_others_see_says_who_writes_it() -> None:
-    by_parent = {name: condition_of(model) for name, model in tables().items() if name not in WRITTEN_BY_OWNER}
+    by_parent = {
+        name: build_tenant_condition(model) for name, model in list_tables().items() if name not in WRITTEN_BY_OWNER
+    }
 
     assert [
         (name, parent)
@@ -284,13 +286,13 @@ def test_a_request_works_as_the_bound_role_of_its_own_tenant(
     two_tenants: None, caller: Caller, operator: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, str]] = []
-    find = discovery.find_installed
+    find = discovery_selectors.find_installed
 
     def watched(**asked: Any) -> Any:
         seen.append(who())
         return find(**asked)
 
-    monkeypatch.setattr(discovery, "find_installed", watched)
+    monkeypatch.setattr(discovery_selectors, "find_installed", watched)
 
     assert caller.get("/tools").status_code == 200
     assert operator.client().get("/tools").status_code == 200
@@ -324,25 +326,25 @@ def test_a_publishers_kill_switch_reaches_who_installed_a_tool_of_theirs_and_nob
 @pytest.mark.req("TOOLS-22")
 @pytest.mark.django_db
 def test_doctor_says_which_walls_are_missing_and_what_puts_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert what_is_missing(connection) == ""
+    assert describe_missing_policies(connection) == ""
 
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE access_agent DISABLE ROW LEVEL SECURITY")
         cursor.execute(f"DROP POLICY {POLICY} ON registry_secret")
         cursor.execute(f"COMMENT ON POLICY {POLICY} ON registry_tool IS 'of a version before'")
-    assert what_is_missing(connection).startswith(
+    assert describe_missing_policies(connection).startswith(
         "Without the row level security that this version needs: access_agent, registry_secret, registry_tool."
     )
-    raise_walls(connection)
-    assert what_is_missing(connection) == ""
+    install_policies(connection)
+    assert describe_missing_policies(connection) == ""
 
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER ROLE {ROLE} BYPASSRLS")
-    assert f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS;" in what_is_missing(connection)
+    assert f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS;" in describe_missing_policies(connection)
 
     monkeypatch.setattr(base, "_walled", set())
     monkeypatch.setattr(base, "_HAS_ROLE", "SELECT %s = ''")
-    assert f"GRANT {ROLE} TO" in what_is_missing(connection)
+    assert f"GRANT {ROLE} TO" in describe_missing_policies(connection)
     monkeypatch.undo()
     connection.look_for_walls()  # type: ignore[attr-defined]
 
@@ -358,12 +360,12 @@ def test_walls_that_cannot_be_put_up_leave_those_that_stood(operator: Person) ->
         cursor.execute(f"CREATE FUNCTION toolhub_refers_home_{table}() RETURNS boolean LANGUAGE sql AS 'SELECT true'")
     try:
         with pytest.raises(ProgrammingError, match="is not unique"):  # two functions of this name: which one to drop?
-            raise_walls(connection)
+            install_policies(connection)
         with acting_for(operator.by.tenant_id):
             assert Budget.objects.count() == 1
-        assert table in what_is_missing(connection)
+        assert table in describe_missing_policies(connection)
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP FUNCTION toolhub_refers_home_{table}()")
-    assert raise_walls(connection)
-    assert what_is_missing(connection) == ""
+    assert install_policies(connection)
+    assert describe_missing_policies(connection) == ""

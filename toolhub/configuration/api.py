@@ -12,16 +12,16 @@ from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from kernel.canonical import compute_digest
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import StrictSerializer, build_envelope_serializer
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
 from toolhub.configuration import services
-from toolhub.configuration.document import Document, document_schema, read_document
-from toolhub.configuration.plan import Action, Plan
+from toolhub.configuration.document import ConfigurationDocument, load_document_schema, read_document
+from toolhub.configuration.file_format import MAX_BYTES, read_text
+from toolhub.configuration.plan import Action, ConfigurationPlan
 from toolhub.configuration.services import MAX_REASON
-from toolhub.configuration.text import MAX_BYTES, read_text
-from toolhub.kernel.api import caller
-from toolhub.kernel.canonical import digest
-from toolhub.kernel.endpoints import Endpoint
-from toolhub.kernel.envelopes import ResponseEnvelope
-from toolhub.kernel.serializers import StrictSerializer, enveloped
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -46,7 +46,7 @@ class FileSerializer(StrictSerializer):
             raise serializers.ValidationError({"document": ["Send the file as document or as text; one of the two."]})
         return attrs
 
-    def file(self) -> Document:
+    def file(self) -> ConfigurationDocument:
         given = self.validated_data
         value = read_text(given["text"]) if "text" in given else given["document"]
         return read_document(value, prune_all=given["prune"])
@@ -73,8 +73,8 @@ _FIELDS: dict[str, Any] = {
     "counts": serializers.DictField(child=serializers.IntegerField()),
     "changes": ChangeSerializer(many=True),
 }
-PLANNED = enveloped("ConfigurationPlanEnvelope", inline_serializer("ConfigurationPlan", _FIELDS))
-APPLIED = enveloped(
+PLANNED = build_envelope_serializer("ConfigurationPlanEnvelope", inline_serializer("ConfigurationPlan", _FIELDS))
+APPLIED = build_envelope_serializer(
     "ConfigurationAppliedEnvelope",
     inline_serializer(
         "ConfigurationApplied",
@@ -87,7 +87,7 @@ APPLIED = enveloped(
         },
     ),
 )
-EXPORTED = enveloped(
+EXPORTED = build_envelope_serializer(
     "ConfigurationEnvelope",
     inline_serializer(
         "Configuration",
@@ -96,7 +96,7 @@ EXPORTED = enveloped(
 )
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(plan: ConfigurationPlan) -> dict[str, Any]:
     return {
         "digest": plan.digest,
         "empty": plan.is_empty,
@@ -114,7 +114,7 @@ class ConfigurationPlanView(Endpoint):
     def post(self, request: Request) -> Response:
         payload = FileSerializer(data=request.data)
         payload.is_valid(raise_exception=True)
-        plan = services.plan_configuration(payload.file(), by=caller(request))
+        plan = services.plan_configuration(payload.file(), by=get_caller(request))
         return Response(ResponseEnvelope(data=plan_json(plan), warnings=tuple(plan.warnings)).to_json())
 
 
@@ -129,7 +129,7 @@ class ConfigurationApplyView(Endpoint):
         payload.is_valid(raise_exception=True)
         given = payload.validated_data
         done = services.apply_configuration(
-            document=payload.file(), plan_digest=given["digest"], reason=given["reason"], by=caller(request)
+            document=payload.file(), plan_digest=given["digest"], reason=given["reason"], by=get_caller(request)
         )
         data = plan_json(done.plan) | {"signing_secrets": done.shown_once}
         return Response(ResponseEnvelope(data=data, warnings=tuple(done.plan.warnings)).to_json())
@@ -142,10 +142,10 @@ class ConfigurationExportView(Endpoint):
 
     @extend_schema(operation_id="export_configuration", responses={200: EXPORTED})
     def get(self, request: Request) -> Response:
-        by = caller(request)
+        by = get_caller(request)
         document = services.export_configuration(by=by)
         warnings = () if services.sees_people(by) else (NO_PEOPLE,)
-        data = {"document": document, "digest": digest(document)}
+        data = {"document": document, "digest": compute_digest(document)}
         return Response(ResponseEnvelope(data=data, warnings=warnings).to_json())
 
 
@@ -156,7 +156,7 @@ class ConfigurationSchemaView(Endpoint):
 
     @extend_schema(
         operation_id="read_configuration_schema",
-        responses={200: enveloped("ConfigurationSchemaEnvelope", serializers.JSONField())},
+        responses={200: build_envelope_serializer("ConfigurationSchemaEnvelope", serializers.JSONField())},
     )
     def get(self, request: Request) -> Response:
-        return Response(ResponseEnvelope(data=document_schema()).to_json())
+        return Response(ResponseEnvelope(data=load_document_schema()).to_json())

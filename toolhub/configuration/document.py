@@ -1,6 +1,7 @@
 """What does a configuration file say, in one form?
 
-A file is read into :class:`Entry` objects by section. What names the same thing is written in the same way afterwards, whatever
+A file is read into :class:`ConfigurationEntry` objects by section. What names the same thing is written in the same way
+afterwards, whatever
 the file's way of writing it, so that two documents can be compared by their values alone.
 """
 
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from access.policies.language import findings_of_policy
-from toolhub.configuration.findings import finding, refuse, step
-from toolhub.configuration.normal import settle
-from toolhub.kernel.canonical import digest
+from access.policies.language import validate_policy
+from kernel.canonical import compute_digest
+from toolhub.configuration.findings import build_finding, escape_pointer_step, raise_findings
+from toolhub.configuration.normal_form import normalize_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ SCHEMA = Path(__file__).with_name("document.schema.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ConfigurationSection:
     """One list of a file. ``identity``: the fields that say which thing is meant; ``fields``: what can differ about it."""
 
     name: str
@@ -43,17 +44,17 @@ class Section:
 
 
 POLICY = "policy"
-SECTIONS: dict[str, Section] = {
+SECTIONS: dict[str, ConfigurationSection] = {
     section.name: section
     for section in (
-        Section("agents", ("name",), ("disabled",), {"disabled": False}),
-        Section(
+        ConfigurationSection("agents", ("name",), ("disabled",), {"disabled": False}),
+        ConfigurationSection(
             "installations",
             ("tool",),
             ("publisher", "pin", "config", "hosts", "paths", "secrets", "state"),
             {"pin": "", "config": {}, "hosts": None, "paths": None, "secrets": {}, "state": "enabled"},
         ),
-        Section(
+        ConfigurationSection(
             "grants",
             ("agent", "tools"),
             ("capabilities", "scopes", "conditions", "limits", "expires_at", "may_delegate", "reason"),
@@ -69,19 +70,21 @@ SECTIONS: dict[str, Section] = {
             many=True,
             silent=frozenset({"reason"}),
         ),
-        Section("budgets", ("scope", "agent", "tool", "dimension", "window_s"), ("amount", "reason"), {"reason": ""}),
-        Section("issuers", ("issuer",), ("audience", "jwks_url", "jwks"), {"jwks_url": "", "jwks": None}),
-        Section("identities", ("issuer", "subject"), ("agent", "scopes")),
-        Section("notifications", ("channel", "target"), ("events",), many=True),
-        Section(POLICY, (), ("document",)),
-        Section("members", ("user",), ("roles", "exceptions"), {"exceptions": []}),
+        ConfigurationSection(
+            "budgets", ("scope", "agent", "tool", "dimension", "window_s"), ("amount", "reason"), {"reason": ""}
+        ),
+        ConfigurationSection("issuers", ("issuer",), ("audience", "jwks_url", "jwks"), {"jwks_url": "", "jwks": None}),
+        ConfigurationSection("identities", ("issuer", "subject"), ("agent", "scopes")),
+        ConfigurationSection("notifications", ("channel", "target"), ("events",), many=True),
+        ConfigurationSection(POLICY, (), ("document",)),
+        ConfigurationSection("members", ("user",), ("roles", "exceptions"), {"exceptions": []}),
     )
 }
 PRUNABLE = tuple(name for name in SECTIONS if name != POLICY)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigurationEntry:
     """One thing that a file or the database holds. ``pointer`` leads into the file, ``ref`` to the row."""
 
     section: str
@@ -105,11 +108,11 @@ class Entry:
         return said | {name: value for name, value in known if not (name == "jwks_url" and not value)}
 
 
-Entries = dict[str, list[Entry]]
+Entries = dict[str, list[ConfigurationEntry]]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ConfigurationDocument:
     """A file that can be read. ``entries`` has the sections that it has."""
 
     tenant: str
@@ -119,26 +122,28 @@ class Document:
 
 
 @lru_cache(maxsize=1)
-def document_schema() -> dict[str, Any]:
+def load_document_schema() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
     return found
 
 
 @lru_cache(maxsize=1)
 def _validator() -> jsonschema_rs.Validator:
-    return jsonschema_rs.Draft202012Validator(document_schema())
+    return jsonschema_rs.Draft202012Validator(load_document_schema())
 
 
 # Reading.
 
 
-def read_document(value: Any, *, prune_all: bool = False) -> Document:
+def read_document(value: Any, *, prune_all: bool = False) -> ConfigurationDocument:
     """The document that a file's value is; :class:`ConfigurationInvalid` with a pointer for everything wrong."""
-    refuse(list(_of_schema(value)))
+    raise_findings(list(_of_schema(value)))
     chosen = frozenset(PRUNABLE if prune_all else value.get("prune", []))
-    refuse(
+    raise_findings(
         [
-            finding("/prune", f"There is no section {name} in this file. To end everything in it, write `{name}: []`.")
+            build_finding(
+                "/prune", f"There is no section {name} in this file. To end everything in it, write `{name}: []`."
+            )
             for name in value.get("prune", [])
             if name not in value
         ]
@@ -148,47 +153,49 @@ def read_document(value: Any, *, prune_all: bool = False) -> Document:
     for name in SECTIONS:
         if name in value:
             entries[name] = _section(name, value[name], findings)
-    refuse(findings)
-    return Document(value.get("tenant", ""), entries, chosen & frozenset(entries), digest(value))
+    raise_findings(findings)
+    return ConfigurationDocument(value.get("tenant", ""), entries, chosen & frozenset(entries), compute_digest(value))
 
 
 def _of_schema(value: Any) -> Iterator[Finding]:
     if not isinstance(value, dict):
-        yield finding("", "A configuration file is an object with `format` and sections.")
+        yield build_finding("", "A configuration file is an object with `format` and sections.")
         return
     for error in _validator().iter_errors(value):
-        yield finding("".join(f"/{step(part)}" for part in error.instance_path), error.message[:300])
+        yield build_finding(
+            "".join(f"/{escape_pointer_step(part)}" for part in error.instance_path), error.message[:300]
+        )
 
 
-def _section(name: str, value: Any, findings: list[Finding]) -> list[Entry]:
+def _section(name: str, value: Any, findings: list[Finding]) -> list[ConfigurationEntry]:
     if name == POLICY:
         findings += [
-            finding(f"/{POLICY}{each.pointer}", f"{each.message} {each.fix}".strip())
-            for each in findings_of_policy(value, doubts=False)
+            build_finding(f"/{POLICY}{each.pointer}", f"{each.message} {each.fix}".strip())
+            for each in validate_policy(value, doubts=False)
         ]
-        return [Entry(POLICY, (), {"document": value}, pointer=f"/{POLICY}")]
+        return [ConfigurationEntry(POLICY, (), {"document": value}, pointer=f"/{POLICY}")]
     section, found = SECTIONS[name], []
     seen: dict[tuple[Any, ...], str] = {}
     for index, item in enumerate(value):
         pointer = f"/{name}/{index}"
         said = dict(item)
-        findings += [finding(pointer + each["pointer"], each["message"]) for each in settle(name, said)]
+        findings += [build_finding(pointer + each["pointer"], each["message"]) for each in normalize_entry(name, said)]
         identity = tuple(said.get(each, "") for each in section.identity)
         if not section.many and seen.setdefault(identity, pointer) != pointer:
-            findings.append(finding(pointer, f"{seen[identity]} is about the same: {shown(identity)}."))
+            findings.append(build_finding(pointer, f"{seen[identity]} is about the same: {format_identity(identity)}."))
         fields = {each: said[each] for each in section.fields if each in said}
-        found.append(Entry(name, identity, (section.defaults if section.whole else {}) | fields, pointer))
+        found.append(ConfigurationEntry(name, identity, (section.defaults if section.whole else {}) | fields, pointer))
     return found
 
 
-def shown(identity: tuple[Any, ...]) -> str:
+def format_identity(identity: tuple[Any, ...]) -> str:
     return " · ".join(str(part) for part in identity if part not in ("", None))
 
 
 # Writing.
 
 
-def written(tenant: str, entries: Entries) -> dict[str, Any]:
+def build_document(tenant: str, entries: Entries) -> dict[str, Any]:
     """The file of these entries, in the one order."""
     document: dict[str, Any] = {"format": FORMAT, "tenant": tenant}
     for name in SECTIONS:

@@ -13,33 +13,37 @@ from typing import TYPE_CHECKING, Any, cast
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ObjectDoesNotExist
 
-from access import agents, channels, grants, issuers, members
+from access.agents import services as agents
 from access.budgets import services as budgets
+from access.grants import services as grants
+from access.issuers import services as issuers
+from access.members import services as members
 from access.models import Agent, Budget, BudgetScope, Tenant, TrustedIssuer
+from access.notifications import channels
 from access.policies import services as policies
 from access.roles import Role
-from registry import installations
-from registry.exceptions import thing_named
+from kernel.problems import NotFound, Problem
+from registry.installations import services as installations
+from registry.object_permissions import thing_named
 from toolhub.configuration.document import EVERY_AGENT, POLICY
-from toolhub.configuration.normal import moment_of
+from toolhub.configuration.normal_form import parse_moment
 from toolhub.configuration.plan import Action
-from toolhub.kernel.problems import NotFound, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
-    from registry.installations import Setup
-    from toolhub.configuration.document import Entry
-    from toolhub.configuration.plan import Change, Plan
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
+    from registry.installations.services import Setup
+    from toolhub.configuration.document import ConfigurationEntry
+    from toolhub.configuration.plan import ConfigurationChange, ConfigurationPlan
 
 SOURCE = "file"
 SETUP = ("pin", "config", "hosts", "paths", "secrets")
 
 
 @dataclass(slots=True)
-class Run:
+class ConfigurationRun:
     """One plan being carried out. ``shown_once``: signing secrets of new webhooks, by their address."""
 
     by: Principal
@@ -55,7 +59,7 @@ class Run:
 
 
 @contextmanager
-def at(pointer: str, *, whole: bool = False) -> Iterator[None]:
+def locate_problems(pointer: str, *, whole: bool = False) -> Iterator[None]:
     """What a service refuses here is about this place of the file; ``whole``: about nothing smaller."""
     try:
         yield
@@ -70,23 +74,23 @@ def at(pointer: str, *, whole: bool = False) -> Iterator[None]:
         raise NotFound(message, details={"findings": [{"pointer": pointer, "message": message}]}) from error
 
 
-def carry_out(plan: Plan, *, by: Principal, reason: str) -> Run:
+def carry_out_plan(plan: ConfigurationPlan, *, by: Principal, reason: str) -> ConfigurationRun:
     """Everything that the plan says, in the transaction of the caller."""
-    run = Run(by, reason)
+    run = ConfigurationRun(by, reason)
     for section, action in STEPS:
         for change in plan.doing:
             if change.section == section:
-                with at(change.pointer):
+                with locate_problems(change.pointer):
                     action(run, change)
     return run
 
 
-def _wanted(change: Change) -> Entry:
+def _wanted(change: ConfigurationChange) -> ConfigurationEntry:
     assert change.wanted is not None
     return change.wanted
 
 
-def _current(change: Change) -> Entry:
+def _current(change: ConfigurationChange) -> ConfigurationEntry:
     assert change.current is not None
     return change.current
 
@@ -94,14 +98,14 @@ def _current(change: Change) -> Entry:
 # Agents.
 
 
-def _start_agents(run: Run, change: Change) -> None:
+def _start_agents(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.CREATE:
         agents.create_agent(name=_wanted(change).identity[0], by=run.by)
     elif change.action is Action.CHANGE and not _wanted(change).get("disabled"):
         agents.enable_agent(agent_id=_current(change).ref, reason=run.reason, by=run.by)
 
 
-def _stop_agents(run: Run, change: Change) -> None:
+def _stop_agents(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         if not _current(change).get("disabled"):
             agents.disable_agent(agent_id=_current(change).ref, reason=run.reason, by=run.by)
@@ -112,7 +116,7 @@ def _stop_agents(run: Run, change: Change) -> None:
 # Installations.
 
 
-def _installation(run: Run, change: Change) -> None:
+def _installation(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         installations.remove_installation(name=_current(change).identity[0], reason=run.reason, by=run.by)
         return
@@ -136,7 +140,7 @@ def _setup(values: dict[str, Any]) -> Setup:
     return cast("Setup", values)
 
 
-def _install(run: Run, entry: Entry) -> None:
+def _install(run: ConfigurationRun, entry: ConfigurationEntry) -> None:
     name = entry.identity[0]
     values = _setup({each: entry.fields[each] for each in SETUP if each in entry.fields})
     publisher = entry.fields.get("publisher", "")
@@ -148,19 +152,19 @@ def _install(run: Run, entry: Entry) -> None:
 # Grants, with their limits.
 
 
-def _end_grants(run: Run, change: Change) -> None:
+def _end_grants(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END or (change.action is Action.CHANGE and change.replaces):
         grants.revoke_grant(grant_id=_current(change).ref, reason=run.reason, by=run.by)
 
 
-def _give_grants(run: Run, change: Change) -> None:
+def _give_grants(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.CREATE or (change.action is Action.CHANGE and change.replaces):
         _give(run, _wanted(change))
     elif change.action is Action.CHANGE:
         _move(run, change)
 
 
-def _give(run: Run, entry: Entry) -> None:
+def _give(run: ConfigurationRun, entry: ConfigurationEntry) -> None:
     agent, tools = entry.identity
     until = entry.fields["expires_at"]
     given = grants.give_grant(
@@ -169,7 +173,7 @@ def _give(run: Run, entry: Entry) -> None:
         capabilities=entry.fields["capabilities"],
         scopes=entry.fields["scopes"],
         conditions=entry.fields["conditions"],
-        expires_at=moment_of(until) if until else None,
+        expires_at=parse_moment(until) if until else None,
         may_delegate=entry.fields["may_delegate"],
         reason=entry.fields["reason"],
         source=SOURCE,
@@ -178,12 +182,12 @@ def _give(run: Run, entry: Entry) -> None:
     _limit(run, given.pk, entry.fields["limits"])
 
 
-def _move(run: Run, change: Change) -> None:
+def _move(run: ConfigurationRun, change: ConfigurationChange) -> None:
     """Another end, other limits: the grant stays the same one, and what was used of it stays used."""
     grant_id, after = _current(change).ref, change.after or {}
     if "expires_at" in after:
         until = after["expires_at"]
-        expires_at = moment_of(until) if until else None
+        expires_at = parse_moment(until) if until else None
         grants.extend_grant(grant_id=grant_id, expires_at=expires_at, reason=run.reason, by=run.by)
     if "limits" in after:
         kept = {(each["dimension"], each["window_s"]) for each in after["limits"]}
@@ -197,16 +201,16 @@ def _move(run: Run, change: Change) -> None:
         _limit(run, grant_id, [each for each in after["limits"] if each not in before])
 
 
-def _limit(run: Run, grant_id: UUID, limits: list[dict[str, Any]]) -> None:
+def _limit(run: ConfigurationRun, grant_id: UUID, limits: list[dict[str, Any]]) -> None:
     for each in limits:
-        with at("/limits", whole=True):
+        with locate_problems("/limits", whole=True):
             budgets.set_budget(scope=BudgetScope.GRANT, grant_id=grant_id, reason=run.reason, by=run.by, **each)
 
 
 # Budgets.
 
 
-def _budget(run: Run, change: Change) -> None:
+def _budget(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         budgets.end_budget(budget_id=_current(change).ref, reason=run.reason, by=run.by)
         return
@@ -228,7 +232,7 @@ def _budget(run: Run, change: Change) -> None:
 # Identity providers and the subjects of their tokens.
 
 
-def _start_issuers(run: Run, change: Change) -> None:
+def _start_issuers(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         return
     entry = _wanted(change)
@@ -240,12 +244,12 @@ def _start_issuers(run: Run, change: Change) -> None:
         issuers.change_issuer(issuer_id=_current(change).ref, by=run.by, **said)
 
 
-def _stop_issuers(run: Run, change: Change) -> None:
+def _stop_issuers(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         issuers.distrust_issuer(issuer_id=_current(change).ref, reason=run.reason, by=run.by)
 
 
-def _identity(run: Run, change: Change) -> None:
+def _identity(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.current is not None:
         issuers.unmap_identity(identity_id=change.current.ref, by=run.by)
     if change.wanted is not None:
@@ -259,12 +263,12 @@ def _identity(run: Run, change: Change) -> None:
 # Notifications.
 
 
-def _end_notifications(run: Run, change: Change) -> None:
+def _end_notifications(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         channels.end_notification(notification_id=_current(change).ref, reason=run.reason, by=run.by)
 
 
-def _set_notifications(run: Run, change: Change) -> None:
+def _set_notifications(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.action is Action.END:
         return
     entry = _wanted(change)
@@ -281,11 +285,11 @@ def _set_notifications(run: Run, change: Change) -> None:
 # Policy and people.
 
 
-def _policy(run: Run, change: Change) -> None:
+def _policy(run: ConfigurationRun, change: ConfigurationChange) -> None:
     policies.draft_policy(document=_wanted(change).fields["document"], note=run.reason, by=run.by)
 
 
-def _give_roles(run: Run, change: Change) -> None:
+def _give_roles(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.wanted is None:
         return
     tenant = Tenant.objects.get(pk=run.by.tenant_id)
@@ -296,12 +300,12 @@ def _give_roles(run: Run, change: Change) -> None:
             members.give_membership(tenant=tenant, user=user, role=Role(role), reason=run.reason, by=run.by)
 
 
-def _exceptions(run: Run, change: Change) -> None:
+def _exceptions(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.wanted is None or "exceptions" not in change.wanted.fields:
         return
     held = change.current.get("exceptions") if change.current else []
     wanted = change.wanted.get("exceptions")
-    with at("/exceptions", whole=True):
+    with locate_problems("/exceptions", whole=True):
         for said, do in [
             *((each, members.take_permission) for each in held if each not in wanted),
             *((each, members.give_permission) for each in wanted if each not in held),
@@ -311,7 +315,7 @@ def _exceptions(run: Run, change: Change) -> None:
             do(user_id=change.wanted.ref, permission=said["permission"], on=thing, by=run.by)
 
 
-def _take_roles(run: Run, change: Change) -> None:
+def _take_roles(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.current is None:
         return
     kept = change.wanted.fields["roles"] if change.wanted else []
@@ -320,7 +324,7 @@ def _take_roles(run: Run, change: Change) -> None:
             members.end_membership(user_id=change.current.ref, role=Role(role), reason=run.reason, by=run.by)
 
 
-STEPS: list[tuple[str, Callable[[Run, Change], None]]] = [
+STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]] = [
     ("agents", _start_agents),
     ("issuers", _start_issuers),
     ("installations", _installation),

@@ -10,23 +10,23 @@ MAX_FINDINGS = 50
 Finding = dict[str, str]
 
 
-def finding(pointer: str, message: str) -> Finding:
+def build_finding(pointer: str, message: str) -> Finding:
     """``pointer`` is a JSON Pointer into the file."""
     return {"pointer": pointer, "message": message}
 
 
-def step(name: Any) -> str:
+def escape_pointer_step(name: Any) -> str:
     """One step of a pointer."""
     return str(name)[:80].replace("~", "~0").replace("/", "~1")
 
 
-def invalid(pointer: str, message: str, *, remedy: str = "") -> ConfigurationInvalid:
+def build_invalid_problem(pointer: str, message: str, *, remedy: str = "") -> ConfigurationInvalid:
     """The problem of one finding."""
     where = f" (at {pointer})" if pointer else ""
-    return ConfigurationInvalid(message + where, details={"findings": [finding(pointer, message)]}, remedy=remedy)
+    return ConfigurationInvalid(message + where, details={"findings": [build_finding(pointer, message)]}, remedy=remedy)
 
 
-def refuse(findings: list[Finding]) -> None:
+def raise_findings(findings: list[Finding]) -> None:
     """Raise what the findings make; nothing when there are none."""
     if findings:
         first = findings[0]

@@ -7,11 +7,11 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy
 
+from toolhub.configuration.file_format import MAX_BYTES
 from toolhub.configuration.services import MAX_REASON
-from toolhub.configuration.text import MAX_BYTES
 
 
-class FileForm(forms.Form):
+class ConfigurationFileForm(forms.Form):
     """A file or text; the file wins, and its text is what is shown and applied afterwards."""
 
     file = forms.FileField(
@@ -55,7 +55,7 @@ class FileForm(forms.Form):
             self.add_error("text", gettext_lazy("Choose a file or paste its text."))
         return data
 
-    def again(self, **more: Any) -> FileForm:
+    def again(self, **more: Any) -> ConfigurationFileForm:
         """The same form with what was typed, for another look."""
         kept = {name: self.cleaned_data.get(name, "") for name in ("text", "prune", "reason")}
-        return FileForm(initial=kept | more)
+        return ConfigurationFileForm(initial=kept | more)

@@ -11,15 +11,15 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from toolhub.configuration.document import POLICY, SECTIONS, shown
-from toolhub.configuration.normal import moment_of
-from toolhub.configuration.sentences import sentence_of
-from toolhub.kernel.canonical import digest, encoded
+from kernel.canonical import compute_digest, encode_hash_input
+from toolhub.configuration.document import POLICY, SECTIONS, format_identity
+from toolhub.configuration.normal_form import parse_moment
+from toolhub.configuration.sentences import describe_change
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from toolhub.configuration.document import Entries, Entry
+    from toolhub.configuration.document import ConfigurationEntry, Entries
 
 
 class Action(StrEnum):
@@ -30,7 +30,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigurationChange:
     """``before`` and ``after`` have the fields that differ; all of them when the thing is new or ends."""
 
     section: str
@@ -38,8 +38,8 @@ class Change:
     action: Action
     before: dict[str, Any] | None
     after: dict[str, Any] | None
-    wanted: Entry | None
-    current: Entry | None
+    wanted: ConfigurationEntry | None
+    current: ConfigurationEntry | None
 
     @property
     def pointer(self) -> str:
@@ -48,7 +48,7 @@ class Change:
 
     @property
     def sentence(self) -> str:
-        return sentence_of(self)
+        return describe_change(self)
 
     @property
     def replaces(self) -> bool:
@@ -71,15 +71,15 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConfigurationPlan:
     """The changes of one tenant, in the order of sections. Its digest is of what would be done, whoever looks at it."""
 
     tenant: str
-    changes: list[Change]
+    changes: list[ConfigurationChange]
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def doing(self) -> list[Change]:
+    def doing(self) -> list[ConfigurationChange]:
         return [change for change in self.changes if change.action is not Action.SAME]
 
     @property
@@ -101,10 +101,10 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         doing = [[change.section, change.key, str(change.action), change.before, change.after] for change in self.doing]
-        return digest({"tenant": self.tenant, "changes": doing})
+        return compute_digest({"tenant": self.tenant, "changes": doing})
 
 
-def changes_between(current: Entries, wanted: Entries, prune: Collection[str] = ()) -> list[Change]:
+def compare_entries(current: Entries, wanted: Entries, prune: Collection[str] = ()) -> list[ConfigurationChange]:
     """What makes ``current`` say what ``wanted`` says, section by section; nothing about sections that are not in it."""
     return [
         change
@@ -114,27 +114,33 @@ def changes_between(current: Entries, wanted: Entries, prune: Collection[str] = 
     ]
 
 
-def _section(name: str, current: list[Entry], wanted: list[Entry], *, prune: bool) -> Iterator[Change]:
+def _section(
+    name: str, current: list[ConfigurationEntry], wanted: list[ConfigurationEntry], *, prune: bool
+) -> Iterator[ConfigurationChange]:
     here, there = _by_identity(current), _by_identity(wanted)
     for identity in sorted({*here, *there}, key=lambda each: [str(part) for part in each]):
         pairs = _paired(here.get(identity, []), there.get(identity, []))
         for number, (now, then) in enumerate(pairs, 1):
-            key = (shown(identity) or name) + (f" ({number})" if len(pairs) > 1 else "")
+            key = (format_identity(identity) or name) + (f" ({number})" if len(pairs) > 1 else "")
             if then is not None or prune:
                 yield _change(name, key, now, then)
 
 
-def _by_identity(entries: list[Entry]) -> dict[tuple[Any, ...], list[Entry]]:
-    found: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
+def _by_identity(entries: list[ConfigurationEntry]) -> dict[tuple[Any, ...], list[ConfigurationEntry]]:
+    found: dict[tuple[Any, ...], list[ConfigurationEntry]] = defaultdict(list)
     for entry in entries:
         found[entry.identity].append(entry)
     return found
 
 
-def _paired(current: list[Entry], wanted: list[Entry]) -> list[tuple[Entry | None, Entry | None]]:
+def _paired(
+    current: list[ConfigurationEntry], wanted: list[ConfigurationEntry]
+) -> list[tuple[ConfigurationEntry | None, ConfigurationEntry | None]]:
     """Who is meant by whom, where several have one identity: first those that agree, then the others in order of content."""
     rows, pairs, others = sorted(current, key=_content), [], []
-    alike: dict[tuple[str, ...], dict[bytes, list[Entry]]] = {}  # by the fields that are said, and what they say
+    alike: dict[
+        tuple[str, ...], dict[bytes, list[ConfigurationEntry]]
+    ] = {}  # by the fields that are said, and what they say
     met_already: set[int] = set()
     for entry in sorted(wanted, key=_content):
         names = _compared(entry)
@@ -152,56 +158,62 @@ def _paired(current: list[Entry], wanted: list[Entry]) -> list[tuple[Entry | Non
             others.append(entry)
     left = [row for row in rows if id(row) not in met_already]
     met = list(zip(left, others, strict=False))
-    rest: list[tuple[Entry | None, Entry | None]] = [(each, None) for each in left[len(met) :]]
+    rest: list[tuple[ConfigurationEntry | None, ConfigurationEntry | None]] = [
+        (each, None) for each in left[len(met) :]
+    ]
     rest += [(None, each) for each in others[len(met) :]]
     return [*pairs, *met, *rest]
 
 
-def _content(entry: Entry) -> bytes:
-    return encoded(entry.fields)[1]
+def _content(entry: ConfigurationEntry) -> bytes:
+    return encode_hash_input(entry.fields)[1]
 
 
-def _compared(wanted: Entry) -> tuple[str, ...]:
+def _compared(wanted: ConfigurationEntry) -> tuple[str, ...]:
     """The fields that it says and that change something."""
     section = SECTIONS[wanted.section]
     return tuple(name for name in section.fields if name in wanted.fields and name not in section.silent)
 
 
-def _written(entry: Entry, names: tuple[str, ...]) -> bytes:
-    return encoded([entry.get(name) for name in names])[1]
+def _written(entry: ConfigurationEntry, names: tuple[str, ...]) -> bytes:
+    return encode_hash_input([entry.get(name) for name in names])[1]
 
 
-def differing(current: Entry, wanted: Entry) -> list[str]:
+def find_differing_fields(current: ConfigurationEntry, wanted: ConfigurationEntry) -> list[str]:
     """The fields that the wanted one says differently. Compared as JSON, in which true is not 1."""
     return [name for name in _compared(wanted) if _written(current, (name,)) != _written(wanted, (name,))]
 
 
-def _change(name: str, key: str, current: Entry | None, wanted: Entry | None) -> Change:
+def _change(
+    name: str, key: str, current: ConfigurationEntry | None, wanted: ConfigurationEntry | None
+) -> ConfigurationChange:
     if current is None and wanted is not None:
-        return Change(name, key, Action.CREATE, None, _told(wanted), wanted, None)
+        return ConfigurationChange(name, key, Action.CREATE, None, _describe_entry(wanted), wanted, None)
     if wanted is None and current is not None:
-        return Change(name, key, Action.END, _told(current), None, None, current)
+        return ConfigurationChange(name, key, Action.END, _describe_entry(current), None, None, current)
     assert current is not None
     assert wanted is not None
-    fields = differing(current, wanted)
+    fields = find_differing_fields(current, wanted)
     if not fields:
-        return Change(name, key, Action.SAME, None, None, wanted, current)
+        return ConfigurationChange(name, key, Action.SAME, None, None, wanted, current)
     if name == POLICY:
         before, after = _rules_apart(current.fields["document"], wanted.fields["document"])
-        return Change(name, key, Action.CHANGE, before, after, wanted, current)
+        return ConfigurationChange(name, key, Action.CHANGE, before, after, wanted, current)
     before = {each: current.get(each) for each in fields}
-    return Change(name, key, Action.CHANGE, before, {each: wanted.get(each) for each in fields}, wanted, current)
+    return ConfigurationChange(
+        name, key, Action.CHANGE, before, {each: wanted.get(each) for each in fields}, wanted, current
+    )
 
 
 def _is_later(before: str | None, after: str | None) -> bool:
     """None: never."""
     if before is None or after is None:
         return before is not None
-    was, will_be = moment_of(before), moment_of(after)
+    was, will_be = parse_moment(before), parse_moment(after)
     return was is not None and will_be is not None and will_be > was
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _describe_entry(entry: ConfigurationEntry) -> dict[str, Any]:
     if entry.section == POLICY:
         return _rules_apart({}, entry.fields["document"])[1]
     return {name: entry.get(name) for name in SECTIONS[entry.section].fields if name in entry.fields}
@@ -211,6 +223,6 @@ def _rules_apart(before: dict[str, Any], after: dict[str, Any]) -> tuple[dict[st
     """The rules that are not in both policies as they stand, by their ids, with the digests of the whole."""
     old, new = ({rule["id"]: rule for rule in each.get("rules", [])} for each in (before, after))
     return (
-        {"digest": digest(before), "rules": {id: rule for id, rule in old.items() if new.get(id) != rule}},
-        {"digest": digest(after), "rules": {id: rule for id, rule in new.items() if old.get(id) != rule}},
+        {"digest": compute_digest(before), "rules": {id: rule for id, rule in old.items() if new.get(id) != rule}},
+        {"digest": compute_digest(after), "rules": {id: rule for id, rule in new.items() if old.get(id) != rule}},
     )

@@ -1,6 +1,6 @@
 """What can go wrong when a configuration file is applied?"""
 
-from toolhub.kernel.problems import PlatformCode, Problem, Retryable
+from kernel.problems import PlatformCode, Problem, Retryable
 
 
 class ConfigurationInvalid(Problem):

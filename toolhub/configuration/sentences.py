@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from django.utils.functional import _StrPromise
 
-    from toolhub.configuration.plan import Change
+    from toolhub.configuration.plan import ConfigurationChange
 
 MAX_NAMED = 20
 SECTION_WORDS: dict[str, _StrPromise] = {
@@ -53,7 +53,7 @@ SENTENCES: dict[tuple[str, str], _StrPromise] = {
 }
 
 
-def sentence_of(change: Change) -> str:
+def describe_change(change: ConfigurationChange) -> str:
     after: dict[str, Any] = change.after or {}
     if change.action == "same":
         return gettext("%(key)s stays as it is.") % {"key": change.key}
@@ -73,7 +73,7 @@ def sentence_of(change: Change) -> str:
     return SENTENCES[change.section, str(change.action)] % said
 
 
-def _grant(change: Change) -> str:
+def _grant(change: ConfigurationChange) -> str:
     said = {"key": change.key, "fields": ", ".join(change.after or {})}
     if change.replaces:
         return gettext("Revoke the grant %(key)s and give another: %(fields)s.") % said
@@ -82,7 +82,7 @@ def _grant(change: Change) -> str:
     return gettext("Change the grant %(key)s: %(fields)s.") % said
 
 
-def what_stays(left: Iterable[Change]) -> list[str]:
+def describe_unchanged(left: Iterable[ConfigurationChange]) -> list[str]:
     """A sentence for each section with things that the file leaves out and does not end: a grant with other tools is another one."""
     sections: dict[str, list[str]] = {}
     for change in left:

@@ -14,21 +14,21 @@ from django.db import transaction
 from access.models import Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
-from toolhub.configuration.document import PRUNABLE, Document, written
-from toolhub.configuration.execution import carry_out
-from toolhub.configuration.plan import Action, Plan, changes_between
+from kernel.canonical import compute_digest
+from kernel.ids import encode
+from kernel.principal import ActorKind
+from kernel.problems import Forbidden
+from toolhub.configuration.document import PRUNABLE, ConfigurationDocument, build_document
+from toolhub.configuration.execution import carry_out_plan
+from toolhub.configuration.plan import Action, ConfigurationPlan, compare_entries
 from toolhub.configuration.problems import PlanStale
-from toolhub.configuration.resolving import resolved
-from toolhub.configuration.sentences import what_stays
+from toolhub.configuration.resolution import resolve_document
+from toolhub.configuration.sentences import describe_unchanged
 from toolhub.configuration.state import read_state
-from toolhub.kernel.canonical import digest
-from toolhub.kernel.ids import encode
-from toolhub.kernel.principal import ActorKind
-from toolhub.kernel.problems import Forbidden
 
 if TYPE_CHECKING:
-    from toolhub.configuration.plan import Change
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
+    from toolhub.configuration.plan import ConfigurationChange
 
 MAX_REASON = 500
 # Whoever applies a file may change what they may change one by one: (permission of people, scope of keys). None: people only.
@@ -46,10 +46,10 @@ NEEDED: dict[str, tuple[str, str | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedConfiguration:
     """What was done. ``shown_once``: signing secrets of new webhooks by their address, which nobody sees again."""
 
-    plan: Plan
+    plan: ConfigurationPlan
     shown_once: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,7 +66,7 @@ def sees_people(by: Principal) -> bool:
     return by.kind is not ActorKind.AGENT
 
 
-def check_may_say(document: Document, *, by: Principal) -> None:
+def check_may_say(document: ConfigurationDocument, *, by: Principal) -> None:
     """Some sections are for people only."""
     for section in document.entries:
         if by.kind is ActorKind.AGENT and NEEDED[section][1] is None:
@@ -80,7 +80,7 @@ def check_may_say(document: Document, *, by: Principal) -> None:
             )
 
 
-def check_may_change(plan: Plan, *, by: Principal) -> None:
+def check_may_change(plan: ConfigurationPlan, *, by: Principal) -> None:
     """A file gives nobody more than they hold."""
     if by.kind is ActorKind.SYSTEM:
         return
@@ -92,39 +92,39 @@ def check_may_change(plan: Plan, *, by: Principal) -> None:
 # Planning.
 
 
-def _plan(document: Document, *, by: Principal) -> Plan:
+def _plan(document: ConfigurationDocument, *, by: Principal) -> ConfigurationPlan:
     check_may_say(document, by=by)
     issuers = [entry.identity[0] for entry in document.entries.get("issuers", [])]
     state = read_state(by.tenant_id, issuers=issuers, people=sees_people(by))
-    entries, warnings = resolved(document, state, tenant_id=by.tenant_id)
+    entries, warnings = resolve_document(document, state, tenant_id=by.tenant_id)
     every = [
         change
-        for change in changes_between(state.entries, entries, PRUNABLE)
+        for change in compare_entries(state.entries, entries, PRUNABLE)
         if not (
             change.section == "agents" and change.wanted is None and change.current and change.current.get("disabled")
         )
     ]
-    changes: list[Change] = []
-    left: list[Change] = []
+    changes: list[ConfigurationChange] = []
+    left: list[ConfigurationChange] = []
     for change in every:
         stays = change.action is Action.END and change.section not in document.prune
         (left if stays else changes).append(change)
-    plan = Plan(encode("ten", by.tenant_id), changes, warnings + what_stays(left))
+    plan = ConfigurationPlan(encode("ten", by.tenant_id), changes, warnings + describe_unchanged(left))
     check_may_change(plan, by=by)
     return plan
 
 
-def plan_configuration(document: Document, *, by: Principal) -> Plan:
+def plan_configuration(document: ConfigurationDocument, *, by: Principal) -> ConfigurationPlan:
     """What applying the document would change. It is tried out and undone, so that a plan that is shown can be applied."""
     check_can_apply(by)
     with transaction.atomic():
         plan = _plan(document, by=by)
-        carry_out(plan, by=by, reason=_said("", document))
+        carry_out_plan(plan, by=by, reason=_choose_reason("", document))
         transaction.set_rollback(True)
     return plan
 
 
-def _said(reason: str, document: Document) -> str:
+def _choose_reason(reason: str, document: ConfigurationDocument) -> str:
     return (reason.strip() or f"As a configuration file says ({document.digest[:19]}).")[:MAX_REASON]
 
 
@@ -132,7 +132,9 @@ def _said(reason: str, document: Document) -> str:
 
 
 @transaction.atomic
-def apply_configuration(*, document: Document, plan_digest: str, by: Principal, reason: str = "") -> Applied:
+def apply_configuration(
+    *, document: ConfigurationDocument, plan_digest: str, by: Principal, reason: str = ""
+) -> AppliedConfiguration:
     """Carry out the plan that was looked at, all of it or nothing; refused when another one would come of the file now."""
     check_can_apply(by)
     Tenant.objects.select_for_update(no_key=True).get(pk=by.tenant_id)  # one file after the other
@@ -144,9 +146,9 @@ def apply_configuration(*, document: Document, plan_digest: str, by: Principal, 
             remedy="Plan the file again and look at what it would change now.",
         )
     if plan.is_empty:
-        return Applied(plan)
-    said = _said(reason, document)
-    run = carry_out(plan, by=by, reason=said)
+        return AppliedConfiguration(plan)
+    said = _choose_reason(reason, document)
+    run = carry_out_plan(plan, by=by, reason=said)
     evidence.record(
         kind=Kind.CONFIGURATION_APPLIED,
         subject=plan.tenant,
@@ -159,7 +161,7 @@ def apply_configuration(*, document: Document, plan_digest: str, by: Principal, 
             "reason": said,
         },
     )
-    return Applied(plan, run.shown_once)
+    return AppliedConfiguration(plan, run.shown_once)
 
 
 # Exporting.
@@ -170,13 +172,13 @@ def export_configuration(*, by: Principal) -> dict[str, Any]:
     """The configuration as it is, as a document that, applied again, changes nothing. Keys get it without people."""
     check_can_apply(by)
     state = read_state(by.tenant_id, people=sees_people(by))
-    document = written(state.slug, state.entries)
+    document = build_document(state.slug, state.entries)
     evidence.record(
         kind=Kind.CONFIGURATION_EXPORTED,
         subject=encode("ten", by.tenant_id),
         actor=by,
         data={
-            "document": digest(document),
+            "document": compute_digest(document),
             "counts": {name: len(entries) for name, entries in state.entries.items() if entries},
         },
     )

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from django.utils import timezone
 
-from access.exceptions import exceptions_in
 from access.models import (
     Agent,
     AgentIdentity,
@@ -26,21 +24,23 @@ from access.models import (
     Tenant,
     TrustedIssuer,
 )
-from access.notifications import EVENTS
+from access.notifications.services import EVENTS
+from access.object_permissions.rules import load_object_permissions
 from access.roles import SCOPES, Role
+from kernel.canonical import encode_hash_input
+from kernel.database.connections import database_time
+from kernel.database.tenancy import hub_wide
 from registry.models import Installation, InstallationState, Tool
-from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, Entries, Entry
-from toolhub.configuration.normal import (
-    in_order,
-    moment_text,
-    one_form_of,
-    public_keys,
-    settled_conditions,
-    settled_exceptions,
-    settled_limits,
+from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, ConfigurationEntry, Entries
+from toolhub.configuration.normal_form import (
+    format_moment,
+    normalize_conditions,
+    normalize_exceptions,
+    normalize_expression,
+    normalize_limits,
+    order_values,
+    strip_private_keys,
 )
-from toolhub.kernel.canonical import encoded
-from toolhub.kernel.tenancy import hub_wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ConfigurationState:
     """``drafts``: digest → label of the policy drafts that wait."""
 
     slug: str
@@ -57,9 +57,9 @@ class State:
     dormant: frozenset[str] = frozenset()  # issuers that are not trusted now; their subjects are mapped still
 
 
-def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool = True) -> State:
+def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool = True) -> ConfigurationState:
     """``issuers``: those whose subjects count although they are not trusted, since they are about to be."""
-    read: dict[str, Callable[[UUID], Iterator[Entry]]] = {
+    read: dict[str, Callable[[UUID], Iterator[ConfigurationEntry]]] = {
         "agents": _agents,
         "installations": _installations,
         "grants": _grants,
@@ -73,7 +73,7 @@ def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool =
     names = [name for name in SECTIONS if people or name != "members"]
     sleeping = TrustedIssuer.objects.filter(tenant_id=tenant_id, issuer__in=issuers).exclude(disabled_at=None)
     drafts = PolicyVersion.objects.filter(tenant_id=tenant_id, state=PolicyState.DRAFT).order_by("number")
-    return State(
+    return ConfigurationState(
         slug=Tenant.objects.get(pk=tenant_id).slug,
         entries={name: sorted(read[name](tenant_id), key=_place) for name in names},
         drafts={row.digest: row.label for row in drafts},
@@ -81,17 +81,17 @@ def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool =
     )
 
 
-def _place(entry: Entry) -> tuple[list[str], bytes]:
-    return [str(part) for part in entry.identity], encoded(entry.fields)[1]
+def _place(entry: ConfigurationEntry) -> tuple[list[str], bytes]:
+    return [str(part) for part in entry.identity], encode_hash_input(entry.fields)[1]
 
 
-def _agents(tenant_id: UUID) -> Iterator[Entry]:
+def _agents(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     """An agent that is called like the sign for all of them could not be told apart from it, and stays out of files."""
     for row in Agent.objects.filter(tenant_id=tenant_id).exclude(name=EVERY_AGENT):
-        yield Entry("agents", (row.name,), {"disabled": row.disabled_at is not None}, ref=row.pk)
+        yield ConfigurationEntry("agents", (row.name,), {"disabled": row.disabled_at is not None}, ref=row.pk)
 
 
-def _installations(tenant_id: UUID) -> Iterator[Entry]:
+def _installations(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     rows = list(Installation.objects.filter(tenant_id=tenant_id).exclude(state=InstallationState.REMOVED))
     with hub_wide():  # whom a tool that is installed here belongs to
         tools = Tool.objects.filter(pk__in=[row.tool_id for row in rows])
@@ -106,12 +106,12 @@ def _installations(tenant_id: UUID) -> Iterator[Entry]:
             "secrets": row.secrets,
             "state": str(row.state),
         }
-        yield Entry("installations", (row.name,), fields, ref=row.pk)
+        yield ConfigurationEntry("installations", (row.name,), fields, ref=row.pk)
 
 
-def _grants(tenant_id: UUID) -> Iterator[Entry]:
+def _grants(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     """Those that people gave; what agents handed on from them is not a matter of files, and ends with them."""
-    rows = Grant.objects.filter(tenant_id=tenant_id, delegated_from=None).in_force(timezone.now())
+    rows = Grant.objects.filter(tenant_id=tenant_id, delegated_from=None).in_force(database_time())
     rows = rows.exclude(agent__name=EVERY_AGENT)
     limits: dict[UUID | None, list[dict[str, Any]]] = defaultdict(list)
     for each in Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.GRANT, ended_at=None):
@@ -122,17 +122,17 @@ def _grants(tenant_id: UUID) -> Iterator[Entry]:
         fields = {
             "capabilities": row.capabilities,
             "scopes": row.scopes,
-            "conditions": settled_conditions(row.conditions),
-            "limits": settled_limits(limits[row.pk]),
-            "expires_at": moment_text(row.expires_at) if row.expires_at else None,
+            "conditions": normalize_conditions(row.conditions),
+            "limits": normalize_limits(limits[row.pk]),
+            "expires_at": format_moment(row.expires_at) if row.expires_at else None,
             "may_delegate": row.may_delegate,
             "reason": row.reason,
         }
         agent = row.agent.name if row.agent else EVERY_AGENT
-        yield Entry("grants", (agent, one_form_of(row.tools)), fields, ref=row.pk)
+        yield ConfigurationEntry("grants", (agent, normalize_expression(row.tools)), fields, ref=row.pk)
 
 
-def _budgets(tenant_id: UUID) -> Iterator[Entry]:
+def _budgets(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     kept = [BudgetScope.TENANT, BudgetScope.AGENT, BudgetScope.TOOL]  # the others are a grant's or a manifest's
     rows = Budget.objects.filter(tenant_id=tenant_id, ended_at=None, scope__in=kept).exclude(agent__name=EVERY_AGENT)
     for row in rows.select_related("agent"):
@@ -143,46 +143,46 @@ def _budgets(tenant_id: UUID) -> Iterator[Entry]:
             str(row.dimension),
             row.window_s,
         )
-        yield Entry("budgets", identity, {"amount": row.amount, "reason": row.reason}, ref=row.pk)
+        yield ConfigurationEntry("budgets", identity, {"amount": row.amount, "reason": row.reason}, ref=row.pk)
 
 
-def _issuers(tenant_id: UUID) -> Iterator[Entry]:
+def _issuers(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     for row in TrustedIssuer.objects.filter(tenant_id=tenant_id, disabled_at=None):
-        fields = {"audience": row.audience, "jwks_url": row.jwks_url, "jwks": public_keys(row.jwks)}
-        yield Entry("issuers", (row.issuer,), fields, ref=row.pk)
+        fields = {"audience": row.audience, "jwks_url": row.jwks_url, "jwks": strip_private_keys(row.jwks)}
+        yield ConfigurationEntry("issuers", (row.issuer,), fields, ref=row.pk)
 
 
-def _identities(tenant_id: UUID, issuers: Collection[str]) -> Iterator[Entry]:
+def _identities(tenant_id: UUID, issuers: Collection[str]) -> Iterator[ConfigurationEntry]:
     rows = AgentIdentity.objects.filter(Q(issuer__disabled_at=None) | Q(issuer__issuer__in=issuers))
     rows = rows.filter(issuer__tenant_id=tenant_id).exclude(agent__name=EVERY_AGENT)
     for row in rows.select_related("issuer", "agent"):
-        fields = {"agent": row.agent.name, "scopes": in_order(row.scopes, SCOPES)}
-        yield Entry("identities", (row.issuer.issuer, row.subject), fields, ref=row.pk)
+        fields = {"agent": row.agent.name, "scopes": order_values(row.scopes, SCOPES)}
+        yield ConfigurationEntry("identities", (row.issuer.issuer, row.subject), fields, ref=row.pk)
 
 
-def _notifications(tenant_id: UUID) -> Iterator[Entry]:
+def _notifications(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     for row in Notification.objects.filter(tenant_id=tenant_id, disabled_at=None):
-        fields = {"events": in_order(row.events, EVENTS)}
-        yield Entry("notifications", (str(row.channel), row.target), fields, ref=row.pk)
+        fields = {"events": order_values(row.events, EVENTS)}
+        yield ConfigurationEntry("notifications", (str(row.channel), row.target), fields, ref=row.pk)
 
 
-def _policy(tenant_id: UUID) -> Iterator[Entry]:
+def _policy(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     for row in PolicyVersion.objects.filter(tenant_id=tenant_id, state=PolicyState.IN_FORCE):
-        yield Entry(POLICY, (), {"document": row.document}, ref=row.pk)
+        yield ConfigurationEntry(POLICY, (), {"document": row.document}, ref=row.pk)
 
 
-def _members(tenant_id: UUID) -> Iterator[Entry]:
+def _members(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     roles: dict[tuple[int, str], set[str]] = defaultdict(set)
     for row in Membership.objects.filter(tenant_id=tenant_id).select_related("user"):
         roles[row.user_id, row.user.get_username()].add(str(row.role))
-    beside = exceptions_in(tenant_id, users=[user_id for user_id, _ in roles])
+    beside = load_object_permissions(tenant_id, users=[user_id for user_id, _ in roles])
     for (user_id, username), held in roles.items():
-        fields: dict[str, Any] = {"roles": in_order(held, Role.values)}
+        fields: dict[str, Any] = {"roles": order_values(held, Role.values)}
         exceptions = [
             {"permission": permission, thing._meta.model_name: thing.name}
             for permission, thing in beside.get(user_id, [])
             if thing.name != EVERY_AGENT
         ]
         if exceptions:
-            fields["exceptions"] = settled_exceptions(exceptions)
-        yield Entry("members", (username,), fields, ref=user_id)
+            fields["exceptions"] = normalize_exceptions(exceptions)
+        yield ConfigurationEntry("members", (username,), fields, ref=user_id)

@@ -1,10 +1,47 @@
-"""Console addresses of the configuration as a file."""
+"""Addresses of configuration."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from toolhub.configuration import views
+from kernel.http.navigation import NavigationEntry, Section
+from toolhub.configuration import api, pages
 
-urlpatterns = [
-    path("configuration", views.configuration, name="configuration"),
-    path("configuration/export", views.configuration_export, name="configuration_export"),
+NAVIGATION = [
+    NavigationEntry(
+        key="configuration",
+        label=gettext_lazy("Configuration"),
+        icon="settings",
+        address="configuration",
+        permission="configuration.apply",
+        section=Section.GOVERN,
+        order=90,
+    ),
+]
+
+PAGES = [
+    path("configuration", pages.configuration, name="configuration"),
+    path("configuration/export", pages.configuration_export, name="configuration_export"),
+]
+
+API = [
+    path(
+        "configuration/plan",
+        api.ConfigurationPlanView.as_view(),
+        name="api_configuration_plan",
+    ),
+    path(
+        "configuration/apply",
+        api.ConfigurationApplyView.as_view(),
+        name="api_configuration_apply",
+    ),
+    path(
+        "configuration/export",
+        api.ConfigurationExportView.as_view(),
+        name="api_configuration_export",
+    ),
+    path(
+        "configuration/schema",
+        api.ConfigurationSchemaView.as_view(),
+        name="api_configuration_schema",
+    ),
 ]

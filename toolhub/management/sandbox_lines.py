@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from invocations.sandbox.engine import EngineError
-from invocations.sandbox.runtimes import DEFAULT, UNTRUSTED
+from invocations.sandbox.isolation.runtimes import DEFAULT, UNTRUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from invocations.sandbox.examinations import Examinations
-    from invocations.sandbox.walls_check import Examined
+    from invocations.sandbox.isolation.check_results import IsolationChecks
+    from invocations.sandbox.isolation.isolation_check import IsolationResult
 
 OK, WRONG, NOTE = "ok", "WRONG", "note"
 _NOBODY = "none is set aside for untrusted tools, so their calls are refused; TOOLHUB_SANDBOX_RUNTIMES names one"
@@ -19,13 +19,13 @@ _REMAPPED = "users are remapped"
 _NOT_REMAPPED = "users are not remapped (userns-remap in the engine's daemon.json gives a box's root no rights outside)"
 
 
-class Line(NamedTuple):
+class DoctorLine(NamedTuple):
     mark: str
     about: str
     said: str
 
 
-def lines_about(examinations: Examinations, names: Mapping[str, str], *, every: bool) -> Iterator[Line]:
+def describe_runtimes(examinations: IsolationChecks, names: Mapping[str, str], *, every: bool) -> Iterator[DoctorLine]:
     """``every``: each wall, looked at anew. Else what was seen lately, in a line for each runtime and each wall that fell."""
     roles: dict[str, list[str]] = {names.get(DEFAULT, ""): [DEFAULT]}
     if UNTRUSTED in names:
@@ -35,35 +35,37 @@ def lines_about(examinations: Examinations, names: Mapping[str, str], *, every: 
         yield from _runtime(seen, " and ".join(used))
         yield from _walls(seen, every=every)
     if UNTRUSTED not in names:
-        yield Line(NOTE, "runtime", _NOBODY)
+        yield DoctorLine(NOTE, "runtime", _NOBODY)
     try:
-        yield Line(NOTE, "host", _host(examinations.engine.info()))
+        yield DoctorLine(NOTE, "host", _host(examinations.engine.info()))
     except EngineError as error:
-        yield Line(WRONG, "host", str(error))
+        yield DoctorLine(WRONG, "host", str(error))
 
 
-def _runtime(seen: Examined, used: str) -> Iterator[Line]:
+def _runtime(seen: IsolationResult, used: str) -> Iterator[DoctorLine]:
     name = f"{seen.runtime or 'the engine’s own'} ({used})"
     if seen.why:
-        yield Line(WRONG, "runtime", f"{name}: not verified on this host. {seen.why}")
+        yield DoctorLine(WRONG, "runtime", f"{name}: not verified on this host. {seen.why}")
         return
     how = {"socket": "boxes reach a unix socket of this host", "attach": "boxes are reached through the engine only"}
     levels = ", ".join(seen.levels) or "no level of isolation can be given"
     said = f"{name}: {seen.holding} of {len(seen.walls)} walls hold; {levels}; {how[seen.transport]}"
     if seen.label:
         said += f"; labelled {seen.label}"
-    yield Line(OK if not seen.missing and seen.levels else WRONG, "runtime", said)
+    yield DoctorLine(OK if not seen.missing and seen.levels else WRONG, "runtime", said)
 
 
-def _walls(seen: Examined, *, every: bool) -> Iterator[Line]:
+def _walls(seen: IsolationResult, *, every: bool) -> Iterator[DoctorLine]:
     for wall in seen.walls:
         if wall.holds:
             if every:
-                yield Line(OK, "wall", f"{wall.name}: {wall.detail}")
+                yield DoctorLine(OK, "wall", f"{wall.name}: {wall.detail}")
             continue
         how = "does not hold" if wall.holds is False else "could not be verified"
         needed = "" if wall.needed_for_untrusted else " (untrusted tools do without)"
-        yield Line(WRONG if wall.needed_for_untrusted else NOTE, "wall", f"{wall.name} {how}{needed}: {wall.detail}")
+        yield DoctorLine(
+            WRONG if wall.needed_for_untrusted else NOTE, "wall", f"{wall.name} {how}{needed}: {wall.detail}"
+        )
 
 
 def _host(info: dict[str, Any]) -> str:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolhub.kernel.diffing import INVISIBLE
+from kernel.components.diffs import INVISIBLE
 
 if TYPE_CHECKING:
-    from toolhub.kernel.problems import Problem
+    from kernel.problems import Problem
 
 
-def plain(text: str) -> str:
+def flatten_text(text: str) -> str:
     """On one line, without what a terminal would act upon."""
     return INVISIBLE.sub("?", " ".join(text.split()))
 
 
-def said(problem: Problem) -> list[str]:
+def describe_problem(problem: Problem) -> list[str]:
     findings = problem.details.get("findings", [])
     each_one = [f"{each['pointer'] or '/'}: {each['message']}" for each in findings] if len(findings) > 1 else []
-    return [plain(problem.detail), *("  " + plain(line) for line in each_one), *filter(None, [problem.remedy])]
+    return [
+        flatten_text(problem.detail),
+        *("  " + flatten_text(line) for line in each_one),
+        *filter(None, [problem.remedy]),
+    ]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kernel.problems import Malformed, NotFound, Problem
 from registry.problems import UnknownTool
-from toolhub.kernel.problems import Malformed, NotFound, Problem
-from toolhub.management.acting import acting_in, find_tenant
-from toolhub.management.sentences import said
+from toolhub.management.actor import acting_in, find_tenant
+from toolhub.management.sentences import describe_problem
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 CANNOT_RUN = (NotFound, UnknownTool, Malformed)
 
@@ -45,9 +45,9 @@ class TenantCommand(BaseCommand, ABC):
             with acting_in(find_tenant(tenant), permission=self.permission, username=username) as by:
                 self.act(by=by, **options)
         except CANNOT_RUN as problem:
-            raise CommandError("\n".join(said(problem))) from problem
+            raise CommandError("\n".join(describe_problem(problem))) from problem
         except Problem as problem:
-            self.stderr.write("\n".join(said(problem)))
+            self.stderr.write("\n".join(describe_problem(problem)))
             sys.exit(2)
 
     @abstractmethod

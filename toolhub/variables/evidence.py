@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolhub.kernel.variables import COMMANDS, KEEPER, WEB, WORKER, read_address
+from kernel.variables import COMMANDS, KEEPER, WEB, WORKER, read_address
 from toolhub.variables.hub import TOOLHUB_DATA_DIR
 from toolhub.variables.table import VARIABLES
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from toolhub.kernel.variables import (
-    INIT,
-    KEEPER,
-    MAKE,
-    UPKEEP,
-    WEB,
-    WORKER,
-    read_address,
-    read_mail_address,
-    read_time_zone,
-)
+from kernel.variables import INIT, KEEPER, MAKE, UPKEEP, WEB, WORKER, read_address, read_mail_address, read_time_zone
 from toolhub.variables.table import BASE_DIR, VARIABLES
 
 _group = VARIABLES.group
@@ -69,7 +59,7 @@ TOOLHUB_TRUSTED_ORIGINS = VARIABLES.listed(
     "TOOLHUB_TRUSTED_ORIGINS",
     roles=(WEB,),
     example="https://hub.example.org",
-    about="Origins whose forms are accepted when a proxy stands in front.",
+    about="Origins whose forms are accepted beside that of TOOLHUB_PUBLIC_URL.",
 )
 TOOLHUB_PROXIES = VARIABLES.networks(
     "TOOLHUB_PROXIES",

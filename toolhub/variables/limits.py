@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from toolhub.kernel.dotenv import NAMED
-from toolhub.kernel.names import QUEUES
-from toolhub.kernel.variables import UPKEEP, WEB, WORKER
+from kernel.dotenv import NAMED
+from kernel.names import QUEUES
+from kernel.variables import UPKEEP, WEB, WORKER
 from toolhub.variables.table import VARIABLES
 
 _group, _number = VARIABLES.group, VARIABLES.number
@@ -15,6 +15,13 @@ TOOLHUB_WORKER_CONCURRENCY = _number(
 )
 TOOLHUB_WORKER_SPARE = _number(
     "TOOLHUB_WORKER_SPARE", 1, roles=(WORKER,), about="Places of a worker beside them, that only other tenants get."
+)
+TOOLHUB_WORKER_SENDS = VARIABLES.flag(
+    "TOOLHUB_WORKER_SENDS",
+    default=True,
+    roles=(WORKER,),
+    about="Whether a worker sends mail, messages to webhooks and answers to callback addresses. 0 where its network has no way out: "
+    "`manage.py upkeep` then sends them.",
 )
 TOOLHUB_WORK_CLASSES = VARIABLES.listed(
     "TOOLHUB_WORK_CLASSES",
@@ -143,7 +150,7 @@ VARIABLES.elsewhere("TOOLHUB_API_KEY", by="unitools", about="The key that they s
 VARIABLES.elsewhere(
     "TOOLHUB_FAULTS",
     by="tests",
-    about="Points at which a process ends itself or stands still (toolhub/kernel/faults.py). Leave it unset.",
+    about="Points at which a process ends itself or stands still (kernel/fault_injection.py). Leave it unset.",
 )
 VARIABLES.elsewhere("DOCKER_HOST", by="the library for Docker", about="The engine, when TOOLHUB_DOCKER_URL is empty.")
 VARIABLES.elsewhere(

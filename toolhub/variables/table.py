@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from toolhub.kernel.dotenv import take_settings_of_file
-from toolhub.kernel.variables import Variables
+from kernel.dotenv import load_dotenv
+from kernel.variables import Variables
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 VARIABLES = Variables(os.environ)
 try:
-    take_settings_of_file(BASE_DIR)
+    load_dotenv(BASE_DIR)
 except ValueError as error:
     VARIABLES.mistakes.append(str(error))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kernel.variables import COMMANDS, MAKE, WEB, WORKER, Unfit, read_runtimes
 from sandbox.image import read_images
-from toolhub.kernel.variables import COMMANDS, MAKE, WEB, WORKER, Unfit, read_runtimes
 from toolhub.variables.hub import TOOLHUB_DATA_DIR
 from toolhub.variables.table import BASE_DIR, VARIABLES
 
@@ -170,7 +170,15 @@ TOOLHUB_PACKAGE_INDEX = _text(
     roles=(WEB, *_RUNS_TOOLS),
     shown="pip's own configuration",
     example="https://packages.example.org/simple",
-    about="The index that wheels come from, for tools' dependencies; it may hold credentials.",
+    about="The index that wheels come from, for tools' dependencies; it may hold credentials, and nobody is told it.",
+)
+TOOLHUB_SDK_INDEX = VARIABLES.url(
+    "TOOLHUB_SDK_INDEX",
+    schemes=("https", "http"),
+    roles=(WEB,),
+    shown="https://pypi.org/simple; none where TOOLHUB_PACKAGE_INDEX is set",
+    example="https://packages.example.org/simple",
+    about="Where /sdk/ sends whoever asks it for packages of others. Everybody who reaches the hub sees it: no credentials in it.",
 )
 TOOLHUB_WHEELHOUSE = _text(
     "TOOLHUB_WHEELHOUSE",

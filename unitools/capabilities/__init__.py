@@ -5,7 +5,7 @@ call. Pure: nothing here reads a database or a setting.
 """
 
 from unitools.capabilities.algebra import BOTTOM, TOP, Capabilities, meet_cached
-from unitools.capabilities.explaining import bound_of_allow_lists, effective, explain, lacking
+from unitools.capabilities.explanation import build_allow_list_bound, effective, explain, list_missing_capabilities
 from unitools.capabilities.wire import BROWSER_ACTIONS, CEILINGS, DOMAINS, FILE_ACTIONS
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "FILE_ACTIONS",
     "TOP",
     "Capabilities",
-    "bound_of_allow_lists",
+    "build_allow_list_bound",
     "effective",
     "explain",
-    "lacking",
+    "list_missing_capabilities",
     "meet_cached",
 ]

@@ -59,7 +59,7 @@ class Capabilities:
         What is not named is denied; a ceiling under ``limits`` that is not named has no bound. ``ValueError`` with a sentence
         when it cannot be read, also for a name that is not known: a bound that was ignored would be none.
         """
-        read = wire.read(data)
+        read = wire.read_capabilities(data)
         return cls(
             fs=Forest(PATHS, read.fs),
             net=Forest(HOSTS, read.net),
@@ -83,7 +83,7 @@ class Capabilities:
 
     def to_json(self) -> dict[str, Any]:
         """The canonical form: equal capabilities have equal documents, and :meth:`from_json` reads it back."""
-        return wire.write(self)
+        return wire.write_capabilities(self)
 
     def __and__(self, other: Capabilities) -> Capabilities:
         return Capabilities(
@@ -136,7 +136,7 @@ class Capabilities:
 
     def names(self) -> list[str]:
         """Every element as a short text, for people and for evidence."""
-        return wire.names(self)
+        return wire.list_capability_names(self)
 
     def allows_path(self, path: str, action: str) -> bool:
         return action in self.fs.at(parse_path(path, tree=False)).words

@@ -23,7 +23,7 @@ from unitools.capabilities.nodes import (
     range_line,
     range_sibling,
 )
-from unitools.capabilities.values import Actions, Reach, Value
+from unitools.capabilities.values import Actions, NetworkAccess, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +33,7 @@ V = TypeVar("V", bound=Value)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[N, V]):
+class ForestKind(Generic[N, V]):
     """One sort of forest. ``sibling`` only where two nodes can make up a third: the halves of an address range."""
 
     line: Callable[[N, tuple[int, ...]], Iterator[N]]
@@ -47,7 +47,7 @@ class Forest(Generic[N, V]):
 
     __slots__ = ("_hash", "depths", "kind", "rules")
 
-    def __init__(self, kind: Kind[N, V], rules: Iterable[tuple[N, V]] = ()) -> None:
+    def __init__(self, kind: ForestKind[N, V], rules: Iterable[tuple[N, V]] = ()) -> None:
         own: dict[N, V] = {}
         for node, value in rules:
             own[node] = own[node].join(value) if node in own else value
@@ -63,7 +63,7 @@ class Forest(Generic[N, V]):
         self._hash: int | None = None
 
     @classmethod
-    def _of_normal(cls, kind: Kind[N, V], rules: dict[N, V]) -> Forest[N, V]:
+    def _of_normal(cls, kind: ForestKind[N, V], rules: dict[N, V]) -> Forest[N, V]:
         made: Forest[N, V] = cls(kind)
         made.rules, made.depths = rules, made._depths(rules)
         return made
@@ -170,11 +170,11 @@ class Forest(Generic[N, V]):
 
 
 Paths = Forest[PathNode, Actions]
-Hosts = Forest[HostNode, Reach]
-Ranges = Forest[RangeNode, Reach]
+Hosts = Forest[HostNode, NetworkAccess]
+Ranges = Forest[RangeNode, NetworkAccess]
 Browsers = Forest[HostNode, Actions]
 
-PATHS: Kind[PathNode, Actions] = Kind(path_line, path_depth, Actions())
-HOSTS: Kind[HostNode, Reach] = Kind(host_line, host_depth, Reach())
-RANGES: Kind[RangeNode, Reach] = Kind(range_line, range_depth, Reach(), range_sibling)
-BROWSERS: Kind[HostNode, Actions] = Kind(host_line, host_depth, Actions())
+PATHS: ForestKind[PathNode, Actions] = ForestKind(path_line, path_depth, Actions())
+HOSTS: ForestKind[HostNode, NetworkAccess] = ForestKind(host_line, host_depth, NetworkAccess())
+RANGES: ForestKind[RangeNode, NetworkAccess] = ForestKind(range_line, range_depth, NetworkAccess(), range_sibling)
+BROWSERS: ForestKind[HostNode, Actions] = ForestKind(host_line, host_depth, Actions())

@@ -64,7 +64,7 @@ class Actions:
         return [type(self)((word,)) for word in sorted(self.words)]
 
 
-def spans(pairs: Iterable[Span]) -> Spans:
+def merge_spans(pairs: Iterable[Span]) -> Spans:
     """The normal form: neighbours are one span, and an inverted pair is none."""
     found: list[Span] = []
     for low, high in sorted(pairs):
@@ -80,7 +80,7 @@ def spans(pairs: Iterable[Span]) -> Spans:
 def _common(a: Spans, b: Spans) -> Spans:
     if a == b:
         return a
-    return spans((max(low, start), min(high, end)) for low, high in a for start, end in b)
+    return merge_spans((max(low, start), min(high, end)) for low, high in a for start, end in b)
 
 
 def _without(a: Spans, b: Spans) -> Spans:
@@ -92,10 +92,10 @@ def _without(a: Spans, b: Spans) -> Spans:
             for piece in ((low, min(high, start - 1)), (max(low, end + 1), high))
             if piece[0] <= piece[1]
         ]
-    return spans(left)
+    return merge_spans(left)
 
 
-class Reach:
+class NetworkAccess:
     """For each (scheme, method) the ports that may be used."""
 
     __slots__ = ("lanes",)
@@ -105,20 +105,20 @@ class Reach:
 
     @classmethod
     def over(cls, schemes: Iterable[str], methods: Iterable[str], ports: Iterable[Span]) -> Self:
-        methods, ports = tuple(methods), spans(ports)
+        methods, ports = tuple(methods), merge_spans(ports)
         return cls({(scheme, method): ports for scheme in schemes for method in methods})
 
     def __bool__(self) -> bool:
         return bool(self.lanes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reach) and self.lanes == other.lanes
+        return isinstance(other, NetworkAccess) and self.lanes == other.lanes
 
     def __hash__(self) -> int:
         return hash(frozenset(self.lanes.items()))
 
     def __repr__(self) -> str:
-        return f"Reach({self.lanes})"
+        return f"NetworkAccess({self.lanes})"
 
     def meet(self, other: Self) -> Self:
         theirs = other.lanes
@@ -130,7 +130,7 @@ class Reach:
         joined = dict(self.lanes)
         for lane, ports in other.lanes.items():
             mine = joined.get(lane)
-            joined[lane] = ports if mine is None or mine == ports else spans((*mine, *ports))
+            joined[lane] = ports if mine is None or mine == ports else merge_spans((*mine, *ports))
         return type(self)(joined)
 
     def minus(self, other: Self) -> Self:
@@ -150,5 +150,5 @@ class Reach:
         return [type(self).over([scheme], methods, ports) for scheme, methods, ports in self.groups()]
 
 
-ANY_REACH = Reach.over(SCHEMES, METHODS, [PORTS])
-ANY_PROTOCOL = Reach.over(PROTOCOLS, [""], [PORTS])
+ANY_REACH = NetworkAccess.over(SCHEMES, METHODS, [PORTS])
+ANY_PROTOCOL = NetworkAccess.over(PROTOCOLS, [""], [PORTS])

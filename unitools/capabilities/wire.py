@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unitools.capabilities.nodes import parse_host, parse_path, parse_range, show_host, show_path, show_range
-from unitools.capabilities.values import METHODS, PORTS, PROTOCOLS, SCHEMES, Actions, Reach
+from unitools.capabilities.values import METHODS, PORTS, PROTOCOLS, SCHEMES, Actions, NetworkAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,12 +47,12 @@ MAX_CEILING = 2**53 - 1  # what JSON numbers hold exactly
 
 
 @dataclass(slots=True)
-class Read:
+class ParsedCapabilities:
     """What a document says, not yet in normal form."""
 
     fs: list[tuple[PathNode, Actions]] = field(default_factory=list)
-    net: list[tuple[HostNode, Reach]] = field(default_factory=list)
-    cidr: list[tuple[RangeNode, Reach]] = field(default_factory=list)
+    net: list[tuple[HostNode, NetworkAccess]] = field(default_factory=list)
+    cidr: list[tuple[RangeNode, NetworkAccess]] = field(default_factory=list)
     browser: list[tuple[HostNode, Actions]] = field(default_factory=list)
     proc: list[str] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
@@ -107,18 +107,20 @@ def _scheme(entry: dict[str, Any], known: tuple[str, ...], usual: str) -> str:
     return scheme
 
 
-def _host(value: Any) -> tuple[HostNode, Reach]:
+def _host(value: Any) -> tuple[HostNode, NetworkAccess]:
     entry = _entry(value, "net", "host", ["scheme", "port", "ports", "methods"])
     if "port" in entry and "ports" in entry:
         raise ValueError("An entry of net has either `port` or `ports`.")
     ports = _ports(entry.get("ports", [entry.get("port", 443)]))
     methods = _words(entry["methods"], "`methods`", METHODS) if "methods" in entry else METHODS
-    return parse_host(entry["host"]), Reach.over([_scheme(entry, SCHEMES, "https")], methods, ports)
+    return parse_host(entry["host"]), NetworkAccess.over([_scheme(entry, SCHEMES, "https")], methods, ports)
 
 
-def _range(value: Any) -> tuple[RangeNode, Reach]:
+def _range(value: Any) -> tuple[RangeNode, NetworkAccess]:
     entry = _entry(value, "cidr", "cidr", ["scheme", "ports"])
-    return parse_range(entry["cidr"]), Reach.over([_scheme(entry, PROTOCOLS, "tcp")], [""], _ports(entry.get("ports")))
+    return parse_range(entry["cidr"]), NetworkAccess.over(
+        [_scheme(entry, PROTOCOLS, "tcp")], [""], _ports(entry.get("ports"))
+    )
 
 
 def _count(value: Any, name: str) -> int:
@@ -159,12 +161,12 @@ def _file(value: Any) -> tuple[PathNode, Actions]:
     return parse_path(entry["path"], tree=kind == "tree"), Actions(actions)
 
 
-def read(data: Any) -> Read:
+def read_capabilities(data: Any) -> ParsedCapabilities:
     """The parts of a document; ``ValueError`` with a sentence when it is not one."""
     if not isinstance(data, dict) or not _PARTS.issuperset(data):
         strange = min(set(data) - _PARTS) if isinstance(data, dict) else ""
         raise ValueError(f"There is no capability `{strange[:80]}`." if strange else "Capabilities are a JSON object.")
-    result = Read(
+    result = ParsedCapabilities(
         fs=[_file(each) for each in _list(data, "fs")],
         net=[_host(each) for each in _list(data, "net")],
         cidr=[_range(each) for each in _list(data, "cidr")],
@@ -186,8 +188,10 @@ def _ports_text(ports: Spans) -> list[str]:
     return [str(low) if low == high else f"{low}-{high}" for low, high in ports]
 
 
-def write(value: Capabilities) -> dict[str, Any]:
-    """The canonical document; :func:`read` of it gives the same value back. Every part is named, also when it is empty."""
+def write_capabilities(value: Capabilities) -> dict[str, Any]:
+    """The canonical document; :func:`read_capabilities` of it gives the same value back. Every part is named, also when it
+    is empty.
+    """
     patterns = sorted((show_host(node), sorted(actions.words)) for node, actions in value.browser.own())
     hosts: list[dict[str, Any]] = [{"host": host, "actions": actions} for host, actions in patterns]
     return {
@@ -225,7 +229,7 @@ def path_names(node: PathNode, actions: Actions) -> list[str]:
     return [f"fs:{action}:{path}" for action in sorted(actions.words)]
 
 
-def reach_names(place: str, reach: Reach, *, part: str) -> list[str]:
+def network_names(place: str, reach: NetworkAccess, *, part: str) -> list[str]:
     return [
         f"{part}:{scheme}://{place}:{','.join(_ports_text(ports))}"
         + ("" if methods in (METHODS, ("",)) else f" {','.join(methods)}")
@@ -233,13 +237,13 @@ def reach_names(place: str, reach: Reach, *, part: str) -> list[str]:
     ]
 
 
-def host_names(node: HostNode, reach: Reach) -> list[str]:
-    return reach_names(show_host(node), reach, part="net")
+def host_names(node: HostNode, reach: NetworkAccess) -> list[str]:
+    return network_names(show_host(node), reach, part="net")
 
 
-def range_names(node: RangeNode, reach: Reach) -> list[str]:
+def range_names(node: RangeNode, reach: NetworkAccess) -> list[str]:
     address = show_range(node)
-    return reach_names(f"[{address}]" if node[0] == 6 else address, reach, part="cidr")
+    return network_names(f"[{address}]" if node[0] == 6 else address, reach, part="cidr")
 
 
 def browser_names(node: HostNode, actions: Actions) -> list[str]:
@@ -252,7 +256,7 @@ def ceiling_name(name: str, most: int) -> str:
     return f"{'tmp' if name == TMP else name}:{most}"
 
 
-def names(value: Capabilities) -> list[str]:
+def list_capability_names(value: Capabilities) -> list[str]:
     found = [name for node, own in sorted(value.fs.own(), key=lambda rule: rule[0]) for name in path_names(node, own)]
     found += [name for node, own in sorted(value.net.own(), key=lambda rule: rule[0]) for name in host_names(node, own)]
     found += [

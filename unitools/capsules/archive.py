@@ -15,7 +15,7 @@ import unicodedata
 import zipfile
 from typing import TYPE_CHECKING
 
-from unitools.capsules.problems import (
+from unitools.capsules.errors import (
     AbsoluteName,
     CaseCollision,
     ChangedBytes,
@@ -47,8 +47,8 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\:*?\"<>|]+")  # what Windows refuses, and what a terminal would obey
 
 
-def write(files: Mapping[str, bytes]) -> bytes:
-    """The one archive of these files. Raises what :func:`read` would raise for it."""
+def write_archive(files: Mapping[str, bytes]) -> bytes:
+    """The one archive of these files. Raises what :func:`read_archive` would raise for it."""
     check_names(files)
     total = sum(map(len, files.values()))
     if len(files) > MAX_CAPSULE_FILES or total > MAX_CAPSULE_BYTES:
@@ -59,8 +59,8 @@ def write(files: Mapping[str, bytes]) -> bytes:
     return data
 
 
-def read(data: bytes) -> dict[str, bytes]:
-    """The files of an archive by name. Each that cannot have come from :func:`write` is refused, by the first reason found."""
+def read_archive(data: bytes) -> dict[str, bytes]:
+    """The files of an archive by name. Each that cannot have come from :func:`write_archive` is refused, by the first reason found."""
     if len(data) > MAX_CAPSULE_BYTES:
         raise _too_large()
     _check_end(data)

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from unitools.capsules import archive
-from unitools.capsules.problems import CapsuleError, CompiledCode, TooLarge, WrongLayout, WrongManifest
+from unitools.capsules.errors import CapsuleError, CompiledCode, TooLarge, WrongLayout, WrongManifest
 from unitools.manifest import Manifest
-from unitools.packages import PackageError, check_holds, check_package_name, files_of
+from unitools.packages import PackageError, check_holds, check_package_name, read_package_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,11 @@ class Capsule:
         return sorted(said, key=lambda each: each["id"])
 
 
-def digest_of(data: bytes) -> str:
+def compute_capsule_digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def pack(
+def pack_capsule(
     manifests: Sequence[Mapping[str, Any]],
     package: Path | Mapping[str, bytes],
     *,
@@ -88,12 +88,12 @@ def pack(
         files[LOCK] = "".join(f"{line}\n" for line in locks.pop()).encode()
     if readme:
         files[README] = readme.encode()
-    return read(archive.write(files))
+    return open_capsule(archive.write_archive(files))
 
 
-def read(data: bytes) -> Capsule:
-    """A capsule from the bytes of its file. Raises a :class:`CapsuleError` for anything that :func:`pack` does not make."""
-    files = archive.read(data)
+def open_capsule(data: bytes) -> Capsule:
+    """A capsule from the bytes of its file. Raises a :class:`CapsuleError` for anything that :func:`pack_capsule` does not make."""
+    files = archive.read_archive(data)
     package = _package_of(files)
     source, manifests = {}, {}
     for name, content in files.items():
@@ -112,12 +112,12 @@ def read(data: bytes) -> Capsule:
     _check_lock(manifests, lock)
     _check_code(manifests, package, source)
     readme = _text(README, files[README]) if README in files else ""
-    return Capsule(data, digest_of(data), package, tuple(manifests.values()), source, lock, readme)
+    return Capsule(data, compute_capsule_digest(data), package, tuple(manifests.values()), source, lock, readme)
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
     try:
-        return dict(files_of(folder))
+        return dict(read_package_files(folder))
     except PackageError as error:
         raise WrongLayout(str(error)) from error
     except OSError as error:

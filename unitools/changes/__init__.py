@@ -24,16 +24,25 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from unitools.changes.fields import FIELDS, consent_need
-from unitools.changes.kinds import BUMPS, KINDS, RISKS, Change, Kind, make_change
-from unitools.compatibility import SCHEMA_KINDS, Direction, Effect, SchemaChange, schema_changes
+from unitools.changes.fields import FIELDS, compare_consent_need
+from unitools.changes.kinds import BUMPS, KINDS, RISKS, Kind, ManifestChange, make_change
+from unitools.compatibility import SCHEMA_KINDS, Direction, SchemaChange, SchemaEffect, compare_schemas
 from unitools.manifest import manifest_schema
 from unitools.semver import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["BUMPS", "KINDS", "RISKS", "Change", "changes_between", "given_bump", "needed_bump", "offending"]
+__all__ = [
+    "BUMPS",
+    "KINDS",
+    "RISKS",
+    "ManifestChange",
+    "compare_manifests",
+    "compute_given_bump",
+    "compute_needed_bump",
+    "find_offending_changes",
+]
 
 SCHEMAS: dict[str, tuple[str, str, Direction]] = {
     "input_schema": ("input", "Input", "input"),
@@ -42,19 +51,19 @@ SCHEMAS: dict[str, tuple[str, str, Direction]] = {
 }
 NOTHING_TO_SET = {"type": "object", "additionalProperties": False}
 CONSENT_BY_EFFECT = ("Write", "Process")
-CONSEQUENCE: dict[tuple[str, Effect], str] = {
-    ("input", Effect.WIDENED): "What was accepted still is.",
-    ("input", Effect.NARROWED): "What was accepted can be refused now.",
-    ("input", Effect.UNCLEAR): "It cannot be shown that what was accepted still is.",
-    ("output", Effect.WIDENED): "Callers can get what they were never told of.",
-    ("output", Effect.NARROWED): "What is returned keeps to what was promised.",
-    ("output", Effect.UNCLEAR): "It cannot be shown that what is returned keeps to what was promised.",
+CONSEQUENCE: dict[tuple[str, SchemaEffect], str] = {
+    ("input", SchemaEffect.WIDENED): "What was accepted still is.",
+    ("input", SchemaEffect.NARROWED): "What was accepted can be refused now.",
+    ("input", SchemaEffect.UNCLEAR): "It cannot be shown that what was accepted still is.",
+    ("output", SchemaEffect.WIDENED): "Callers can get what they were never told of.",
+    ("output", SchemaEffect.NARROWED): "What is returned keeps to what was promised.",
+    ("output", SchemaEffect.UNCLEAR): "It cannot be shown that what is returned keeps to what was promised.",
 }
 
 
-def changes_between(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
+def compare_manifests(old: dict[str, Any], new: dict[str, Any]) -> list[ManifestChange]:
     """Every difference but the version's, the gravest first."""
-    found: dict[str, Change] = {}
+    found: dict[str, ManifestChange] = {}
     for change in _changes(old, new):
         known = found.get(change.id)
         if known is None or _rank(change) < _rank(known):
@@ -62,12 +71,12 @@ def changes_between(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
     return sorted(found.values(), key=_rank)
 
 
-def needed_bump(changes: Iterable[Change]) -> str:
+def compute_needed_bump(changes: Iterable[ManifestChange]) -> str:
     """``none``, ``patch``, ``minor`` or ``major``."""
     return max((change.bump for change in changes), key=BUMPS.index, default="none")
 
 
-def given_bump(old_version: str, new_version: str) -> str:
+def compute_given_bump(old_version: str, new_version: str) -> str:
     """The gravest change that the numbers allow; ``none`` when the version is not newer."""
     old, new = Version.parse(old_version), Version.parse(new_version)
     if new <= old:
@@ -83,19 +92,21 @@ def given_bump(old_version: str, new_version: str) -> str:
     return "major" if raised == "minor" and new.major == 0 else raised
 
 
-def offending(old_version: str, new_version: str, changes: Iterable[Change]) -> list[Change]:
+def find_offending_changes(
+    old_version: str, new_version: str, changes: Iterable[ManifestChange]
+) -> list[ManifestChange]:
     """The changes that the version numbers do not allow; for a version that is not newer, that as well.
 
     ``ValueError`` with a sentence when one is no version.
     """
-    given = given_bump(old_version, new_version)
+    given = compute_given_bump(old_version, new_version)
     wrong = [change for change in changes if BUMPS.index(change.bump) > BUMPS.index(given)]
     if given == "none":
         wrong.insert(0, make_change("version.not_increased", "/version", old_version, new_version))
     return wrong
 
 
-def _rank(change: Change) -> tuple[int, int, str, str]:
+def _rank(change: ManifestChange) -> tuple[int, int, str, str]:
     return -BUMPS.index(change.bump), -RISKS.index(change.risk), change.pointer, change.kind
 
 
@@ -103,8 +114,8 @@ def _written(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
-    need = list(consent_need(was=_needs_consent(old), is_now=_needs_consent(new)))
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[ManifestChange]:
+    need = list(compare_consent_need(was=_needs_consent(old), is_now=_needs_consent(new)))
     yield from need
     for name in dict.fromkeys((*new, *old)):
         if name == "version" or (name in old and name in new and _written(old[name]) == _written(new[name])):
@@ -115,7 +126,7 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
         yield from changes
 
 
-def _field(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+def _field(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[ManifestChange]:
     before, after = (side.get(name, _default(name)) for side in (old, new))
     field = FIELDS.get(name)
     if field is None or not (field.has_form(before) and field.has_form(after)):
@@ -148,10 +159,10 @@ def _needs_consent(manifest: dict[str, Any]) -> bool:
 # Schemas.
 
 
-def _schema(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+def _schema(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[ManifestChange]:
     prefix, label, direction = SCHEMAS[name]
     missing: Any = NOTHING_TO_SET if name == "config_schema" else None
-    for change in schema_changes(old.get(name, missing), new.get(name, missing)):
+    for change in compare_schemas(old.get(name, missing), new.get(name, missing)):
         known = Kind(change.bump(direction), _risk(change, name), _sentence(change, label, direction))
         yield make_change(
             f"{prefix}.{change.kind}", f"/{name}{change.pointer}", change.before, change.after, known=known
@@ -162,7 +173,7 @@ def _risk(change: SchemaChange, name: str) -> str:
     """Models read the input schema. What cannot be compared needs a person's eye."""
     if change.kind == "cannot_be_compared":
         return "high"
-    if change.effect in (Effect.TEXT, Effect.NOTE):
+    if change.effect in (SchemaEffect.TEXT, SchemaEffect.NOTE):
         return "medium" if name == "input_schema" else "low"
     return "medium" if change.bump(SCHEMAS[name][2]) == "major" else "low"
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unitools.changes.kinds import Change, make_change
-from unitools.changes.reach import host_within, is_readable, not_covered
+from unitools.changes.added_capabilities import find_uncovered, host_within, is_readable
+from unitools.changes.kinds import ManifestChange, make_change
+from unitools.dependency_locks import LockedPackage, normalize_name, read_lock_line
 from unitools.expressions import EFFECTS, SAFETY_CLASSES
-from unitools.locks import Locked, normal_name, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,15 +25,16 @@ RUN_LIMITS = (
     "files",
     "artifacts",
     "artifact_bytes",
-    "depth",
     "concurrency",
     "memory_bytes",
     "idle_ms",
 )
+# What callers may send, in words of their own: less of it refuses arguments that were taken.
+INPUT_LIMITS = {"max_bytes_in": ("input_raised", "input_lowered"), "depth": ("depth_raised", "depth_lowered")}
 ISOLATION_LEVELS = ("shared", "fresh", "single", "cold")  # weakest first
 UNLIMITED = float("inf")
 
-Changes = Iterator[Change]
+Changes = Iterator[ManifestChange]
 Judge = Callable[[Any, Any], Changes]
 Keyed = dict[str, tuple[int, Any]]  # where each stands in its list
 
@@ -64,7 +65,7 @@ def _either(kind: str, *, is_up: bool, words: tuple[str, str] = ("raised", "lowe
     return f"{kind}.{words[0] if is_up else words[1]}"
 
 
-def replaced(kind: str, pointer: str) -> Judge:
+def compare_as_value(kind: str, pointer: str) -> Judge:
     """A value that is only the same or another."""
 
     def judge(old: Any, new: Any) -> Changes:
@@ -73,13 +74,13 @@ def replaced(kind: str, pointer: str) -> Judge:
     return judge
 
 
-def nothing(old: Any, new: Any) -> Changes:
+def ignore_field(old: Any, new: Any) -> Changes:
     """Where another field says it already."""
     del old, new
     yield from ()
 
 
-def listed(kind: str, pointer: str) -> Judge:
+def compare_as_set(kind: str, pointer: str) -> Judge:
     """A set, written as a list."""
 
     def judge(old: list[Any], new: list[Any]) -> Changes:
@@ -97,7 +98,7 @@ def listed(kind: str, pointer: str) -> Judge:
     return judge
 
 
-def measured(kind: str, pointer: str) -> Judge:
+def compare_as_number(kind: str, pointer: str) -> Judge:
     """A number."""
 
     def judge(old: Any, new: Any) -> Changes:
@@ -107,7 +108,7 @@ def measured(kind: str, pointer: str) -> Judge:
     return judge
 
 
-def switched(kind: str, pointer: str, on: str, off: str) -> Judge:
+def compare_as_flag(kind: str, pointer: str, on: str, off: str) -> Judge:
     """Yes or no."""
 
     def judge(old: bool, new: bool) -> Changes:
@@ -117,7 +118,7 @@ def switched(kind: str, pointer: str, on: str, off: str) -> Judge:
     return judge
 
 
-def keyed(kind: str, pointer: str, before: Keyed, after: Keyed) -> Changes:
+def compare_keyed_entries(kind: str, pointer: str, before: Keyed, after: Keyed) -> Changes:
     """Entries that a name tells apart."""
     for name, (index, entry) in after.items():
         if name not in before:
@@ -129,35 +130,35 @@ def keyed(kind: str, pointer: str, before: Keyed, after: Keyed) -> Changes:
             yield make_change(f"{kind}.removed", f"{pointer}/{index}", entry, None)
 
 
-def unknown(pointer: str, old: dict[str, Any], new: dict[str, Any], known: Iterable[str]) -> Changes:
+def compare_unknown_members(pointer: str, old: dict[str, Any], new: dict[str, Any], known: Iterable[str]) -> Changes:
     """Members of an object that are not known here."""
     for word in sorted((old.keys() | new.keys()) - set(known)):
         if old.get(word) != new.get(word):
             yield make_change("field.changed", f"{pointer}/{word}", old.get(word), new.get(word))
 
 
-def side_effect(old: str, new: str) -> Changes:
+def compare_side_effect(old: str, new: str) -> Changes:
     is_lower = new in EFFECT_ABOVE.get(old, {"None", "Read"})
     yield make_change(_either("side_effect", is_up=not is_lower), "/side_effect", old, new)
 
 
-def safety_class(old: str, new: str) -> Changes:
+def compare_safety_class(old: str, new: str) -> Changes:
     yield make_change(
         _either("safety_class", is_up=SAFETY_CLASSES.index(new) > SAFETY_CLASSES.index(old)), "/safety_class", old, new
     )
 
 
-def idempotency(old: str, new: str) -> Changes:
+def compare_idempotency(old: str, new: str) -> Changes:
     yield make_change(
         _either("idempotency", is_up=new == "keyed", words=("strengthened", "weakened")), "/idempotency", old, new
     )
 
 
-def capabilities(old: dict[str, Any], new: dict[str, Any]) -> Changes:
-    for pointer, entry in not_covered(new, old):
+def compare_capabilities(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    for pointer, entry in find_uncovered(new, old):
         part = pointer.split("/")[1]
         yield make_change("capabilities.added", f"/capabilities{pointer}", None, {part: entry})
-    for pointer, entry in not_covered(old, new):
+    for pointer, entry in find_uncovered(old, new):
         part = pointer.split("/")[1]
         yield make_change("capabilities.removed", f"/capabilities{pointer}", {part: entry}, None)
 
@@ -166,7 +167,7 @@ def _by(name: str, entries: Iterable[dict[str, Any]]) -> Keyed:
     return {entry[name]: (index, entry) for index, entry in enumerate(entries)}
 
 
-def secrets(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
+def compare_secrets(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
     before, after = _by("name", old), _by("name", new)
     for name, (index, entry) in after.items():
         pointer = f"/secrets/{index}"
@@ -182,7 +183,7 @@ def secrets(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
         needed = former.get("required", True), entry.get("required", True)
         if needed[0] != needed[1]:
             yield make_change("secrets.required" if needed[1] else "secrets.optional", f"{pointer}/required", *needed)
-        yield from unknown(pointer, former, entry, ("name", "description", "hosts", "required"))
+        yield from compare_unknown_members(pointer, former, entry, ("name", "description", "hosts", "required"))
     for name, (index, entry) in before.items():
         if name not in after:
             yield make_change("secrets.removed", f"/secrets/{index}", entry, None)
@@ -200,8 +201,8 @@ def _secret_hosts(old: Any, new: Any, pointer: str) -> Changes:
         yield make_change("secrets.narrowed", pointer, old, new)
 
 
-def consent(old: dict[str, Any], new: dict[str, Any]) -> Changes:
-    """How long and how widely a consent is good. Whether one is needed is asked by :func:`consent_need`."""
+def compare_consent(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    """How long and how widely a consent is good. Whether one is needed is asked by :func:`compare_consent_need`."""
     for word in ("validity_seconds", "scope"):
         was, is_now = old.get(word), new.get(word)
         less, more = _extent(was), _extent(is_now)
@@ -212,7 +213,7 @@ def consent(old: dict[str, Any], new: dict[str, Any]) -> Changes:
         else:
             kind = _either("consent", is_up=more > less, words=("loosened", "tightened"))
             yield make_change(kind, f"/consent/{word}", was, is_now)
-    yield from unknown("/consent", old, new, ("required", "validity_seconds", "scope"))
+    yield from compare_unknown_members("/consent", old, new, ("required", "validity_seconds", "scope"))
 
 
 def _extent(value: Any) -> float | None:
@@ -221,7 +222,7 @@ def _extent(value: Any) -> float | None:
     return CONSENT_SCOPES.index(value) if value in CONSENT_SCOPES else None
 
 
-def consent_need(*, was: bool, is_now: bool) -> Changes:
+def compare_consent_need(*, was: bool, is_now: bool) -> Changes:
     """TOOLS-19: a consent is needed when the manifest says so, and always for High, Write and Process."""
     if was != is_now:
         yield make_change("consent.required" if is_now else "consent.loosened", "/consent/required", was, is_now)
@@ -231,20 +232,19 @@ def _bound(name: str, value: Any) -> Any:
     return UNLIMITED if name == "idle_ms" and _is_number(value) and value == 0 else value
 
 
-def limits(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+def compare_limits(old: dict[str, Any], new: dict[str, Any]) -> Changes:
     for name in sorted(old.keys() | new.keys()):
         was, is_now = (_bound(name, side.get(name, UNLIMITED)) for side in (old, new))
         if was == is_now:
             continue
-        if not (_is_number(was) and _is_number(is_now) and name in (*RUN_LIMITS, "max_bytes_in")):
+        if not (_is_number(was) and _is_number(is_now) and name in (*RUN_LIMITS, *INPUT_LIMITS)):
             yield make_change("field.changed", f"/limits/{name}", old.get(name), new.get(name))
             continue
-        words = ("input_raised", "input_lowered") if name == "max_bytes_in" else ("raised", "lowered")
-        kind = _either("limits", is_up=is_now > was, words=words)
+        kind = _either("limits", is_up=is_now > was, words=INPUT_LIMITS.get(name, ("raised", "lowered")))
         yield make_change(kind, f"/limits/{name}", old.get(name), new.get(name))
 
 
-def isolation(old: str | None, new: str | None) -> Changes:
+def compare_isolation(old: str | None, new: str | None) -> Changes:
     """Left out, it asks for nothing, as the weakest level does."""
     was, is_now = (ISOLATION_LEVELS.index(level or ISOLATION_LEVELS[0]) for level in (old, new))
     if was != is_now:
@@ -252,12 +252,12 @@ def isolation(old: str | None, new: str | None) -> Changes:
         yield make_change(kind, "/isolation", ISOLATION_LEVELS[was], ISOLATION_LEVELS[is_now])
 
 
-def isolate_by(old: str, new: str) -> Changes:
+def compare_isolate_by(old: str, new: str) -> Changes:
     kind = _either("isolation", is_up=new == "agent", words=("strengthened", "weakened"))
     yield make_change(kind, "/isolate_by", old, new)
 
 
-def provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+def compare_provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes:
     """No list of models means all of them."""
     was, is_now = old.get("models"), new.get("models")
     if was != is_now:
@@ -270,24 +270,24 @@ def provider_compat(old: dict[str, Any], new: dict[str, Any]) -> Changes:
     if old.get("platform") != new.get("platform"):
         change = old.get("platform", "all"), new.get("platform", "all")
         yield make_change("provider_compat.platform_changed", "/provider_compat/platform", *change)
-    yield from unknown("/provider_compat", old, new, ("models", "platform"))
+    yield from compare_unknown_members("/provider_compat", old, new, ("models", "platform"))
 
 
-def deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
-    yield from keyed("deprecations", "/deprecations", _by("pointer", old), _by("pointer", new))
+def compare_deprecations(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Changes:
+    yield from compare_keyed_entries("deprecations", "/deprecations", _by("pointer", old), _by("pointer", new))
 
 
-def dependencies(old: list[str], new: list[str]) -> Changes:
+def compare_dependencies(old: list[str], new: list[str]) -> Changes:
     def named(requirements: list[str]) -> Keyed:
         return {
-            normal_name(re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0]): (at, each)
+            normalize_name(re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0]): (at, each)
             for at, each in enumerate(requirements)
         }
 
-    yield from keyed("dependencies", "/dependencies", named(old), named(new))
+    yield from compare_keyed_entries("dependencies", "/dependencies", named(old), named(new))
 
 
-def dependency_lock(old: list[str], new: list[str]) -> Changes:
+def compare_dependency_lock(old: list[str], new: list[str]) -> Changes:
     """Lines of locks, from wherever: what was found by the hub is compared by this, too."""
     before, after = _entries(old), _entries(new)
     for key, (at, entry) in after.items():
@@ -303,11 +303,11 @@ def dependency_lock(old: list[str], new: list[str]) -> Changes:
             yield make_change("lock.removed", f"/dependency_lock/{at}", entry.line, None)
 
 
-def _entries(lines: Iterable[str]) -> dict[tuple[str, str], tuple[int, Locked]]:
-    return {(entry.name, entry.marker): (at, entry) for at, entry in enumerate(map(read_line, lines))}
+def _entries(lines: Iterable[str]) -> dict[tuple[str, str], tuple[int, LockedPackage]]:
+    return {(entry.name, entry.marker): (at, entry) for at, entry in enumerate(map(read_lock_line, lines))}
 
 
-def _kind_of_lock(old: Locked, new: Locked) -> str:
+def _kind_of_lock(old: LockedPackage, new: LockedPackage) -> str:
     if old.version != new.version:
         return "lock.changed"
     was, is_now = set(old.hashes), set(new.hashes)
@@ -321,11 +321,11 @@ def _is_lock(value: Any) -> bool:
         return False
 
 
-def ttl(old: Any, new: Any) -> Changes:
+def compare_ttl(old: Any, new: Any) -> Changes:
     if old is None or new is None:
         yield make_change("ttl.added" if old is None else "ttl.removed", "/ttl_seconds", old, new)
     else:
-        yield from measured("ttl", "/ttl_seconds")(old, new)
+        yield from compare_as_number("ttl", "/ttl_seconds")(old, new)
 
 
 def _is_text(value: Any) -> bool:
@@ -345,35 +345,35 @@ def _is_one_of(*words: str) -> Callable[[Any], bool]:
 
 
 FIELDS: dict[str, Field] = {
-    "id": Field(replaced("id.changed", "/id"), _is_text),
-    "name": Field(nothing, lambda value: value is None or _is_text(value)),  # the id says it already
-    "display_name": Field(replaced("display_name.changed", "/display_name"), _is_text),
-    "description": Field(replaced("description.changed", "/description"), _is_text),
-    "tags": Field(listed("tags", "/tags"), _is_words),
-    "scopes": Field(listed("scopes", "/scopes"), lambda value: isinstance(value, list)),
-    "capabilities": Field(capabilities, is_readable),
-    "secrets": Field(secrets, _is_objects("name")),
-    "data_classes": Field(listed("data_classes", "/data_classes"), _is_words),
-    "side_effect": Field(side_effect, _is_one_of(*EFFECTS)),
-    "safety_class": Field(safety_class, _is_one_of(*SAFETY_CLASSES)),
-    "consent": Field(consent, _is_object),
-    "timeout_ms": Field(measured("timeout", "/timeout_ms"), _is_number),
-    "limits": Field(limits, _is_object),
-    "concurrency": Field(replaced("concurrency.changed", "/concurrency"), _is_one_of("serial", "parallel")),
-    "idempotency": Field(idempotency, _is_one_of("keyed", "none")),
-    "idempotency_keep_seconds": Field(measured("idempotency_keep", "/idempotency_keep_seconds"), _is_number),
-    "determinism": Field(replaced("determinism.changed", "/determinism"), _is_object),
-    "dry_run": Field(switched("dry_run", "/dry_run", "added", "removed"), _is_flag),
-    "provider_compat": Field(provider_compat, _is_object),
-    "deprecations": Field(deprecations, _is_objects("pointer")),
-    "implementation": Field(replaced("implementation.changed", "/implementation"), _is_object),
-    "requires_sandbox": Field(switched("requires_sandbox", "/requires_sandbox", "raised", "lowered"), _is_flag),
-    "isolation": Field(isolation, lambda value: value is None or value in ISOLATION_LEVELS),
-    "isolate_by": Field(isolate_by, _is_one_of("tenant", "agent")),
-    "dependencies": Field(dependencies, _is_words),
-    "dependency_lock": Field(dependency_lock, _is_lock),
-    "output_repair": Field(listed("output_repair", "/output_repair"), _is_words),
-    "quotes": Field(listed("quotes", "/quotes"), _is_words),
-    "ttl_seconds": Field(ttl, lambda value: value is None or _is_number(value)),
-    "async": Field(replaced("async.changed", "/async"), _is_flag),
+    "id": Field(compare_as_value("id.changed", "/id"), _is_text),
+    "name": Field(ignore_field, lambda value: value is None or _is_text(value)),  # the id says it already
+    "display_name": Field(compare_as_value("display_name.changed", "/display_name"), _is_text),
+    "description": Field(compare_as_value("description.changed", "/description"), _is_text),
+    "tags": Field(compare_as_set("tags", "/tags"), _is_words),
+    "scopes": Field(compare_as_set("scopes", "/scopes"), lambda value: isinstance(value, list)),
+    "capabilities": Field(compare_capabilities, is_readable),
+    "secrets": Field(compare_secrets, _is_objects("name")),
+    "data_classes": Field(compare_as_set("data_classes", "/data_classes"), _is_words),
+    "side_effect": Field(compare_side_effect, _is_one_of(*EFFECTS)),
+    "safety_class": Field(compare_safety_class, _is_one_of(*SAFETY_CLASSES)),
+    "consent": Field(compare_consent, _is_object),
+    "timeout_ms": Field(compare_as_number("timeout", "/timeout_ms"), _is_number),
+    "limits": Field(compare_limits, _is_object),
+    "concurrency": Field(compare_as_value("concurrency.changed", "/concurrency"), _is_one_of("serial", "parallel")),
+    "idempotency": Field(compare_idempotency, _is_one_of("keyed", "none")),
+    "idempotency_keep_seconds": Field(compare_as_number("idempotency_keep", "/idempotency_keep_seconds"), _is_number),
+    "determinism": Field(compare_as_value("determinism.changed", "/determinism"), _is_object),
+    "dry_run": Field(compare_as_flag("dry_run", "/dry_run", "added", "removed"), _is_flag),
+    "provider_compat": Field(compare_provider_compat, _is_object),
+    "deprecations": Field(compare_deprecations, _is_objects("pointer")),
+    "implementation": Field(compare_as_value("implementation.changed", "/implementation"), _is_object),
+    "requires_sandbox": Field(compare_as_flag("requires_sandbox", "/requires_sandbox", "raised", "lowered"), _is_flag),
+    "isolation": Field(compare_isolation, lambda value: value is None or value in ISOLATION_LEVELS),
+    "isolate_by": Field(compare_isolate_by, _is_one_of("tenant", "agent")),
+    "dependencies": Field(compare_dependencies, _is_words),
+    "dependency_lock": Field(compare_dependency_lock, _is_lock),
+    "output_repair": Field(compare_as_set("output_repair", "/output_repair"), _is_words),
+    "quotes": Field(compare_as_set("quotes", "/quotes"), _is_words),
+    "ttl_seconds": Field(compare_ttl, lambda value: value is None or _is_number(value)),
+    "async": Field(compare_as_value("async.changed", "/async"), _is_flag),
 }

@@ -53,6 +53,12 @@ KINDS: dict[str, Kind] = {
     "timeout.lowered": Kind("minor", "medium", "A call is ended after {after} ms instead of {before} ms."),
     "limits.input_raised": Kind("minor", "low", "Larger arguments are taken: {after} bytes instead of {before}."),
     "limits.input_lowered": Kind("major", "medium", "Arguments are refused above {after} bytes instead of {before}."),
+    "limits.depth_raised": Kind(
+        "minor", "low", "Arguments and results may be nested {after} levels deep instead of {before}."
+    ),
+    "limits.depth_lowered": Kind(
+        "major", "medium", "Arguments and results that are nested deeper than {after} levels are refused, instead of {before}."
+    ),
     "limits.raised": Kind("patch", "low", "A limit of the run is {after} instead of {before}."),
     "limits.lowered": Kind("minor", "medium", "A limit of the run is {after} instead of {before}."),
     "concurrency.changed": Kind("minor", "medium", "Calls run {after} instead of {before}."),
@@ -99,7 +105,7 @@ KINDS: dict[str, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ManifestChange:
     """One difference between two manifests.
 
     ``id`` is the same whenever the same thing becomes the same (a digest of kind, pointer and after), so a reviewer's
@@ -119,12 +125,12 @@ class Change:
         return asdict(self)
 
 
-def make_change(kind: str, pointer: str, before: Any, after: Any, *, known: Kind | None = None) -> Change:
+def make_change(kind: str, pointer: str, before: Any, after: Any, *, known: Kind | None = None) -> ManifestChange:
     """A change of a kind from the table, or of one that is ``known`` to the caller."""
     bump, risk, text = known or KINDS[kind]
     identity = hashlib.sha256(_written([kind, pointer, after]).encode()).hexdigest()[:12]
     message = text.format(before=_short(before), after=_short(after)) if known is None else text
-    return Change(identity, kind, pointer, _kept(before), _kept(after), bump, risk, message)
+    return ManifestChange(identity, kind, pointer, _kept(before), _kept(after), bump, risk, message)
 
 
 def _written(value: Any) -> str:

@@ -2,14 +2,24 @@
 
 Every finding names a JSON pointer, the rule, a sentence and a fix. Errors refuse the manifest; warnings go along to the
 reviewer. Each module here answers one question; a rule is declared where it is checked, and :data:`RULES` lists them all. The hub
-asks these same rules, and a few that depend on it (:mod:`registry.checks`). Pure: nothing here reads a database or a setting.
+asks these same rules, and a few that depend on it (:mod:`registry.versions.manifest_checks`). Pure: nothing here reads a
+database or a setting.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unitools.checks import answers, asks, dependencies, effects, running, schemas, steering, texts
+from unitools.checks import (
+    consistency,
+    dependencies,
+    outputs,
+    prompt_injection,
+    requested_capabilities,
+    schemas,
+    side_effects,
+    texts,
+)
 from unitools.checks.document import (
     MAX_SCHEMA_BYTES,
     MAX_SCHEMA_DEPTH,
@@ -17,50 +27,50 @@ from unitools.checks.document import (
     check_bounds,
     check_document,
 )
-from unitools.checks.findings import RULES, Finding, Rule
-from unitools.checks.positions import MAX_EXPANSIONS, expansions
+from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
 from unitools.checks.programs import check_program
-from unitools.checks.schemas import compile_schema, message_of
+from unitools.checks.schema_walk import MAX_EXPANSIONS, count_expansions
+from unitools.checks.schemas import compile_schema, describe_violation
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    Check = Callable[[Manifest], Iterator[Finding]]
+    Check = Callable[[Manifest], Iterator[ManifestFinding]]
 
 CHECKS: tuple[Check, ...] = (
     schemas.check_schemas,
     schemas.check_input,
     schemas.check_config,
-    effects.check_effect,
-    effects.check_effect_is_the_gravest,
-    effects.check_safety,
-    effects.check_consent,
-    effects.check_repeating,
-    asks.check_capabilities,
-    asks.check_least,
-    asks.check_dangerous,
-    asks.check_scopes,
-    running.check_version,
-    running.check_name,
-    running.check_limits,
-    running.check_isolation,
-    running.check_secrets,
+    side_effects.check_effect,
+    side_effects.check_effect_is_the_gravest,
+    side_effects.check_safety,
+    side_effects.check_consent,
+    side_effects.check_repeating,
+    requested_capabilities.check_capabilities,
+    requested_capabilities.check_least,
+    requested_capabilities.check_dangerous,
+    requested_capabilities.check_scopes,
+    consistency.check_version,
+    consistency.check_name,
+    consistency.check_limits,
+    consistency.check_isolation,
+    consistency.check_secrets,
     dependencies.check_dependencies,
-    running.check_compatibility,
-    running.check_deprecations,
+    consistency.check_compatibility,
+    consistency.check_deprecations,
     check_program,
-    running.check_files,
-    answers.check_freshness,
-    answers.check_data_classes,
-    answers.check_repair,
+    consistency.check_files,
+    outputs.check_freshness,
+    outputs.check_data_classes,
+    outputs.check_repair,
     texts.check_characters,
-    steering.check_steering,
+    prompt_injection.check_prompt_injection,
     texts.check_credentials,
 )
 
 
-def findings_of(document: Any, *, also: Sequence[Check] = ()) -> list[Finding]:
+def check_manifest(document: Any, *, also: Sequence[Check] = ()) -> list[ManifestFinding]:
     """All findings, errors first. When the size or the shape is wrong the others cannot run. ``also``: those of the hub itself."""
     found = list(check_bounds(document))
     if not found:
@@ -78,10 +88,10 @@ __all__ = [
     "MAX_SCHEMA_DEPTH",
     "MAX_SCHEMA_NODES",
     "RULES",
-    "Finding",
-    "Rule",
+    "ManifestFinding",
+    "ManifestRule",
+    "check_manifest",
     "compile_schema",
-    "expansions",
-    "findings_of",
-    "message_of",
+    "count_expansions",
+    "describe_violation",
 ]

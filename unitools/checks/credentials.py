@@ -47,12 +47,12 @@ RANDOM_ENTROPY = 3.3
 MAX_TEXT = 100_000
 
 
-def entropy(text: str) -> float:
+def compute_entropy(text: str) -> float:
     """Bits for each character, by how often each stands in the text itself."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
 
 
-def credential_in(text: str) -> str:
+def find_credential(text: str) -> str:
     """What kind of credential the text holds; empty when it holds none. It is never repeated: only its kind is named."""
     for kind, pattern in FORMS:
         for match in pattern.finditer(text[:MAX_TEXT]):
@@ -68,5 +68,5 @@ def _is_random(kind: str, value: str) -> bool:
         return True
     if kind in ("a password or key", "a token in a header"):
         classes = sum(bool(re.search(each, value)) for each in ("[a-z]", "[A-Z]", "[0-9]", "[^A-Za-z0-9]"))
-        return classes >= 2 and bool(re.search("[0-9]", value)) and entropy(value) >= RANDOM_ENTROPY
-    return entropy(value) >= LEAST_ENTROPY
+        return classes >= 2 and bool(re.search("[0-9]", value)) and compute_entropy(value) >= RANDOM_ENTROPY
+    return compute_entropy(value) >= LEAST_ENTROPY

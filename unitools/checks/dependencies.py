@@ -8,46 +8,46 @@ from typing import TYPE_CHECKING
 from packaging.markers import InvalidMarker, Marker
 from packaging.version import InvalidVersion, Version
 
-from unitools.checks.findings import rule
-from unitools.locks import EXTRAS, NAME, VERSION, Locked, normal_name, read_line
+from unitools.checks.findings import declare_rule
+from unitools.dependency_locks import EXTRAS, NAME, VERSION, LockedPackage, normalize_name, read_lock_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unitools.checks.findings import Finding
+    from unitools.checks.findings import ManifestFinding
     from unitools.manifest import Manifest
 
 PINNED = re.compile(
     rf"(?P<name>{NAME}){EXTRAS}\s*==\s*(?P<version>{VERSION})(?P<hashes>(\s+--hash=sha256:[0-9a-f]{{64}})*)"
 )
 
-OPEN = rule(
+OPEN = declare_rule(
     "dependencies.unpinned",
     "Each dependency names one exact version, with hashes where there are any.",
     "Write name==version, followed by --hash=sha256:… where you know it.",
 )
-TWICE = rule("dependencies.duplicate", "Each dependency is named once.", "Remove one of them.")
-LOCK_LINE = rule(
+TWICE = declare_rule("dependencies.duplicate", "Each dependency is named once.", "Remove one of them.")
+LOCK_LINE = declare_rule(
     "dependencies.lock_line",
     "Each line of a lock names one package, one version and the SHA-256 of its files.",
     "Write it with `python -m unitools lock requirements.txt`, from what pip-compile or uv pip compile --generate-hashes made.",
 )
-LOCK_TWICE = rule(
+LOCK_TWICE = declare_rule(
     "dependencies.lock_duplicate", "A lock names each package once, or once for each marker.", "Remove one of them."
 )
-NOT_LOCKED = rule(
+NOT_LOCKED = declare_rule(
     "dependencies.not_locked",
     "A lock holds each dependency, in the version that is named.",
     "Make the lock anew from the dependencies.",
 )
-LOCK_ALONE = rule(
+LOCK_ALONE = declare_rule(
     "dependencies.lock_alone", "A lock belongs to dependencies.", "Name the dependencies, or remove the lock."
 )
 
 
-def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
+def check_dependencies(manifest: Manifest) -> Iterator[ManifestFinding]:
     seen: set[str] = set()
-    lock, unreadable = list[Locked](), list[str]()
+    lock, unreadable = list[LockedPackage](), list[str]()
     for place, text in enumerate(manifest.dependency_lock):
         try:
             lock.append(_read(text))
@@ -58,7 +58,7 @@ def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
         pinned = PINNED.fullmatch(text)
         if not pinned or not _is_version(pinned["version"]):
             yield OPEN.at(("dependencies", place), f"{text[:100]} does not name one exact version.")
-        name = normal_name(re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0])
+        name = normalize_name(re.split(r"[\s\[=<>!~;@]", text, maxsplit=1)[0])
         if name in seen:
             yield TWICE.at(("dependencies", place), f"{name} is named twice.")
         seen.add(name)
@@ -67,7 +67,7 @@ def check_dependencies(manifest: Manifest) -> Iterator[Finding]:
     yield from _check_lock(manifest, lock)
 
 
-def _check_lock(manifest: Manifest, lock: list[Locked]) -> Iterator[Finding]:
+def _check_lock(manifest: Manifest, lock: list[LockedPackage]) -> Iterator[ManifestFinding]:
     if manifest.dependency_lock and not manifest.dependencies:
         yield LOCK_ALONE.at(("dependency_lock",), "There is a lock and no dependency.")
     names = [(each.name, each.marker) for each in lock]
@@ -75,8 +75,8 @@ def _check_lock(manifest: Manifest, lock: list[Locked]) -> Iterator[Finding]:
         yield LOCK_TWICE.at(("dependency_lock",), f"{entry[0]} is named twice.")
 
 
-def _read(text: str) -> Locked:
-    found = read_line(text)
+def _read(text: str) -> LockedPackage:
+    found = read_lock_line(text)
     if not _is_version(found.version):
         raise ValueError(f"{found.version} is no version of a package.")
     try:
@@ -94,13 +94,13 @@ def _is_version(text: str) -> bool:
     return True
 
 
-def _is_locked(pinned: re.Match[str], lock: list[Locked]) -> bool:
+def _is_locked(pinned: re.Match[str], lock: list[LockedPackage]) -> bool:
     """By whatever marker. Hashes that stand beside the dependency bind the lock, too."""
     if not _is_version(pinned["version"]):
         return True  # said already
     wanted = set(re.findall(r"sha256:([0-9a-f]{64})", pinned["hashes"]))
     return any(
-        each.name == normal_name(pinned["name"])
+        each.name == normalize_name(pinned["name"])
         and Version(each.version) == Version(pinned["version"])
         and (not wanted or set(each.hashes) <= wanted)
         for each in lock

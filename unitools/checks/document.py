@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from unitools.checks.findings import Finding, pointer, rule, sentence
+from unitools.checks.findings import ManifestFinding, declare_rule, format_pointer, format_sentence
 from unitools.manifest import manifest_schema
 
 if TYPE_CHECKING:
@@ -28,23 +28,23 @@ MAX_BYTES = 256 * 1024
 MAX_LIST = 500
 MAX_INTEGER = 2**53 - 1
 
-TOO_LARGE = rule(
+TOO_LARGE = declare_rule(
     "document.size",
     f"Beside its schemas a manifest has at most {MAX_NODES:,} values, {MAX_BYTES // 1024} KiB, {MAX_DEPTH} levels and "
     f"{MAX_LIST} entries in one list.",
     "Shorten it.",
 )
-NOT_JSON = rule(
+NOT_JSON = declare_rule(
     "document.not_json",
     "A manifest is JSON that reads the same everywhere: no NaN, no lone surrogate, no NUL, integers within 2^53.",
     "Write the value as a text, or leave it out.",
 )
-SCHEMA_SIZE = rule(
+SCHEMA_SIZE = declare_rule(
     "schema.size",
     f"A schema has at most {MAX_SCHEMA_NODES:,} nodes and {MAX_SCHEMA_BYTES // 1024} KiB.",
     f"Keep it below {MAX_SCHEMA_NODES:,} nodes and {MAX_SCHEMA_BYTES // 1024} KiB.",
 )
-SCHEMA_DEPTH = rule(
+SCHEMA_DEPTH = declare_rule(
     "schema.depth",
     f"A schema is nested at most {MAX_SCHEMA_DEPTH} levels deep.",
     f"Keep it below {MAX_SCHEMA_DEPTH} levels.",
@@ -52,7 +52,7 @@ SCHEMA_DEPTH = rule(
 
 
 @dataclass(slots=True)
-class Measure:
+class DocumentMeasure:
     """What one look over a value found; ``over`` is set as soon as there is more than was allowed."""
 
     nodes: int = 0
@@ -62,9 +62,9 @@ class Measure:
     over: bool = False
 
 
-def measure(value: Any, *, path: tuple[str | int, ...], max_nodes: int) -> Measure:
+def measure_document(value: Any, *, path: tuple[str | int, ...], max_nodes: int) -> DocumentMeasure:
     """Counts without recursion and never looks at more than ``max_nodes`` values."""
-    found = Measure(nodes=1)
+    found = DocumentMeasure(nodes=1)
     stack: list[tuple[tuple[str | int, ...], Any]] = [(path, value)]
     while stack:
         here, node = stack.pop()
@@ -105,7 +105,7 @@ def _odd(node: Any) -> str:
             return f"A value of type {type(node).__name__} is not JSON."
 
 
-def check_bounds(document: Any) -> Iterator[Finding]:
+def check_bounds(document: Any) -> Iterator[ManifestFinding]:
     """Before anything else looks at it: everything after this takes time and memory by size."""
     fields = document.items() if type(document) is dict else [("", document)]
     nodes = 0
@@ -113,7 +113,7 @@ def check_bounds(document: Any) -> Iterator[Finding]:
     for name, value in fields:
         path = (name,) if isinstance(name, str) and name else ()
         in_schema = name in SCHEMA_FIELDS
-        found = measure(
+        found = measure_document(
             {name: value} if not path else value, path=path, max_nodes=MAX_SCHEMA_NODES if in_schema else MAX_NODES
         )
         if found.odd:
@@ -130,7 +130,7 @@ def check_bounds(document: Any) -> Iterator[Finding]:
         yield TOO_LARGE.at((), "The manifest is too large beside its schemas.")
 
 
-def _schema_bounds(name: str, value: Any, found: Measure) -> Iterator[Finding]:
+def _schema_bounds(name: str, value: Any, found: DocumentMeasure) -> Iterator[ManifestFinding]:
     if found.depth > MAX_SCHEMA_DEPTH:
         yield SCHEMA_DEPTH.at((name,), "The schema is nested too deeply.")
     elif found.over:
@@ -173,8 +173,10 @@ def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
 _ManifestValidator = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
 
 
-def check_document(document: Any) -> Iterator[Finding]:
+def check_document(document: Any) -> Iterator[ManifestFinding]:
     """The shape: is it valid against the published manifest schema?"""
     validator = _ManifestValidator(manifest_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER)
     for error in sorted(validator.iter_errors(document), key=lambda each: [str(part) for part in each.path]):
-        yield Finding(pointer(error.path), f"manifest.{error.validator}", sentence(error.message), _fix_for(error))
+        yield ManifestFinding(
+            format_pointer(error.path), f"manifest.{error.validator}", format_sentence(error.message), _fix_for(error)
+        )

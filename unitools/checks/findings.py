@@ -18,7 +18,7 @@ MAX_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ManifestFinding:
     """One mistake: where it is, which rule it breaks, what is the case, and how to mend it."""
 
     pointer: str
@@ -32,33 +32,33 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ManifestRule:
     id: str
     asks: str  # one sentence about every manifest
     fix: str
     severity: Severity = "error"
 
-    def at(self, path: Iterable[str | int], message: str, fix: str = "") -> Finding:
-        return Finding(pointer(path), self.id, sentence(message), fix or self.fix, self.severity)
+    def at(self, path: Iterable[str | int], message: str, fix: str = "") -> ManifestFinding:
+        return ManifestFinding(format_pointer(path), self.id, format_sentence(message), fix or self.fix, self.severity)
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, ManifestRule] = {}
 
 
-def rule(id: str, asks: str, fix: str, severity: Severity = "error") -> Rule:
+def declare_rule(id: str, asks: str, fix: str, severity: Severity = "error") -> ManifestRule:
     """Declare a rule; each has one place."""
     if id in RULES:
         raise RuntimeError(f"The rule {id} is declared twice.")
-    RULES[id] = Rule(id, asks, fix, severity)
+    RULES[id] = ManifestRule(id, asks, fix, severity)
     return RULES[id]
 
 
-def warning(id: str, asks: str, fix: str) -> Rule:
+def declare_warning(id: str, asks: str, fix: str) -> ManifestRule:
     """Declare a rule whose findings do not refuse the manifest: the reviewer sees them."""
-    return rule(id, asks, fix, "warning")
+    return declare_rule(id, asks, fix, "warning")
 
 
-def sentence(text: str) -> str:
+def format_sentence(text: str) -> str:
     """One line that ends like a sentence, also when a library wrote it."""
     line = text.strip().partition("\n")[0]
     if len(line) > MAX_MESSAGE:
@@ -66,18 +66,18 @@ def sentence(text: str) -> str:
     return line if line.endswith((".", "?", "!", "…")) else line + "."
 
 
-def step(part: str | int) -> str:
+def escape_token(part: str | int) -> str:
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
-def pointer(path: Iterable[str | int]) -> str:
-    return "".join("/" + step(part) for part in path)
+def format_pointer(path: Iterable[str | int]) -> str:
+    return "".join("/" + escape_token(part) for part in path)
 
 
 _NOWHERE: Any = object()
 
 
-def lookup(document: Any, text: str, default: Any = None) -> Any:
+def resolve_pointer(document: Any, text: str, default: Any = None) -> Any:
     """What a JSON pointer names; ``default`` when nothing is there."""
     node = document
     for part in text.split("/")[1:]:
@@ -91,11 +91,11 @@ def lookup(document: Any, text: str, default: Any = None) -> Any:
     return node
 
 
-def holds(document: Any, text: str) -> bool:
-    return (not text or text.startswith("/")) and lookup(document, text, _NOWHERE) is not _NOWHERE
+def has_pointer(document: Any, text: str) -> bool:
+    return (not text or text.startswith("/")) and resolve_pointer(document, text, _NOWHERE) is not _NOWHERE
 
 
-def walk(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def walk_document(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every value of a document with its path, in its order, without recursion."""
     stack: list[tuple[Path, Any]] = [(path, node)]
     while stack:

@@ -21,7 +21,7 @@ _OPEN = re.compile(r"\((?:\?(?:[:=!>]|<[=!]|P?<[^>]*>|[a-zA-Z-]*[:)]))?")
 _CEILING = 10**9
 
 
-def size_of(pattern: str) -> int:
+def measure_pattern(pattern: str) -> int:
     """About how many characters the pattern would have with its counted repetitions written out."""
     sizes = [0]  # of the groups around this place
     last = 0  # of what a repetition would repeat
@@ -69,11 +69,11 @@ def _end_of_class(pattern: str, start: int) -> int:
 
 
 @lru_cache(maxsize=1000)
-def why_refused(pattern: str) -> str:
+def find_refusal_reason(pattern: str) -> str:
     """A sentence about a pattern that calls cannot be held against; empty for one that they can."""
     if len(pattern) > MAX_LENGTH:
         return f"The pattern has {len(pattern):,} characters; at most {MAX_LENGTH:,} are read."
-    if (size := size_of(pattern)) > MAX_SIZE:
+    if (size := measure_pattern(pattern)) > MAX_SIZE:
         return f"With its repetitions written out the pattern has about {size:,} characters; at most {MAX_SIZE:,} are."
     try:
         jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unitools.checks.findings import rule, warning
+from unitools.checks.findings import declare_rule, declare_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unitools.checks.findings import Finding
+    from unitools.checks.findings import ManifestFinding
     from unitools.manifest import Manifest
 
-OUTSIDE_SANDBOX = rule(
+OUTSIDE_SANDBOX = declare_rule(
     "implementation.outside_sandbox",
     "A program of an image runs in the sandbox.",
     "Set requires_sandbox to true, or leave it out.",
 )
-DEPENDENCIES = rule(
+DEPENDENCIES = declare_rule(
     "implementation.dependencies_of_program",
     "Dependencies are packages for Python; a program has what its image and its package hold.",
     "Put what it needs into the package or the image, or name a Python module.",
 )
-WEAKER = warning(
+WEAKER = declare_warning(
     "implementation.box_used_once",
     "Programs and browsers get a box that is used once, so they ask for no weaker isolation.",
     "Leave isolation out, or ask for single or cold.",
 )
 
 
-def check_program(manifest: Manifest) -> Iterator[Finding]:
+def check_program(manifest: Manifest) -> Iterator[ManifestFinding]:
     asked = manifest.document.get("isolation")
     if asked is not None and asked != manifest.isolation:
         what = "program" if manifest.program else "browser"

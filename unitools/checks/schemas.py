@@ -10,13 +10,20 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
 from unitools.checks import patterns
-from unitools.checks.findings import pointer, rule, walk, warning
-from unitools.checks.positions import MAX_EXPANSIONS, expansions, loop_of, places, subschemas, target_of
+from unitools.checks.findings import declare_rule, declare_warning, format_pointer, walk_document
+from unitools.checks.schema_walk import (
+    MAX_EXPANSIONS,
+    count_expansions,
+    find_reference_loop,
+    index_fragments,
+    normalize_reference,
+    walk_subschemas,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unitools.checks.findings import Finding, Path
+    from unitools.checks.findings import ManifestFinding, Path
     from unitools.manifest import Manifest
 
 DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#")
@@ -29,76 +36,76 @@ CREDENTIAL = re.compile(
     re.IGNORECASE,
 )
 
-REMOTE_REF = rule(
+REMOTE_REF = declare_rule(
     "schema.remote_ref",
     "References stay inside the schema: nothing is fetched.",
     "Copy the schema into $defs and refer to #/$defs/….",
 )
-DANGLING_REF = rule(
+DANGLING_REF = declare_rule(
     "schema.dangling_ref",
     "A reference names a schema of the same document.",
     "Add the definition, or correct the pointer.",
 )
-REF_LOOP = rule(
+REF_LOOP = declare_rule(
     "schema.ref_loop",
     "References that come back to the same schema go through a part of the value (properties, items): else they never end.",
     "Take the reference out, or put it below properties or items.",
 )
-DYNAMIC_REF = rule(
+DYNAMIC_REF = declare_rule(
     "schema.dynamic_ref",
     "References are plain $ref: what a dynamic one means depends on how it was reached.",
     "Write $ref to #/$defs/….",
 )
-NESTED_ID = rule(
+NESTED_ID = declare_rule(
     "schema.nested_id",
     "Only the outermost schema has an $id: an inner one changes what references mean.",
     "Remove the $id.",
 )
-DIALECT = rule("schema.dialect", "Schemas are JSON Schema 2020-12.", f"Use {DIALECTS[0]} or leave it out.")
-EXPANSION = rule(
+DIALECT = declare_rule("schema.dialect", "Schemas are JSON Schema 2020-12.", f"Use {DIALECTS[0]} or leave it out.")
+EXPANSION = declare_rule(
     "schema.expansion",
     f"With references followed, one value is held against at most {MAX_EXPANSIONS:,} subschemas.",
     "Refer to each definition once where you can, or write it out.",
 )
-INVALID = rule("schema.invalid", "Schemas are valid JSON Schema.", "Make it valid JSON Schema 2020-12.")
-PATTERN = rule(
+INVALID = declare_rule("schema.invalid", "Schemas are valid JSON Schema.", "Make it valid JSON Schema 2020-12.")
+PATTERN = declare_rule(
     "schema.pattern",
     f"Regular expressions are for a linear engine: no look-around or back-references, at most {patterns.MAX_LENGTH:,} "
     f"characters, and {patterns.MAX_SIZE} with counted repetitions written out ({patterns.MAX_TOTAL:,} in one schema).",
     "Simplify the expression; say lengths with minLength and maxLength.",
 )
-UNSUPPORTED = rule(
+UNSUPPORTED = declare_rule(
     "schema.unsupported",
     "The validator that runs on calls can compile the schema.",
     "Use only keywords and formats of JSON Schema 2020-12.",
 )
-INPUT_OBJECT = rule(
+INPUT_OBJECT = declare_rule(
     "schema.input_object", "Arguments are passed by name, so the input is an object.", 'Set "type": "object".'
 )
-EXAMPLE_INVALID = warning(
+EXAMPLE_INVALID = declare_warning(
     "schema.example_invalid",
     "Defaults and examples are valid: models copy them.",
     "Correct the example, or the schema beside it.",
 )
-CREDENTIAL_ARGUMENT = warning(
+CREDENTIAL_ARGUMENT = declare_warning(
     "schema.credential_argument",
     "No argument is a credential: models would write it, and callers would have to know it.",
     "Name it under secrets; a tenant sets it and the tool gets it when it runs.",
 )
-CONFIG_OBJECT = rule("config.not_object", "A configuration is an object.", 'Set "type": "object".')
-CONFIG_OPEN = rule(
+CONFIG_OBJECT = declare_rule("config.not_object", "A configuration is an object.", 'Set "type": "object".')
+CONFIG_OPEN = declare_rule(
     "config.open",
     "A configuration has no unknown names: a mistyped one would be kept and never read.",
     'Set "additionalProperties": false.',
 )
-CONFIG_SECRET = warning(
+CONFIG_SECRET = declare_warning(
     "config.secret",
     "No secret is part of a configuration: configurations are shown and kept in clear.",
     "Name it under secrets.",
 )
 
 
-def check_schema(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
+def check_schema(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
     """The first kind of mistake ends the look: what follows would rest on it."""
     steps = (_references, _expansion, _valid, _patterns, _compiles, _examples)
     for each in steps:
@@ -108,13 +115,13 @@ def check_schema(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
             return
 
 
-def _references(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
-    for path, value in walk(schema, (field,)):
+def _references(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
+    for path, value in walk_document(schema, (field,)):
         # A text anywhere, also in data: the library would fetch a dialect that it does not know, from whatever address it is.
         if path[-1] == "$schema" and (len(path) == 2 or isinstance(value, str)) and value not in DIALECTS:
             yield DIALECT.at(path, f"{str(value)[:200]} is not JSON Schema 2020-12.")
-    known = places(schema)
-    for path, node in subschemas(schema, (field,)):
+    known = index_fragments(schema)
+    for path, node in walk_subschemas(schema, (field,)):
         for key in DYNAMIC:
             if key in node:
                 yield DYNAMIC_REF.at((*path, key), f"{key} is not read.")
@@ -122,62 +129,62 @@ def _references(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
             yield NESTED_ID.at((*path, "$id"), "An inner schema has an $id.")
         if isinstance(reference := node.get("$ref"), str):
             yield from _reference((*path, "$ref"), reference, known)
-    if not known or (loop := loop_of(schema)) is None:
+    if not known or (loop := find_reference_loop(schema)) is None:
         return
     yield REF_LOOP.at((field, *loop), "From here references come back to this schema with the same value, for ever.")
 
 
-def _reference(path: Path, reference: str, known: dict[str, Path]) -> Iterator[Finding]:
+def _reference(path: Path, reference: str, known: dict[str, Path]) -> Iterator[ManifestFinding]:
     if not reference.startswith("#"):
         yield REMOTE_REF.at(path, f"{reference[:200]} points outside the manifest.")
-    elif target_of(reference) not in known:
+    elif normalize_reference(reference) not in known:
         yield DANGLING_REF.at(path, f"{reference[:200]} names no schema of this document.")
 
 
-def _expansion(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
-    if expansions(schema) > MAX_EXPANSIONS:
+def _expansion(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
+    if count_expansions(schema) > MAX_EXPANSIONS:
         yield EXPANSION.at((field,), "References multiply: one value would be held against too many subschemas.")
 
 
-def _valid(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
+def _valid(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
     try:
         Draft202012Validator.check_schema(schema, format_checker=_FORMATS)
     except SchemaError as error:
         yield INVALID.at((field, *error.path), error.message)
 
 
-def _patterns(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
+def _patterns(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
     total, refused = 0, False
-    for path, node in subschemas(schema, (field,)):
+    for path, node in walk_subschemas(schema, (field,)):
         asked: list[tuple[Path, str]] = [((*path, "pattern"), node["pattern"])] if "pattern" in node else []
         asked += [((*path, "patternProperties", name), name) for name in node.get("patternProperties", {})]
         for place, text in asked:
             if isinstance(text, str):
-                total += patterns.size_of(text[: patterns.MAX_LENGTH])
-                if sentence := patterns.why_refused(text):
+                total += patterns.measure_pattern(text[: patterns.MAX_LENGTH])
+                if sentence := patterns.find_refusal_reason(text):
                     refused = True
                     yield PATTERN.at(place, sentence)
     if total > patterns.MAX_TOTAL and not refused:
         yield PATTERN.at((field,), f"Written out, all patterns together have about {total:,} characters.")
 
 
-def _compiles(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
+def _compiles(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
     try:
         compile_schema(schema)
     except ValueError as error:
         yield UNSUPPORTED.at((field,), str(error))
 
 
-def _examples(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
+def _examples(field: str, schema: dict[str, Any]) -> Iterator[ManifestFinding]:
     """Only where no reference is followed: one would be read from another document here."""
     looked = 0
-    for path, node in subschemas(schema, (field,)):
+    for path, node in walk_subschemas(schema, (field,)):
         given: list[tuple[str, int | None, Any]] = [("default", None, node["default"])] if "default" in node else []
         examples = node.get("examples", [])
         given += [
             ("examples", index, value) for index, value in enumerate(examples if isinstance(examples, list) else [])
         ]
-        if not given or any("$ref" in inner for _, inner in subschemas(node)):
+        if not given or any("$ref" in inner for _, inner in walk_subschemas(node)):
             continue
         validator = compile_schema(node)
         for key, index, value in given:
@@ -186,7 +193,9 @@ def _examples(field: str, schema: dict[str, Any]) -> Iterator[Finding]:
                 return
             error = next(iter(validator.iter_errors(value)), None)
             if error is not None:
-                yield EXAMPLE_INVALID.at((*path, key) if index is None else (*path, key, index), message_of(error))
+                yield EXAMPLE_INVALID.at(
+                    (*path, key) if index is None else (*path, key, index), describe_violation(error)
+                )
 
 
 def _fetch_nothing(uri: str) -> NoReturn:
@@ -204,7 +213,7 @@ def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Validator:
     )
 
 
-def message_of(error: jsonschema_rs.ValidationError) -> str:
+def describe_violation(error: jsonschema_rs.ValidationError) -> str:
     """What a compiled schema asks for. No value is quoted, nor a name by its form; a property that is one too many is named."""
     kind = error.kind
     if isinstance(kind, jsonschema_rs.ValidationErrorKind.PropertyNames):
@@ -212,30 +221,30 @@ def message_of(error: jsonschema_rs.ValidationError) -> str:
     return error.message[:300]
 
 
-def property_names(field: str, schema: Any) -> Iterator[tuple[Path, str]]:
+def walk_property_names(field: str, schema: Any) -> Iterator[tuple[Path, str]]:
     """The name of every property at any depth, with its path."""
-    for path, node in subschemas(schema, (field,)):
+    for path, node in walk_subschemas(schema, (field,)):
         properties = node.get("properties")
         for name in properties if isinstance(properties, dict) else ():
             yield (*path, "properties", name), name
 
 
-def check_schemas(manifest: Manifest) -> Iterator[Finding]:
+def check_schemas(manifest: Manifest) -> Iterator[ManifestFinding]:
     for field in ("input_schema", "output_schema", "config_schema"):
         if field in manifest.document:
             yield from check_schema(field, manifest.document[field])
 
 
-def check_input(manifest: Manifest) -> Iterator[Finding]:
+def check_input(manifest: Manifest) -> Iterator[ManifestFinding]:
     schema = manifest.document["input_schema"]
     if schema.get("type") != "object":
         yield INPUT_OBJECT.at(("input_schema", "type"), "The input is not an object.")
-    for path, name in property_names("input_schema", schema):
+    for path, name in walk_property_names("input_schema", schema):
         if CREDENTIAL.fullmatch(name):
             yield CREDENTIAL_ARGUMENT.at(path, f"The argument {name[:80]} looks like a credential.")
 
 
-def check_config(manifest: Manifest) -> Iterator[Finding]:
+def check_config(manifest: Manifest) -> Iterator[ManifestFinding]:
     schema = manifest.config_schema
     if schema is None:
         return
@@ -245,7 +254,7 @@ def check_config(manifest: Manifest) -> Iterator[Finding]:
         yield CONFIG_OPEN.at(
             ("config_schema", "additionalProperties"), "The configuration takes names that nobody described."
         )
-    for path, name in property_names("config_schema", schema):
+    for path, name in walk_property_names("config_schema", schema):
         if CREDENTIAL.fullmatch(name):
             yield CONFIG_SECRET.at(path, f"The setting {name[:80]} looks like a secret.")
 
@@ -256,7 +265,7 @@ __all__ = [
     "check_input",
     "check_schemas",
     "compile_schema",
-    "expansions",
-    "pointer",
-    "property_names",
+    "count_expansions",
+    "format_pointer",
+    "walk_property_names",
 ]

@@ -10,13 +10,13 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from unitools.checks.credentials import credential_in
-from unitools.checks.findings import rule, walk
+from unitools.checks.credentials import find_credential
+from unitools.checks.findings import declare_rule, walk_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unitools.checks.findings import Finding, Path
+    from unitools.checks.findings import ManifestFinding, Path
     from unitools.manifest import Manifest
 
 INVISIBLE = re.compile(
@@ -29,25 +29,25 @@ EMOJI_STYLE, JOINER, NON_JOINER = "\ufe0f", "\u200d", "\u200c"
 LOOKALIKE = frozenset("АВЕЅІЈКМНОРСТУХЗаеорсухіјѕһԁԛԝɡαοριυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
 STYLED = re.compile("[\U0001d400-\U0001d7ff\U0001f130-\U0001f189]")
 
-HIDDEN = rule(
+HIDDEN = declare_rule(
     "text.invisible", "Texts hold no invisible characters: a model reads what a reviewer cannot see.", "Remove it."
 )
-CONTROLS = rule("text.control", "Texts hold no control characters but line feed and tab.", "Remove it.")
-CONFUSABLE = rule(
+CONTROLS = declare_rule("text.control", "Texts hold no control characters but line feed and tab.", "Remove it.")
+CONFUSABLE = declare_rule(
     "text.confusable",
     "Words are of one alphabet: look-alike letters make two names out of what looks like one.",
     "Write the word in one alphabet.",
 )
-SECRET = rule(
+SECRET = declare_rule(
     "text.secret",
     "A manifest holds no key, token or password: everybody who may see the tool reads it.",
     "Take it back where it was issued, and name it under secrets.",
 )
 
 
-def texts(document: Any) -> Iterator[tuple[Path, str]]:
+def walk_texts(document: Any) -> Iterator[tuple[Path, str]]:
     """Every text and every name, with the path of what it names."""
-    for path, value in walk(document):
+    for path, value in walk_document(document):
         if isinstance(value, str):
             yield path, value
         elif isinstance(value, dict):
@@ -55,7 +55,7 @@ def texts(document: Any) -> Iterator[tuple[Path, str]]:
                 yield (*path, name), name
 
 
-def hidden_in(text: str) -> tuple[int, str] | None:
+def find_hidden_character(text: str) -> tuple[int, str] | None:
     """The first invisible character that is not part of an emoji or of a script that joins its letters by one."""
     for match in INVISIBLE.finditer(text):
         place, sign = match.start(), match[0]
@@ -79,7 +79,7 @@ def _joins(sign: str) -> bool:
     return bool(sign) and "\u0600" <= sign <= "\u0dff" and unicodedata.category(sign)[0] in "LM"
 
 
-def disguised_in(text: str) -> tuple[int, str] | None:
+def find_disguised_letter(text: str) -> tuple[int, str] | None:
     """The first letter that only looks Latin, in a word that has Latin letters as well, or of a styled alphabet."""
     if text.isascii():
         return None
@@ -96,17 +96,17 @@ def _at(place: int, sign: str) -> str:
     return f"U+{ord(sign):04X} at character {place + 1}"
 
 
-def check_characters(manifest: Manifest) -> Iterator[Finding]:
-    for path, text in texts(manifest.document):
-        if found := hidden_in(text):
+def check_characters(manifest: Manifest) -> Iterator[ManifestFinding]:
+    for path, text in walk_texts(manifest.document):
+        if found := find_hidden_character(text):
             yield HIDDEN.at(path, f"The text holds the invisible character {_at(*found)}.")
         if control := CONTROL.search(text):
             yield CONTROLS.at(path, f"The text holds the control character {_at(control.start(), control[0])}.")
-        if disguised := disguised_in(text):
+        if disguised := find_disguised_letter(text):
             yield CONFUSABLE.at(path, f"The text holds a letter that only looks Latin: {_at(*disguised)}.")
 
 
-def check_credentials(manifest: Manifest) -> Iterator[Finding]:
-    for path, text in texts(manifest.document):
-        if kind := credential_in(text):
+def check_credentials(manifest: Manifest) -> Iterator[ManifestFinding]:
+    for path, text in walk_texts(manifest.document):
+        if kind := find_credential(text):
             yield SECRET.at(path, f"The text holds what looks like {kind}.")

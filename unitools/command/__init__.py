@@ -10,7 +10,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from unitools.command.answers import COULD_NOT_RUN, CannotRun, Parser
+from unitools.command.terminal import COULD_NOT_RUN, CannotRun, Parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

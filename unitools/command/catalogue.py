@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unitools.catalogues import CatalogueError, read_catalogue
-from unitools.command.answers import GOOD, NO, CannotRun, read_json, say
-from unitools.command.push import add_hub, check_client, upload
-from unitools.command.universes import complain, judged
+from unitools.command.push import add_hub_arguments, check_client, upload_publication
+from unitools.command.terminal import GOOD, NO, CannotRun, print_lines, read_json
+from unitools.command.universes import add_hub_findings, print_findings
+from unitools.legacy_catalogue import CatalogueError, read_catalogue
 
 if TYPE_CHECKING:
     import argparse
@@ -20,19 +20,21 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--as", dest="group", required=True, metavar="GROUP.PACKAGE", help="where the tools stand")
     command.add_argument("--version", default="1.0.0", metavar="1.0.0", help="of those that name none")
     command.add_argument("--root", type=Path, metavar="FOLDER", help="where implementation_path begins; else beside it")
-    add_hub(command)
+    add_hub_arguments(command)
 
 
 def run(options: argparse.Namespace) -> int:
     """Without a hub: prints the manifests."""
     root = options.root or options.catalogue.parent
     try:
-        made = judged(read_catalogue(read_json(options.catalogue), root, group=options.group, version=options.version))
+        made = add_hub_findings(
+            read_catalogue(read_json(options.catalogue), root, group=options.group, version=options.version)
+        )
     except (CatalogueError, ValueError, OSError) as error:
         raise CannotRun(f"{options.catalogue}: {error}") from error
     if options.hub:
         check_client()
-        return upload(made, options)
-    complain(made)
-    say(json.dumps(made.manifests, indent=2, ensure_ascii=False))
+        return upload_publication(made, options)
+    print_findings(made)
+    print_lines(json.dumps(made.manifests, indent=2, ensure_ascii=False))
     return NO if made.errors else GOOD

@@ -7,14 +7,14 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unitools.changes import changes_between, given_bump, needed_bump, offending
-from unitools.command.answers import GOOD, NO, CannotRun, read_json, say
+from unitools.changes import compare_manifests, compute_given_bump, compute_needed_bump, find_offending_changes
+from unitools.command.terminal import GOOD, NO, CannotRun, print_lines, read_json
 from unitools.semver import Version
 
 if TYPE_CHECKING:
     import argparse
 
-    from unitools.changes import Change
+    from unitools.changes import ManifestChange
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return document
 
 
-def _table(changes: list[Change]) -> list[str]:
+def _table(changes: list[ManifestChange]) -> list[str]:
     rows = [(each.bump, each.risk, each.kind, each.pointer, each.message) for each in changes]
     head = ("needs", "risk", "change", "where")
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
@@ -61,9 +61,9 @@ def _table(changes: list[Change]) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     old, new = read_manifest(options.old), read_manifest(options.new)
-    changes = changes_between(old, new)
-    needed, given = needed_bump(changes), given_bump(old["version"], new["version"])
-    wrong = offending(old["version"], new["version"], changes)
+    changes = compare_manifests(old, new)
+    needed, given = compute_needed_bump(changes), compute_given_bump(old["version"], new["version"])
+    wrong = find_offending_changes(old["version"], new["version"], changes)
     if options.json:
         answer = {
             "old": {"id": old.get("id"), "version": old["version"]},
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             "changes": [change.to_json() for change in changes],
             "offending": [change.to_json() for change in wrong],
         }
-        say(json.dumps(answer, indent=2))
+        print_lines(json.dumps(answer, indent=2))
         return NO if wrong else GOOD
     lines = _table(changes) if changes else ["Nothing changed but the version."]
     step = f"{old['version']} -> {new['version']}"
@@ -85,5 +85,5 @@ def run(options: argparse.Namespace) -> int:
     else:
         verdict = f"{step} is wrong: the numbers allow {given}, and {len(wrong)} of {len(changes)} changes need more:"
         verdict = "\n  ".join([verdict, *(f"{each.kind} at {each.pointer} needs {each.bump}" for each in wrong)])
-    say(*lines, "", verdict)
+    print_lines(*lines, "", verdict)
     return NO if wrong else GOOD

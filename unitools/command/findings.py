@@ -9,8 +9,10 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from unitools.command.answers import CannotRun, install
-from unitools.validating import Finding, findings_of
+from unitools.command.terminal import CannotRun, format_install_hint
+from unitools.manifest import Manifest
+from unitools.manifest_validation import PublicationFinding, validate_manifest
+from unitools.packages import EntryUnfit, PackageError, check_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,24 +26,34 @@ def check_rules_are_here() -> None:
     """Rather no answer than "0 errors" from half of the rules."""
     if any(find_spec(name) is None for name in _NEEDED):
         raise CannotRun(
-            f"Whether a hub takes the tools is judged with more packages: {install('hub')} "
+            f"Whether a hub takes the tools is judged with more packages: {format_install_hint('hub')} "
             "Without them --local looks at the rest."
         )
 
 
-def found_by_a_hub(made: Publication) -> list[Finding]:
+def find_hub_findings(made: Publication) -> list[PublicationFinding]:
     """By every rule that needs nothing of the hub itself. A manifest of the wrong shape was found before, and cannot be read."""
     check_rules_are_here()
     checks = importlib.import_module("unitools.checks")
-    return [
-        Finding(made.names[document["id"]], found.pointer, f"{found.message} {found.fix}", found.severity)
-        for document in made.manifests
-        if not findings_of(document, "")
-        for found in checks.findings_of(document)
-    ]
+    found: list[PublicationFinding] = []
+    for document in made.manifests:
+        if validate_manifest(document, ""):
+            continue
+        tool = made.names[document["id"]]
+        found += (
+            PublicationFinding(tool, each.pointer, f"{each.message} {each.fix}", each.severity)
+            for each in checks.check_manifest(document)
+        )
+        try:
+            check_code(Manifest(document), made.files)
+        except EntryUnfit as error:
+            found.append(PublicationFinding(tool, "/implementation/entry", str(error)))
+        except PackageError as error:
+            found.append(PublicationFinding(tool, "/implementation/module", str(error)))
+    return found
 
 
-def lines_of(findings: Iterable[Finding], places: Mapping[str, str]) -> Iterator[str]:
+def format_findings(findings: Iterable[PublicationFinding], places: Mapping[str, str]) -> Iterator[str]:
     """``error: quotes.py:9: get_quote /ttl_seconds: …``"""
     for each in findings:
         place = " ".join(part for part in (each.tool, each.pointer) if part)

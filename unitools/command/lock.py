@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unitools.command.answers import GOOD, CannotRun, say
-from unitools.locks import lines_of
+from unitools.command.terminal import GOOD, CannotRun, print_lines
+from unitools.dependency_locks import read_lock_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -19,12 +19,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        lines = lines_of(options.requirements.read_text(encoding="utf-8"))
+        lines = read_lock_lines(options.requirements.read_text(encoding="utf-8"))
     except OSError as error:
         raise CannotRun(f"{options.requirements} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise CannotRun(
             f"{options.requirements}: {error} Make it with pip-compile or uv pip compile, --generate-hashes."
         ) from error
-    say(json.dumps(lines, indent=2))
+    print_lines(json.dumps(lines, indent=2))
     return GOOD

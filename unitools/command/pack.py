@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unitools.capsules import CapsuleError, pack
-from unitools.command.answers import GOOD, CannotRun, install, read_json, say
-from unitools.locks import lines_of
+from unitools.capsules import CapsuleError, pack_capsule
+from unitools.command.terminal import GOOD, CannotRun, format_install_hint, print_lines, read_json
+from unitools.dependency_locks import read_lock_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -36,55 +36,55 @@ def run(options: argparse.Namespace) -> int:
         raise CannotRun(f"{options.folder} has no manifests/*.json; name the manifests with --manifest.")
     readme = options.readme or folder / "README.md"
     try:
-        capsule = pack(
+        capsule = pack_capsule(
             [read_json(path) for path in manifests],
             folder,
-            lock=lines_of(text_of(options.lock)) if options.lock else (),
-            readme=text_of(readme) if options.readme or readme.is_file() else "",
+            lock=read_lock_lines(read_file_text(options.lock)) if options.lock else (),
+            readme=read_file_text(readme) if options.readme or readme.is_file() else "",
         )
     except (CapsuleError, ValueError, TypeError) as error:
         raise CannotRun(f"{options.folder} cannot be packed: {error}") from error
     output = options.output or Path(f"{capsule.package}.capsule")
-    signature = signed(capsule, options.key) if options.key else None
-    keep(output, capsule.data)
-    say(f"{output}  {capsule.digest}", *(f"  {each['id']} {each['version']}" for each in capsule.tools))
+    signature = sign_with_key(capsule, options.key) if options.key else None
+    write_file(output, capsule.data)
+    print_lines(f"{output}  {capsule.digest}", *(f"  {each['id']} {each['version']}" for each in capsule.tools))
     if signature is not None:
         beside = output.with_name(output.name + SIGNATURE)
-        keep(beside, signature)
-        say(f"{beside}")
+        write_file(beside, signature)
+        print_lines(f"{beside}")
     return GOOD
 
 
-def signed(capsule: Capsule, key: Path) -> bytes:
+def sign_with_key(capsule: Capsule, key: Path) -> bytes:
     check_can_sign()
-    from unitools.capsules.signing import sign  # noqa: PLC0415  the extra is needed for signing only
+    from unitools.capsules.signatures import sign  # noqa: PLC0415  the extra is needed for signing only
 
     try:
-        return sign(capsule, bytes_of(key))
+        return sign(capsule, read_file_bytes(key))
     except CapsuleError as error:
         raise CannotRun(f"{key}: {error}") from error
 
 
 def check_can_sign() -> None:
     if find_spec("securesystemslib") is None or find_spec("cryptography") is None:
-        raise CannotRun(f"Signatures need more packages: {install('capsules')}")
+        raise CannotRun(f"Signatures need more packages: {format_install_hint('capsules')}")
 
 
-def bytes_of(path: Path) -> bytes:
+def read_file_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise CannotRun(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def text_of(path: Path) -> str:
+def read_file_text(path: Path) -> str:
     try:
-        return bytes_of(path).decode()
+        return read_file_bytes(path).decode()
     except UnicodeDecodeError as error:
         raise CannotRun(f"{path} is not UTF-8 text.") from error
 
 
-def keep(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:

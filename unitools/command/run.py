@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from unitools import runtime
-from unitools.command.answers import GOOD, NO, CannotRun, say
-from unitools.command.universes import add_file, loaded_from
+from unitools.command.terminal import GOOD, NO, CannotRun, print_lines
+from unitools.command.universes import add_file_argument, load_given_universe
 
 if TYPE_CHECKING:
     import argparse
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    add_file(command)
+    add_file_argument(command)
     command.add_argument("tool", metavar="TOOL")
     command.add_argument(
         "arguments", nargs="?", default="{}", metavar="JSON", help="an object; - reads it from the input"
@@ -26,7 +26,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    universe = loaded_from(options).universe
+    universe = load_given_universe(options).universe
     if options.tool not in universe.tools:
         raise CannotRun(f"There is no tool {options.tool}. There are {', '.join(universe.tools.names) or 'none'}.")
     text = sys.stdin.read() if options.arguments == "-" else options.arguments
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     if result.is_error:
         sys.stderr.write(f"{result.status}: {result.to_content()}\n")
         return NO
-    say(json.dumps(result.value, ensure_ascii=False, indent=2))
+    print_lines(json.dumps(result.value, ensure_ascii=False, indent=2))
     return GOOD
 
 

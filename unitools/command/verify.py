@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unitools.capsules import CapsuleError, read
-from unitools.command.answers import GOOD, NO, CannotRun, say
-from unitools.command.pack import SIGNATURE, bytes_of, check_can_sign
+from unitools.capsules import CapsuleError, open_capsule
+from unitools.command.pack import SIGNATURE, check_can_sign, read_file_bytes
+from unitools.command.terminal import GOOD, NO, CannotRun, print_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -25,27 +25,27 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if bool(options.key) is options.unsigned:
         raise CannotRun("Say whose signature is good with --key public.pem, or --unsigned to look at the capsule only.")
-    data = bytes_of(options.capsule)
+    data = read_file_bytes(options.capsule)
     try:
-        capsule = read(data)
+        capsule = open_capsule(data)
         lines = [f"{capsule.digest}", *(f"  {each['id']} {each['version']}" for each in capsule.tools)]
         by = "Whole; nobody's signature was looked at." if options.unsigned else _signer(capsule, options)
     except CapsuleError as error:
-        say(f"No ({type(error).__name__}): {error}")
+        print_lines(f"No ({type(error).__name__}): {error}")
         return NO
-    say(*lines, by)
+    print_lines(*lines, by)
     return GOOD
 
 
 def _signer(capsule: Capsule, options: argparse.Namespace) -> str:
     check_can_sign()
-    from unitools.capsules.signing import public_key, verify  # noqa: PLC0415  the extra is needed for signatures only
+    from unitools.capsules.signatures import read_public_key, verify  # noqa: PLC0415  the extra is needed for signatures only
 
-    envelope = bytes_of(options.signature or options.capsule.with_name(options.capsule.name + SIGNATURE))
+    envelope = read_file_bytes(options.signature or options.capsule.with_name(options.capsule.name + SIGNATURE))
     keys = {}
     for path in options.key:
         try:
-            keys[public_key(bytes_of(path))] = path
+            keys[read_public_key(read_file_bytes(path))] = path
         except CapsuleError as error:
             raise CannotRun(f"{path}: {error}") from error
     signer = verify(capsule, envelope, keys)

@@ -15,29 +15,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from unitools.compatibility.claims import written
-from unitools.compatibility.kinds import SCHEMA_KINDS, Direction, Effect, SchemaChange, bump_of
-from unitools.compatibility.schemas import Incomparable, Pair, Schema
-from unitools.compatibility.walk import Walk
+from unitools.compatibility.claims import serialize_value
+from unitools.compatibility.kinds import SCHEMA_KINDS, Direction, SchemaChange, SchemaEffect, compute_bump
+from unitools.compatibility.schema_diff import SchemaDiff
+from unitools.compatibility.schemas import Incomparable, Schema, SchemaPair
 
-__all__ = ["SCHEMA_KINDS", "Direction", "Effect", "SchemaChange", "bump_of", "is_compatible", "schema_changes"]
+__all__ = [
+    "SCHEMA_KINDS",
+    "Direction",
+    "SchemaChange",
+    "SchemaEffect",
+    "compare_schemas",
+    "compute_bump",
+    "is_compatible",
+]
 
 
 def is_compatible(old: Any, new: Any, direction: Direction) -> bool:
     """Can callers of the old schema go on with the new one? A yes is proved."""
-    return all(change.bump(direction) != "major" for change in schema_changes(old, new))
+    return all(change.bump(direction) != "major" for change in compare_schemas(old, new))
 
 
-def schema_changes(old: Any, new: Any) -> list[SchemaChange]:
+def compare_schemas(old: Any, new: Any) -> list[SchemaChange]:
     """All differences, outer ones first; none exactly when both are equal."""
-    incomparable = SchemaChange("cannot_be_compared", "", old, new, Effect.UNCLEAR)
+    incomparable = SchemaChange("cannot_be_compared", "", old, new, SchemaEffect.UNCLEAR)
     try:
-        if written(old) == written(new):
+        if serialize_value(old) == serialize_value(new):
             return []
         before, after = Schema(old), Schema(new)
         if before.problem or after.problem:
             return [incomparable]
-        found = Walk(Pair(before, after)).changes()
+        found = SchemaDiff(SchemaPair(before, after)).changes()
     except (Incomparable, RecursionError):
         return [incomparable]
-    return found or [SchemaChange("rewritten", "", old, new, Effect.SAME)]
+    return found or [SchemaChange("rewritten", "", old, new, SchemaEffect.SAME)]

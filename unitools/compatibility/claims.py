@@ -30,7 +30,7 @@ _BY_PART = {"required", "dependentRequired", *BY_NAME, *BY_INDEX} - {"anyOf", "o
 _WITH_OTHERS = {"then", "else", "minContains", "maxContains"}
 
 
-def value_key(value: Any) -> Any:
+def make_value_key(value: Any) -> Any:
     """Equal for values that JSON Schema takes as equal: 1 and 1.0, but not 1 and true."""
     match value:
         case bool():
@@ -38,14 +38,14 @@ def value_key(value: Any) -> Any:
         case int() | float():
             return "number", value
         case list():
-            return "array", tuple(map(value_key, value))
+            return "array", tuple(map(make_value_key, value))
         case dict():
-            return "object", frozenset((name, value_key(each)) for name, each in value.items())
+            return "object", frozenset((name, make_value_key(each)) for name, each in value.items())
         case _:
             return "text", value
 
 
-def type_of(value: Any) -> str:
+def get_value_type(value: Any) -> str:
     match value:
         case None:
             return "null"
@@ -61,12 +61,12 @@ def type_of(value: Any) -> str:
             return "object"
 
 
-def named_types(node: Node) -> frozenset[str]:
+def get_named_types(node: Node) -> frozenset[str]:
     said = node["type"] if isinstance(node["type"], list) else [node["type"]]
     return frozenset(said) - {"number"} | (NUMBERS if "number" in said else frozenset())
 
 
-def claims_of(node: Node) -> list[Claim]:
+def list_claims(node: Node) -> list[Claim]:
     """What a schema claims of a value, in parts that can be shown one by one."""
     found: list[Claim] = [("false", "false")] if node is NEVER else []
     for keyword in node.keys() - IGNORED - _WITH_OTHERS if node is not NEVER else ():
@@ -91,11 +91,11 @@ def _above(a: Any, b: Any) -> bool:
         return False
 
 
-def written(value: Any) -> str:
+def serialize_value(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-class Question(NamedTuple):
+class ClaimQuestion(NamedTuple):
     """Does the claim about ``name`` that ``outer`` makes follow from the keywords of ``inner``?"""
 
     prover: Prover
@@ -113,30 +113,30 @@ class Question(NamedTuple):
         return self.prover.within(inner, outer, self.level + 1)
 
 
-Rule = Callable[[Question], bool]
+Rule = Callable[[ClaimQuestion], bool]
 
 
 # Values.
 
 
-def _type(q: Question) -> bool:
-    return q.prover.types(q.inner) <= named_types(q.outer)
+def _type(q: ClaimQuestion) -> bool:
+    return q.prover.types(q.inner) <= get_named_types(q.outer)
 
 
-def _listed(q: Question) -> bool:
+def _listed(q: ClaimQuestion) -> bool:
     """``name`` is the keyword: enum or const."""
     few = q.prover.values(q.inner)
     if few is None:
         return False
-    allowed = {value_key(value) for value in (q.outer["enum"] if q.name == "enum" else [q.outer["const"]])}
+    allowed = {make_value_key(value) for value in (q.outer["enum"] if q.name == "enum" else [q.outer["const"]])}
     types = q.prover.types(q.inner)
-    return all(value_key(value) in allowed for value in few if type_of(value) in types)
+    return all(make_value_key(value) in allowed for value in few if get_value_type(value) in types)
 
 
 def _bound(side: str, is_out: bool) -> Rule:
     word = f"exclusive{side.title()}imum" if is_out else f"{side}imum"
 
-    def rule(q: Question) -> bool:
+    def rule(q: ClaimQuestion) -> bool:
         if (known := q.prover.bound(q.inner, side)) is None:
             return False
         (limit, limit_is_out), wanted = known, q.outer[word]
@@ -146,14 +146,14 @@ def _bound(side: str, is_out: bool) -> Rule:
     return rule
 
 
-def _multiple_of(q: Question) -> bool:
+def _multiple_of(q: ClaimQuestion) -> bool:
     """Only whole numbers divide exactly in every validator."""
     a, b = q.inner.get("multipleOf"), q.outer["multipleOf"]
     return a is not None and (a == b or (a % 1 == 0 and b % 1 == 0 and int(a) % int(b) == 0))
 
 
 def _count(word: str) -> Rule:
-    def rule(q: Question) -> bool:
+    def rule(q: ClaimQuestion) -> bool:
         wanted, is_min = q.outer[word], word.startswith("min")
         known = [q.inner[word]] if word in q.inner else []
         known += [0] if is_min else []
@@ -174,11 +174,11 @@ def _count(word: str) -> Rule:
 # Objects.
 
 
-def _required(q: Question) -> bool:
+def _required(q: ClaimQuestion) -> bool:
     return q.name in q.inner.get("required", ())
 
 
-def _dependent_required(q: Question) -> bool:
+def _dependent_required(q: ClaimQuestion) -> bool:
     given, needed = q.name
     return needed in (*q.inner.get("required", ()), *q.inner.get("dependentRequired", EMPTY).get(given, ()), given)
 
@@ -189,13 +189,13 @@ def _governing(node: Node, without: frozenset[str] = frozenset()) -> list[Any]:
     return [node.get("additionalProperties", True), *(each for name, each in patterns.items() if name not in without)]
 
 
-def _property(q: Question) -> bool:
+def _property(q: ClaimQuestion) -> bool:
     named = q.inner.get("properties", EMPTY)
     given = [named[q.name]] if q.name in named else _governing(q.inner)
     return all(q.within_below(each, q.outer["properties"][q.name]) for each in given)
 
 
-def _pattern_property(q: Question) -> bool:
+def _pattern_property(q: ClaimQuestion) -> bool:
     """Which names a pattern matches is not looked into: the same pattern, or whatever could be matched."""
     wanted, patterns = q.outer["patternProperties"][q.name], q.inner.get("patternProperties", EMPTY)
     if q.name in patterns and q.within_below(patterns[q.name], wanted):
@@ -204,7 +204,7 @@ def _pattern_property(q: Question) -> bool:
     return all(q.within_below(each, wanted) for each in given)
 
 
-def _additional(q: Question) -> bool:
+def _additional(q: ClaimQuestion) -> bool:
     """It speaks of the names that ``outer`` neither lists nor matches: others of ``inner``, or those nobody names."""
     listed, matched = q.outer.get("properties", EMPTY), frozenset(q.outer.get("patternProperties", ()))
     given = [each for name, each in q.inner.get("properties", EMPTY).items() if name not in listed]
@@ -212,12 +212,12 @@ def _additional(q: Question) -> bool:
     return all(q.within_below(each, q.outer["additionalProperties"]) for each in given)
 
 
-def _property_names(q: Question) -> bool:
+def _property_names(q: ClaimQuestion) -> bool:
     given = q.inner.get("propertyNames", True)
     return q.within_below(given, q.outer["propertyNames"])
 
 
-def _dependent_schema(q: Question) -> bool:
+def _dependent_schema(q: ClaimQuestion) -> bool:
     wanted, given = q.outer["dependentSchemas"][q.name], q.inner.get("dependentSchemas", EMPTY)
     return (q.name in given and q.within(given[q.name], wanted)) or q.within(q.inner, wanted)
 
@@ -225,18 +225,18 @@ def _dependent_schema(q: Question) -> bool:
 # Arrays.
 
 
-def _unique(q: Question) -> bool:
+def _unique(q: ClaimQuestion) -> bool:
     return not q.outer["uniqueItems"] or q.inner.get("uniqueItems") is True or q.prover.most_items(q.inner) <= 1
 
 
-def _item(q: Question) -> bool:
+def _item(q: ClaimQuestion) -> bool:
     """``name`` is an index of ``prefixItems``."""
     first = q.inner.get("prefixItems", ())
     given = first[q.name] if q.name < len(first) else q.inner.get("items", True)
     return q.prover.most_items(q.inner) <= q.name or q.within_below(given, q.outer["prefixItems"][q.name])
 
 
-def _items(q: Question) -> bool:
+def _items(q: ClaimQuestion) -> bool:
     begin, first = len(q.outer.get("prefixItems", ())), q.inner.get("prefixItems", ())
     most = q.prover.most_items(q.inner)
     given = [each for index, each in enumerate(first) if begin <= index < most]
@@ -244,7 +244,7 @@ def _items(q: Question) -> bool:
     return all(q.within_below(each, q.outer["items"]) for each in given)
 
 
-def _contains(q: Question) -> bool:
+def _contains(q: ClaimQuestion) -> bool:
     """At least as many items are matched by the wider schema, at most as many by the narrower one."""
     least, most = q.outer.get("minContains", 1), q.outer.get("maxContains")
     if "contains" not in q.inner:
@@ -258,21 +258,21 @@ def _contains(q: Question) -> bool:
 # Combinations.
 
 
-def _reference(q: Question) -> bool:
+def _reference(q: ClaimQuestion) -> bool:
     target = q.prover.pair.target(q.outer)
     return target is not None and q.within(q.inner, target[1])
 
 
-def _all_of(q: Question) -> bool:
+def _all_of(q: ClaimQuestion) -> bool:
     return q.within(q.inner, q.outer["allOf"][q.name])
 
 
-def _any_of(q: Question) -> bool:
+def _any_of(q: ClaimQuestion) -> bool:
     parts = q.outer["anyOf"]
     return any(q.prover.pair.same(q.inner, part) for part in parts) or any(q.within(q.inner, part) for part in parts)
 
 
-def _one_of(q: Question) -> bool:
+def _one_of(q: ClaimQuestion) -> bool:
     """Exactly one is at least one when no two of them share a value; otherwise only the same list follows."""
     parts, given = q.outer["oneOf"], list(q.inner.get("oneOf", ()))
     if len(parts) == len(given) and _same_parts(q, given, parts):
@@ -280,7 +280,7 @@ def _one_of(q: Question) -> bool:
     return any(q.within(q.inner, part) for part in parts) and q.prover.all_apart(parts)
 
 
-def _same_parts(q: Question, given: list[Any], parts: list[Any]) -> bool:
+def _same_parts(q: ClaimQuestion, given: list[Any], parts: list[Any]) -> bool:
     left = list(parts)
     for each in given:
         twin = next((index for index, part in enumerate(left) if q.prover.pair.same(each, part)), None)
@@ -290,13 +290,13 @@ def _same_parts(q: Question, given: list[Any], parts: list[Any]) -> bool:
     return not left
 
 
-def _not(q: Question) -> bool:
+def _not(q: ClaimQuestion) -> bool:
     if "not" in q.inner and q.within(q.outer["not"], q.inner["not"]):
         return True
     return q.prover.apart(q.inner, q.outer["not"])
 
 
-def _condition(q: Question) -> bool:
+def _condition(q: ClaimQuestion) -> bool:
     then, other = q.outer.get("then", True), q.outer.get("else", True)
     if "if" in q.inner and q.prover.pair.same(q.inner["if"], q.outer["if"]):
         branches = (q.inner.get("then", True), then), (q.inner.get("else", True), other)
@@ -305,7 +305,7 @@ def _condition(q: Question) -> bool:
     return q.within(q.inner, then) and q.within(q.inner, other)
 
 
-def _whole(q: Question) -> bool:
+def _whole(q: ClaimQuestion) -> bool:
     """What is unevaluated depends on everything beside it."""
     return q.outer[q.name] is True or q.prover.pair.same(q.inner, q.outer)
 

@@ -20,14 +20,14 @@ from unitools.compatibility.claims import (
     RULES,
     SPEAKS_OF,
     Claim,
-    Question,
-    claims_of,
-    named_types,
-    type_of,
-    value_key,
-    written,
+    ClaimQuestion,
+    get_named_types,
+    get_value_type,
+    list_claims,
+    make_value_key,
+    serialize_value,
 )
-from unitools.compatibility.schemas import EMPTY, IGNORED, NEVER, Incomparable, Node, Pair, as_node, is_number
+from unitools.compatibility.schemas import EMPTY, IGNORED, NEVER, Incomparable, Node, SchemaPair, as_node, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ Goal = tuple[int, int, Claim]
 
 
 class Prover:
-    def __init__(self, pair: Pair, max_steps: int = MAX_STEPS) -> None:
+    def __init__(self, pair: SchemaPair, max_steps: int = MAX_STEPS) -> None:
         self.pair, self.left = pair, max_steps
         self._proved: dict[Goal, int] = {}  # at which depth of the value; -1: for good
         self._open: set[Goal] = set()
@@ -62,7 +62,7 @@ class Prover:
 
     def claims(self, node: Node) -> list[Claim]:
         if id(node) not in self._claims:
-            self._claims[id(node)] = claims_of(node)
+            self._claims[id(node)] = list_claims(node)
         return self._claims[id(node)]
 
     def follows(self, inner: Node, outer: Node, claim: Claim, level: int = 0) -> bool:
@@ -96,9 +96,13 @@ class Prover:
     def _show(self, inner: Node, outer: Node, claim: Claim, level: int) -> bool:
         if inner is NEVER or not self.types(inner) & SPEAKS_OF.get(claim[0], ALL):
             return True
-        if claim[0] in RULES and RULES[claim[0]](Question(self, inner, outer, claim[1], level)):
+        if claim[0] in RULES and RULES[claim[0]](ClaimQuestion(self, inner, outer, claim[1], level)):
             return True
-        if claim[0] not in RULES and claim[0] in inner and written(inner[claim[0]]) == written(outer[claim[0]]):
+        if (
+            claim[0] not in RULES
+            and claim[0] in inner
+            and serialize_value(inner[claim[0]]) == serialize_value(outer[claim[0]])
+        ):
             return True  # pattern, format and all that is not understood: only the same follows
         return any(
             all(self.follows(part, outer, claim, level) for part in parts) for parts in self._ways(inner, claim[0])
@@ -130,9 +134,9 @@ class Prover:
             return self._types.get(id(node), ALL)
         self._types[id(node)] = ALL  # while it is being found out
         self.spend()
-        found = named_types(node) if "type" in node else ALL
+        found = get_named_types(node) if "type" in node else ALL
         if (values := self.values(node)) is not None:
-            found &= {type_of(value) for value in values}
+            found &= {get_value_type(value) for value in values}
         if "$ref" in node and (target := self.pair.target(node)):
             found &= self.types(target[1], nesting + 1)
         for part in node.get("allOf", ()):
@@ -149,9 +153,9 @@ class Prover:
             return [node["const"]]
         if "enum" in node:
             return list(node["enum"])
-        if "type" in node and named_types(node) <= {"null", "boolean"}:
+        if "type" in node and get_named_types(node) <= {"null", "boolean"}:
             few: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
-            return [value for each in sorted(named_types(node)) for value in few[each]]
+            return [value for each in sorted(get_named_types(node)) for value in few[each]]
         return None
 
     def bound(self, node: Node, side: str) -> tuple[Any, bool] | None:
@@ -185,7 +189,7 @@ class Prover:
             return True
         few, other = self.values(a), self.values(b)
         if few is not None and other is not None:
-            return not {value_key(value) for value in few} & {value_key(value) for value in other}
+            return not {make_value_key(value) for value in few} & {make_value_key(value) for value in other}
         if shared <= OBJECTS and nesting < 4:
             both = set(a.get("required", ())) & set(b.get("required", ()))
             first, second = a.get("properties", EMPTY), b.get("properties", EMPTY)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Direction = Literal["input", "output"]
 
 
-class Effect(StrEnum):
+class SchemaEffect(StrEnum):
     TEXT = "text"  # what people and models read
     NOTE = "note"  # what callers go by, but no validator: a default, a deprecation
     SAME = "same"
@@ -18,16 +18,16 @@ class Effect(StrEnum):
     UNCLEAR = "unclear"
 
 
-def joined(a: Effect, b: Effect) -> Effect:
+def join_effects(a: SchemaEffect, b: SchemaEffect) -> SchemaEffect:
     """What two effects come to when both count."""
-    if a is b or a is Effect.SAME or b is Effect.SAME:
-        return b if a is Effect.SAME else a
-    return Effect.UNCLEAR
+    if a is b or a is SchemaEffect.SAME or b is SchemaEffect.SAME:
+        return b if a is SchemaEffect.SAME else a
+    return SchemaEffect.UNCLEAR
 
 
-BUMPS: dict[Direction, dict[Effect, str]] = {
-    "input": {Effect.WIDENED: "minor", Effect.NARROWED: "major", Effect.UNCLEAR: "major"},
-    "output": {Effect.WIDENED: "major", Effect.NARROWED: "minor", Effect.UNCLEAR: "major"},
+BUMPS: dict[Direction, dict[SchemaEffect, str]] = {
+    "input": {SchemaEffect.WIDENED: "minor", SchemaEffect.NARROWED: "major", SchemaEffect.UNCLEAR: "major"},
+    "output": {SchemaEffect.WIDENED: "major", SchemaEffect.NARROWED: "minor", SchemaEffect.UNCLEAR: "major"},
 }
 
 SCHEMA_KINDS = {  # what is different; read after the pointer
@@ -86,14 +86,14 @@ class SchemaChange:
     pointer: str
     before: Any
     after: Any
-    effect: Effect
+    effect: SchemaEffect
 
     def bump(self, direction: Direction) -> str:
-        return bump_of(self.effect, direction)
+        return compute_bump(self.effect, direction)
 
 
-def bump_of(effect: Effect, direction: Direction) -> str:
+def compute_bump(effect: SchemaEffect, direction: Direction) -> str:
     """``minor`` when callers must learn of it, ``major`` when it can break them, ``patch`` when neither."""
-    if effect in (Effect.TEXT, Effect.SAME):
+    if effect in (SchemaEffect.TEXT, SchemaEffect.SAME):
         return "patch"
-    return "minor" if effect is Effect.NOTE else BUMPS[direction][effect]
+    return "minor" if effect is SchemaEffect.NOTE else BUMPS[direction][effect]

@@ -1,7 +1,7 @@
 """What does a JSON Schema document consist of, for a program that compares two of them?
 
 A :class:`Schema` is a private copy of one document with an index of its subschemas: where each stands, whether the document
-can be understood at all (``problem``), and what its local references name. A :class:`Pair` holds two of them and knows which
+can be understood at all (``problem``), and what its local references name. A :class:`SchemaPair` holds two of them and knows which
 subschemas mean the same on both sides: equal without their texts, with references that lead to the same definitions.
 """
 
@@ -88,7 +88,7 @@ _FORM: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def step(name: str | int) -> str:
+def format_step(name: str | int) -> str:
     """One step of a JSON pointer."""
     return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
@@ -101,11 +101,11 @@ def as_node(value: Any) -> Node:
     return node
 
 
-def below(node: Node) -> Iterator[tuple[str, Any]]:
+def iterate_subschemas(node: Node) -> Iterator[tuple[str, Any]]:
     """The subschemas that stand directly in a schema, each with its place in it."""
     for keyword in BY_NAME:
         for name, child in node.get(keyword, EMPTY).items():
-            yield step(keyword) + step(name), child
+            yield format_step(keyword) + format_step(name), child
     for keyword in BY_INDEX:
         for index, child in enumerate(node.get(keyword, ())):
             yield f"/{keyword}/{index}", child
@@ -133,7 +133,7 @@ class Schema:
             self.problem = self._problem(place, node, depth)
             if not self.problem:
                 self.places[place] = node
-                waiting += [(place + suffix, child, depth + 1) for suffix, child in below(node)]
+                waiting += [(place + suffix, child, depth + 1) for suffix, child in iterate_subschemas(node)]
 
     def _problem(self, place: str, node: Any, depth: int) -> str:
         where = f"at {place or 'its root'}"
@@ -153,7 +153,7 @@ class Schema:
         """Where a local reference leads: the place and the subschema there; None for everything else."""
         if reference != "#" and not reference.startswith("#/"):
             return None
-        place = "".join(step(_plain(part)) for part in unquote(reference[1:]).split("/")[1:])
+        place = "".join(format_step(_plain(part)) for part in unquote(reference[1:]).split("/")[1:])
         node = self.places.get(place)
         return None if node is None else (place, node)
 
@@ -162,7 +162,7 @@ def _plain(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-class Pair:
+class SchemaPair:
     """Two documents, and which of their subschemas mean the same."""
 
     def __init__(self, old: Schema, new: Schema) -> None:
@@ -236,4 +236,4 @@ class Pair:
 
 def _meant(node: Node) -> Iterator[tuple[str, Any]]:
     """The subschemas that count for what a schema means: a definition does only where something refers to it."""
-    return (each for each in below(node) if not each[0].startswith(("/$defs/", "/definitions/")))
+    return (each for each in iterate_subschemas(node) if not each[0].startswith(("/$defs/", "/definitions/")))

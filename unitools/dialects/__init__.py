@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unitools.dialects.base import AS_USUAL, Diagnostic, Driver, Options, Reading, Rendered
+from unitools.dialects.base import AS_USUAL, Diagnostic, Driver, ReadOptions, Rendered, RenderOptions
 from unitools.dialects.drivers import DRIVERS
 from unitools.dialects.errors import (
     AmbiguousModel,
@@ -17,15 +17,15 @@ from unitools.dialects.errors import (
     DialectError,
     NameCollision,
     NotJson,
-    TooLarge,
+    ResponseTooLarge,
     UnknownDialect,
     UnknownResponse,
     UnreadableResponse,
     Unrenderable,
 )
-from unitools.dialects.profiles import ModelProfile
-from unitools.dialects.reading.shapes import opened
-from unitools.dialects.rendering import markdown
+from unitools.dialects.model_profiles import ModelProfile
+from unitools.dialects.parsers.responses import decode_response
+from unitools.dialects.renderers import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,16 +42,16 @@ __all__ = [
     "ModelProfile",
     "NameCollision",
     "NotJson",
-    "Options",
-    "Reading",
+    "ReadOptions",
+    "RenderOptions",
     "Rendered",
-    "TooLarge",
+    "ResponseTooLarge",
     "UnknownDialect",
     "UnknownResponse",
     "UnreadableResponse",
     "Unrenderable",
-    "driver_for",
-    "recognise",
+    "find_driver",
+    "recognise_response",
     "render",
 ]
 
@@ -59,7 +59,7 @@ __all__ = [
 def render(
     tools: Sequence[ToolSpec],
     model_or_dialect: str,
-    options: Options = AS_USUAL,
+    options: RenderOptions = AS_USUAL,
     drivers: Sequence[Driver] = DRIVERS,
 ) -> Rendered:
     """The tools as the model's API takes them, in the order given; "markdown" is for people.
@@ -68,7 +68,7 @@ def render(
     """
     if model_or_dialect == "markdown":
         return markdown.render(tools, options)
-    driver = driver_for(model_or_dialect, drivers)
+    driver = find_driver(model_or_dialect, drivers)
     if driver.dialect == model_or_dialect:
         return driver.render(tools, options)
     profile = ModelProfile.from_name(model_or_dialect)
@@ -76,7 +76,7 @@ def render(
     return replace(rendered, diagnostics=(*profile.diagnostics(), *rendered.diagnostics))
 
 
-def driver_for(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> Driver:
+def find_driver(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> Driver:
     """The driver of a dialect, or the one that serves a model best. Raises UnknownDialect, AmbiguousModel."""
     for driver in drivers:
         if driver.dialect == model_or_dialect:
@@ -94,9 +94,9 @@ def driver_for(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> Dr
     return winners[0]
 
 
-def recognise(response: object, drivers: Sequence[Driver] = DRIVERS) -> Driver:
+def recognise_response(response: object, drivers: Sequence[Driver] = DRIVERS) -> Driver:
     """The driver whose dialect the response is of. Raises UnknownResponse, AmbiguousResponse, TooLarge, NotJson."""
-    shape = opened(response)
+    shape = decode_response(response)
     scores = {driver.dialect: driver.detect(shape) for driver in drivers}
     best = max(scores.values(), default=0)
     if not best:

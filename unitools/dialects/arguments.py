@@ -1,7 +1,7 @@
 """Which arguments did a model mean, and may they be used?
 
 Three rules, for text and for what an SDK had parsed already. Arguments that were cut are never used: the provider says so, or the
-JSON is not closed. Broken JSON is repaired only where all that was opened is closed (:mod:`unitools.dialects.repairing`), never for
+JSON is not closed. Broken JSON is repaired only where all that was opened is closed (:mod:`unitools.dialects.json_repair`), never for
 a destructive tool, and it is said. JSON that readers understand differently (:mod:`unitools.dialects.strict_json`) is refused.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from unitools.calls import CallProblem
 from unitools.dialects import strict_json
-from unitools.dialects.repairing import repair
-from unitools.dialects.strict_json import Refused
+from unitools.dialects.json_repair import repair_json
+from unitools.dialects.strict_json import JsonRefused
 
 RAW = 4096  # characters of the arguments that are kept as they came
 
@@ -36,7 +36,7 @@ class Arguments:
     fixes: tuple[str, ...] = ()  # what was repaired, each with its place
 
 
-def refused(refusal: Refused) -> Arguments:
+def refuse_arguments(refusal: JsonRefused) -> Arguments:
     why = CUT if refusal.code == CallProblem.TRUNCATED else f"The arguments cannot be used: {refusal}"
     return Arguments(None, CallProblem(refusal.code), why)
 
@@ -48,18 +48,18 @@ def read_text(text: str) -> tuple[Any, tuple[str, ...]]:
         Refused: with the code of a CallProblem.
     """
     try:
-        return strict_json.load(text), ()
-    except Refused as error:
+        return strict_json.load_json(text), ()
+    except JsonRefused as error:
         if error.code != "invalid_json":
             raise
         strict = error
     try:
-        return repair(text)
-    except Refused as error:
+        return repair_json(text)
+    except JsonRefused as error:
         if error.code != "invalid_json":
             raise
-    if strict_json.brackets(text).open:
-        raise Refused("truncated", CUT)
+    if strict_json.scan_brackets(text).open:
+        raise JsonRefused("truncated", CUT)
     raise strict
 
 
@@ -72,30 +72,30 @@ def read_arguments(given: object, *, cut: bool = False, destructive: bool = Fals
         destructive: nothing is repaired, and an empty text is not taken for an empty object.
     """
     if cut:
-        return refused(Refused("truncated", CUT))
+        return refuse_arguments(JsonRefused("truncated", CUT))
     try:
         if given is None:
             return Arguments({})
         if not isinstance(given, str):
-            return _object(strict_json.plain(given))
+            return _object(strict_json.copy_json(given))
         if given.strip(" \t\r\n") in {"", "null"}:
-            return refused(Refused("invalid_json", EXACT)) if destructive else Arguments({})
+            return refuse_arguments(JsonRefused("invalid_json", EXACT)) if destructive else Arguments({})
         value, fixes = read_text(given)
         if isinstance(value, str) and value.lstrip(" \t\r\n").startswith("{"):
-            value, fixes = strict_json.load(value), (*fixes, "an object that was encoded twice")
-    except Refused as refusal:
-        return refused(refusal)
+            value, fixes = strict_json.load_json(value), (*fixes, "an object that was encoded twice")
+    except JsonRefused as refusal:
+        return refuse_arguments(refusal)
     if fixes and destructive:
-        return refused(Refused("invalid_json", EXACT))
+        return refuse_arguments(JsonRefused("invalid_json", EXACT))
     return _object(value, fixes)
 
 
 def _object(value: object, fixes: tuple[str, ...] = ()) -> Arguments:
     if not isinstance(value, dict):
-        return refused(Refused("not_an_object"))
+        return refuse_arguments(JsonRefused("not_an_object"))
     return Arguments(value, fixes=fixes)
 
 
-def raw_of(given: object) -> str:
+def get_raw_text(given: object) -> str:
     """The arguments as they came, the first of them; empty where they came as an object."""
     return given[:RAW] if isinstance(given, str) else ""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from unitools.calls import ToolCall, ToolResult, ToolSpec
-    from unitools.dialects.profiles import ModelProfile
+    from unitools.dialects.model_profiles import ModelProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Rendered:
     diagnostics: tuple[Diagnostic, ...] = ()
     key: bytes = field(default=b"", repr=False)  # of the XML nonce
 
-    def reading(self, *, destructive: frozenset[str] = frozenset()) -> Reading:
+    def reading(self, *, destructive: frozenset[str] = frozenset()) -> ReadOptions:
         """What a driver needs to read the answer to this rendering."""
-        return Reading(self.names, destructive, self.key)
+        return ReadOptions(self.names, destructive, self.key)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RenderOptions:
     """How to render. ``strict``: where a dialect can hold the model to the schema, "auto" asks for it if nothing is lost by it, True
     makes it a condition of being rendered."""
 
@@ -49,11 +49,11 @@ class Options:
     profile: ModelProfile | None = None  # of the model, where it is known; drivers then use what it can do
 
 
-AS_USUAL = Options()
+AS_USUAL = RenderOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """What a driver needs to read a response, even where nothing of the rendering was kept."""
 
     names: Mapping[str, str] = field(default_factory=dict)  # rendered → tool name, by naming.names_of
@@ -69,13 +69,13 @@ class Driver(Protocol):
     def can_handle(self, profile: ModelProfile) -> int:
         """How well a model of this profile is served in this dialect, 0 (not at all) to 100."""
 
-    def render(self, tools: Sequence[ToolSpec], options: Options = AS_USUAL) -> Rendered:
+    def render(self, tools: Sequence[ToolSpec], options: RenderOptions = AS_USUAL) -> Rendered:
         """The tools in the order given. Raises NameCollision, and Unrenderable unless options say skip."""
 
     def detect(self, response: object) -> int:
         """How surely the response is of this dialect, 0 to 100, by its shape; no provider's SDK is imported."""
 
-    def parse(self, response: object, reading: Reading) -> list[ToolCall]:
+    def parse(self, response: object, reading: ReadOptions) -> list[ToolCall]:
         """The calls that the response proposes, in its order."""
 
     def reply(self, results: Sequence[ToolResult]) -> Any:

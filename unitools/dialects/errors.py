@@ -67,7 +67,7 @@ class UnreadableResponse(DialectError, ValueError):
     """A response is no whole answer: a chunk of a stream, several choices to take one of."""
 
 
-class TooLarge(DialectError, ValueError):
+class ResponseTooLarge(DialectError, ValueError):
     """A response is larger or nested deeper than is read."""
 
 

@@ -43,23 +43,23 @@ class CannotSay(Exception):
         super().__init__(f"{pointer or 'the parameters'}: {reason}")
 
 
-def step(pointer: str, *tokens: str | int) -> str:
+def extend_pointer(pointer: str, *tokens: str | int) -> str:
     """The JSON Pointer to something deeper."""
     return "".join([pointer, *(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in tokens)])
 
 
-def mapped(schema: Mapping[str, Any], change: Callable[[Any, str], Any], pointer: str = "") -> Schema:
+def map_subschemas(schema: Mapping[str, Any], change: Callable[[Any, str], Any], pointer: str = "") -> Schema:
     """A copy in which each schema directly within was changed; ``change(schema, pointer)``. What only looks like a schema (values of
     enum, const, default, properties called "items") stays."""
     copy: Schema = {}
     for key, value in schema.items():
-        at = step(pointer, key)
+        at = extend_pointer(pointer, key)
         if key in ONE and not isinstance(value, list):
             copy[key] = change(value, at)
         elif (key in MANY or key == "items") and isinstance(value, list):
-            copy[key] = [change(each, step(at, n)) for n, each in enumerate(value)]
+            copy[key] = [change(each, extend_pointer(at, n)) for n, each in enumerate(value)]
         elif key in NAMED and isinstance(value, dict):
-            copy[key] = {name: change(each, step(at, name)) for name, each in value.items()}
+            copy[key] = {name: change(each, extend_pointer(at, name)) for name, each in value.items()}
         else:
             copy[key] = value
     return copy
@@ -74,7 +74,7 @@ def check_shape(schema: Any, pointer: str = "", depth: int = 0) -> None:
     if not isinstance(schema, dict):
         raise CannotSay(pointer, "it is no JSON Schema")
     for key, value in schema.items():
-        at, kind = step(pointer, key), _SHAPES.get(key)
+        at, kind = extend_pointer(pointer, key), _SHAPES.get(key)
         if kind and not isinstance(value, kind):
             raise CannotSay(at, f"it is no JSON Schema: {key} has a value of another kind")
         if key == "type" and not (
@@ -88,10 +88,10 @@ def check_shape(schema: Any, pointer: str = "", depth: int = 0) -> None:
         check_shape(each, at, depth + 1)
         return each
 
-    mapped(schema, check, pointer)
+    map_subschemas(schema, check, pointer)
 
 
-def inlined(root: Mapping[str, Any]) -> Schema:
+def inline_references(root: Mapping[str, Any]) -> Schema:
     """The schema with every ``$ref`` replaced by what it refers to. Raises CannotSay for one that refers to itself or elsewhere."""
     count = 0
 
@@ -108,18 +108,18 @@ def inlined(root: Mapping[str, Any]) -> Schema:
             raise CannotSay(pointer, "it refers to a schema that is only known while validating")
         beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
         if "$ref" not in schema:
-            return mapped(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer)
+            return map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer)
         ref = schema["$ref"]
         if ref in within or ref == "#":
             raise CannotSay(pointer, f"it is recursive: {ref} refers to itself")
-        target = replaced(resolve(root, ref, pointer), pointer, (*within, ref), depth + 1)
-        return _joined(target, mapped(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer))
+        target = replaced(resolve_reference(root, ref, pointer), pointer, (*within, ref), depth + 1)
+        return _joined(target, map_subschemas(beside, lambda each, at: replaced(each, at, within, depth + 1), pointer))
 
     schema: Schema = replaced(dict(root), "", (), 0)
     return {key: value for key, value in schema.items() if key not in ("$schema", "$id", "discriminator")}
 
 
-def resolve(root: Mapping[str, Any], ref: object, pointer: str) -> Any:
+def resolve_reference(root: Mapping[str, Any], ref: object, pointer: str) -> Any:
     """What a reference into the same schema refers to."""
     if not isinstance(ref, str) or not ref.startswith("#/"):
         raise CannotSay(pointer, f"{ref!r} refers to outside the schema")
@@ -146,18 +146,18 @@ def _joined(target: Any, beside: Schema) -> Any:
     return {**target, **beside}
 
 
-def described(schema: Schema, *sentences: str) -> Schema:
+def extend_description(schema: Schema, *sentences: str) -> Schema:
     """With the sentences at the end of its description."""
     said = [schema["description"].rstrip()] if schema.get("description") else []
     return {**schema, "description": " ".join([*said, *sentences])} if sentences else schema
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """As JSON in a sentence."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def list_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The types it names or, where it names none, those that its values or keywords tell; empty where any will do."""
     said = schema.get("type")
     if isinstance(said, str):
@@ -165,15 +165,15 @@ def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(said, list):
         return tuple(said)
     if "const" in schema:
-        return (type_of(schema["const"]),)
+        return (get_type(schema["const"]),)
     if schema.get("enum"):
-        return tuple(dict.fromkeys(type_of(value) for value in schema["enum"]))
+        return tuple(dict.fromkeys(get_type(value) for value in schema["enum"]))
     if "properties" in schema:
         return ("object",)
     return ("array",) if "items" in schema or "prefixItems" in schema else ()
 
 
-def type_of(value: Any) -> str:
+def get_type(value: Any) -> str:
     """JSON's name for the type of a value."""
     if value is None:
         return "null"
@@ -192,10 +192,10 @@ def accepts_null(schema: Any) -> bool:
         return schema is True
     if any(accepts_null(branch) for branch in schema.get("anyOf", ())):
         return "type" not in schema and "enum" not in schema and "const" not in schema
-    return "null" in types_of(schema) and ("enum" not in schema or None in schema["enum"])
+    return "null" in list_types(schema) and ("enum" not in schema or None in schema["enum"])
 
 
-def once(values: Iterable[Any]) -> list[Any]:
+def remove_duplicates(values: Iterable[Any]) -> list[Any]:
     """Each value once, in order, told apart as JSON."""
     kept: dict[str, Any] = {}
     for value in values:

@@ -1,7 +1,7 @@
 """Is this JSON that every reader understands alike?
 
 Python's own reader takes more than JSON: NaN, a key given twice (the last wins, elsewhere the first), numbers of any size; it dies
-of deep nesting. Here such a text is refused with a `Refused` that says why in one word and one sentence.
+of deep nesting. Here such a text is refused with a `JsonRefused` that says why in one word and one sentence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WHY = {
 }
 
 
-class Refused(ValueError):
+class JsonRefused(ValueError):
     """JSON that is not taken; `code` is a key of WHY."""
 
     def __init__(self, code: str, message: str = "") -> None:
@@ -44,7 +44,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|([\[{])|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Brackets:
+class BracketScan:
     """What the brackets and quotes of a text look like. It is exact for JSON and the beginning of it."""
 
     deepest: int
@@ -52,7 +52,7 @@ class Brackets:
     end: int  # behind the bracket that closes the first one; 0 if none does
 
 
-def brackets(text: str, deepest: int = MAX_DEPTH) -> Brackets:
+def scan_brackets(text: str, deepest: int = MAX_DEPTH) -> BracketScan:
     """Stops looking beyond `deepest`, and does not look for the end then."""
     depth = most = end = 0
     for token in _TOKEN.finditer(text):
@@ -60,45 +60,45 @@ def brackets(text: str, deepest: int = MAX_DEPTH) -> Brackets:
             depth += 1
             most = max(most, depth)
             if most > deepest:
-                return Brackets(most, True, end)
+                return BracketScan(most, True, end)
         elif token[1] == "":
-            return Brackets(most, True, end)
+            return BracketScan(most, True, end)
         elif token[1] is None:
             depth -= 1
             if not depth and not end:
                 end = token.end()
-    return Brackets(most, depth > 0, end)
+    return BracketScan(most, depth > 0, end)
 
 
 def _no_constant(_: str) -> NoReturn:
-    raise Refused("not_a_number")
+    raise JsonRefused("not_a_number")
 
 
 def read_whole(text: str) -> int:
     if len(text) > DIGITS + text.startswith("-") or not SMALLEST <= (number := int(text)) <= LARGEST:
-        raise Refused("huge_number")
+        raise JsonRefused("huge_number")
     return number
 
 
 def read_fraction(text: str) -> float:
     if not math.isfinite(number := float(text)):
-        raise Refused("huge_number")
+        raise JsonRefused("huge_number")
     return number
 
 
-def one_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     held = dict(pairs)
     if len(held) != len(pairs):
-        raise Refused("duplicate_key")
+        raise JsonRefused("duplicate_key")
     return held
 
 
 STRICT = json.JSONDecoder(
-    object_pairs_hook=one_each, parse_constant=_no_constant, parse_int=read_whole, parse_float=read_fraction
+    object_pairs_hook=build_unique_object, parse_constant=_no_constant, parse_int=read_whole, parse_float=read_fraction
 )
 
 
-def load(text: str, *, most: int = MAX_BYTES, deepest: int = MAX_DEPTH) -> Any:
+def load_json(text: str, *, most: int = MAX_BYTES, deepest: int = MAX_DEPTH) -> Any:
     """The value of a text that is one strict JSON document.
 
     Args:
@@ -109,13 +109,13 @@ def load(text: str, *, most: int = MAX_BYTES, deepest: int = MAX_DEPTH) -> Any:
         Refused: what WHY lists, but not `not_an_object`.
     """
     if len(text) > most or (not text.isascii() and len(text.encode(errors="replace")) > most):
-        raise Refused("too_large", f"this is larger than {most} bytes.")
-    if brackets(text, deepest).deepest > deepest:
-        raise Refused("too_deep", f"this is nested more than {deepest} deep.")
+        raise JsonRefused("too_large", f"this is larger than {most} bytes.")
+    if scan_brackets(text, deepest).deepest > deepest:
+        raise JsonRefused("too_deep", f"this is nested more than {deepest} deep.")
     try:
         value = STRICT.decode(text)
     except json.JSONDecodeError as error:
-        raise Refused("invalid_json", f"this is not JSON: {error.msg} at character {error.pos}.") from None
+        raise JsonRefused("invalid_json", f"this is not JSON: {error.msg} at character {error.pos}.") from None
     if "\\u" in text or not text.isascii():
         check_characters(value)
     return value
@@ -127,7 +127,7 @@ def check_characters(value: Any) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Refused("bad_text") from None
+            raise JsonRefused("bad_text") from None
     elif isinstance(value, dict):
         for key, held in value.items():
             check_characters(key)
@@ -146,7 +146,7 @@ def _basic(value: Any) -> Any:
         return dict(value.items())
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return list(value)
-    raise Refused("invalid_json", f"a {type(value).__name__} is not in JSON.")
+    raise JsonRefused("invalid_json", f"a {type(value).__name__} is not in JSON.")
 
 
 class _Copy:
@@ -164,23 +164,23 @@ class _Copy:
             return value
         if kind is int:
             if not SMALLEST <= value <= LARGEST:
-                raise Refused("huge_number")
+                raise JsonRefused("huge_number")
             return value
         if kind is float:
             if not math.isfinite(value):
-                raise Refused("not_a_number")
+                raise JsonRefused("not_a_number")
             return value
         if kind is not list and kind is not dict:
             return self.of(_basic(value), depth)
         if depth >= MAX_DEPTH:
-            raise Refused("too_deep")
+            raise JsonRefused("too_deep")
         if kind is list:
             return [self.of(held, depth + 1) for held in value]
-        return one_each([(self.of_text(key), self.of(held, depth + 1)) for key, held in value.items()])
+        return build_unique_object([(self.of_text(key), self.of(held, depth + 1)) for key, held in value.items()])
 
     def of_text(self, text: object) -> str:
         if not isinstance(text, str):
-            raise Refused("invalid_json", "a key is no string.")
+            raise JsonRefused("invalid_json", "a key is no string.")
         self.spend(len(text))
         check_characters(text)
         return text
@@ -188,10 +188,10 @@ class _Copy:
     def spend(self, size: int) -> None:
         self.left -= size
         if self.left < 0:
-            raise Refused("too_large")
+            raise JsonRefused("too_large")
 
 
-def plain(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     """The same JSON value as dicts, lists and scalars of its own, from what an SDK had parsed already.
 
     Raises:

@@ -2,13 +2,14 @@
 
 ``commerce.* & ~tag:beta | effect:Read`` as a value: hashable, printable, parseable, JSON-able. Atoms are ``*``, an exact id
 ``a.b.c``, a prefix ``a.*`` or ``a.b.*``, ``tag:x``, ``effect:Read``, ``safety:Low`` and ``domain:net``, and of a Universe
-``name:x`` and ``name:x*`` (:mod:`unitools.expressions.named`); ``~`` binds tighter than ``&``, and ``&`` tighter than ``|``. Equal
+``name:x`` and ``name:x*`` (:mod:`unitools.expressions.name_atoms`); ``~`` binds tighter than ``&``, and ``&`` tighter than
+``|``. Equal
 sets of words have equal forms: parts are flat, sorted and there once, so ``parse(str(e)) == e`` for everything
 that the operators build within the bounds.
 """
 
-from unitools.expressions.containment import TooEntangledError, tool_beyond
-from unitools.expressions.reading import MAX_LENGTH, MAX_NESTING, ExpressionError, from_json, parse, parsed
+from unitools.expressions.containment import TooEntangledError, find_tool_beyond
+from unitools.expressions.parser import MAX_LENGTH, MAX_NESTING, ExpressionError, from_json, parse, parse_cached
 from unitools.expressions.values import (
     DOMAINS,
     EFFECTS,
@@ -27,8 +28,8 @@ from unitools.expressions.values import (
     Tag,
     all_of,
     any_of,
-    specificity,
-    subject_of,
+    build_subject,
+    compute_specificity,
 )
 
 __all__ = [
@@ -53,10 +54,10 @@ __all__ = [
     "TooEntangledError",
     "all_of",
     "any_of",
+    "build_subject",
+    "compute_specificity",
+    "find_tool_beyond",
     "from_json",
     "parse",
-    "parsed",
-    "specificity",
-    "subject_of",
-    "tool_beyond",
+    "parse_cached",
 ]

@@ -36,12 +36,12 @@ class TooEntangledError(ValueError):
     """Whether one of the expressions is within the other takes too long to find out."""
 
 
-def tool_beyond(part: Expression, whole: Expression) -> Subject | None:
+def find_tool_beyond(part: Expression, whole: Expression) -> Subject | None:
     """A tool that ``part`` names and ``whole`` does not; None when there is none."""
-    return _Search(part, whole).run({})
+    return _ContainmentSearch(part, whole).run({})
 
 
-class _Search:
+class _ContainmentSearch:
     def __init__(self, part: Expression, whole: Expression) -> None:
         self.part, self.whole = part, whole
         self.ids = _ids([*_atoms(part), *_atoms(whole)])
@@ -77,15 +77,15 @@ class _Search:
                 return (False, True)
 
     def _subject(self, chosen: Chosen) -> Subject:
-        def said(kind: str) -> frozenset[str]:
+        def named(kind: str) -> frozenset[str]:
             return frozenset(each.removeprefix(kind) for each, yes in chosen.items() if yes and each.startswith(kind))
 
         return Subject(
             id=str(chosen.get("id", self.ids[-1])),
-            tags=said("tag:"),
+            tags=named("tag:"),
             side_effect=str(chosen.get("effect", EFFECTS[0])),
             safety_class=str(chosen.get("safety", SAFETY_CLASSES[0])),
-            domains=said("domain:"),
+            domains=named("domain:"),
         )
 
 

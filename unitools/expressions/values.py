@@ -40,7 +40,7 @@ class Subject:
     name: str = ""  # in a Universe; a hub knows its tools by id
 
 
-def subject_of(manifest: Manifest) -> Subject:
+def build_subject(manifest: Manifest) -> Subject:
     """A tool as its manifest describes it."""
     return Subject(
         manifest.id, frozenset(manifest.tags), manifest.side_effect, manifest.safety_class, frozenset(manifest.domains)
@@ -277,7 +277,7 @@ def _check_one_of(name: str, known: tuple[str, ...], what: str) -> None:
         raise ValueError(f"{name!r} is no {what}. Use one of: {', '.join(known)}.")
 
 
-def specificity(expression: Expression) -> int:
+def compute_specificity(expression: Expression) -> int:
     """How narrowly an expression names its tools: an exact id before a longer prefix before a tag before ``*``.
 
     An intersection is a little narrower than its narrowest part, a union as wide as its widest, and what is left after
@@ -293,8 +293,8 @@ def specificity(expression: Expression) -> int:
         case Not():
             return 10
         case And():
-            return max(map(specificity, expression.parts)) + min(len(expression.parts) - 1, 9)
+            return max(map(compute_specificity, expression.parts)) + min(len(expression.parts) - 1, 9)
         case Or():
-            return min(map(specificity, expression.parts))
+            return min(map(compute_specificity, expression.parts))
         case _:
             return 0

@@ -1,7 +1,7 @@
 """How does a program use the tools of a hub?
 
 :class:`HubClient` blocks, :class:`AsyncHubClient` does not; they have the same methods, and the same rules
-(:mod:`unitools.hub.steps`)::
+(:mod:`unitools.hub.protocol`)::
 
     with HubClient("https://hub.example.org", key) as hub:
         answer = hub.invoke("acme.quotes.latest", {"symbol": "ACME"}, into=Quote)
@@ -25,8 +25,17 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 
-from unitools.hub import steps
-from unitools.hub.steps import CallSpec, Lost, Next, Open, Patience, Pause, Reply, Send
+from unitools.hub import protocol
+from unitools.hub.protocol import (
+    CallSpec,
+    ConnectionLost,
+    HubRequest,
+    Pause,
+    Reply,
+    RetryLimits,
+    StreamRead,
+    StreamRequest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -71,7 +80,7 @@ class _Core:
         self._key = key if callable(key) else (lambda: key)
         self._actor = {"type": "agent", "id": agent}
         self._app = dict(app or {})
-        self._patience = Patience(timeout_s, attempts, time.monotonic)
+        self._patience = RetryLimits(timeout_s, attempts, time.monotonic)
         self._known: OrderedDict[str, Tools] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -85,9 +94,9 @@ class _Core:
             raise LookupError(f"Set {' and '.join(missing)}.")
         return cls(os.environ[URL_VARIABLE], lambda: os.environ[KEY_VARIABLE], **options)
 
-    def _within(self, timeout_s: float | None) -> Patience:
+    def _within(self, timeout_s: float | None) -> RetryLimits:
         given = self._patience
-        return given if timeout_s is None else Patience(timeout_s, given.attempts, given.clock)
+        return given if timeout_s is None else RetryLimits(timeout_s, given.attempts, given.clock)
 
     def _call(self, envelope: Mapping[str, Any], *, key: str | None = None, **content: Any) -> CallSpec:
         about: dict[str, Any] = {"request_id": f"ut-{uuid.uuid4().hex}", "actor": self._actor}
@@ -95,7 +104,7 @@ class _Core:
             about["client"] = self._app
         return CallSpec(about | content | dict(envelope), key or new_key())
 
-    def _content(self, send: Send) -> dict[str, Any]:
+    def _content(self, send: HubRequest) -> dict[str, Any]:
         """The arguments of a request of httpx2."""
         headers = {"Authorization": f"Bearer {_sendable(self._key())}", "Accept": "application/json", **send.headers}
         body: dict[str, Any] = {}
@@ -126,9 +135,9 @@ def _sendable(key: str) -> str:
     return key
 
 
-def _lost(error: httpx2.HTTPError | httpx2.InvalidURL) -> Lost:
+def _lost(error: httpx2.HTTPError | httpx2.InvalidURL) -> ConnectionLost:
     kind = type(error).__name__
-    return Lost(f"The hub does not answer ({kind}).", sent=not isinstance(error, _NEVER_SENT))
+    return ConnectionLost(f"The hub does not answer ({kind}).", sent=not isinstance(error, _NEVER_SENT))
 
 
 def _query(dialect: str, model: str, q: str, limit: int | None, filters: Mapping[str, str]) -> dict[str, str]:
@@ -158,12 +167,14 @@ class HubClient(_Core):
         """What this agent may call now, rendered for a model; the same object again while nothing has changed."""
         query = _query(dialect, model, q, limit, filters)
         name = repr(sorted(query.items()))
-        return self._remember(name, self._run(steps.discover(query, self._within(None), self._known.get(name))))
+        return self._remember(
+            name, self._run(protocol.discover_tools(query, self._within(None), self._known.get(name)))
+        )
 
     def preflight(self, tool: str, arguments: Mapping[str, Any], **envelope: Any) -> Preflight:
         """Would this call be allowed, and within what? Nothing runs."""
         body = self._call(envelope, arguments=dict(arguments)).body
-        return self._run(steps.preflight(tool, body, self._within(None)))
+        return self._run(protocol.preflight_call(tool, body, self._within(None)))
 
     @overload
     def invoke(
@@ -193,35 +204,35 @@ class HubClient(_Core):
         fields of the request, such as ``dry_run``, ``user_id``, ``on_consent`` and ``purpose``.
         """
         call = self._call(envelope, key=key, arguments=dict(arguments))
-        return self._run(steps.invoke(tool, call, self._within(timeout_s), into=into, on_event=on_event))
+        return self._run(protocol.invoke_tool(tool, call, self._within(timeout_s), into=into, on_event=on_event))
 
     def begin(self, tool: str, arguments: Mapping[str, Any], *, key: str | None = None, **envelope: Any) -> Pending:
         """Make a call without waiting for it; :meth:`wait` gets its answer, also in another process."""
         call = self._call(envelope, key=key, arguments=dict(arguments))
-        return self._run(steps.begin(tool, call, self._within(None)))
+        return self._run(protocol.begin_call(tool, call, self._within(None)))
 
     def wait(
         self, call_id: str, *, into: Any = None, timeout_s: float | None = None, on_event: OnEvent | None = None
     ) -> Answer[Any]:
         """The answer of a call. ``StillRunning`` when the time is over before it has ended: wait again."""
-        return self._run(steps.wait(call_id, self._within(timeout_s), into=into, on_event=on_event))
+        return self._run(protocol.wait_for_call(call_id, self._within(timeout_s), into=into, on_event=on_event))
 
     def cancel(self, call_id: str) -> str:
         """The state of the call now."""
-        return self._run(steps.cancel(call_id, self._within(None)))
+        return self._run(protocol.cancel_call(call_id, self._within(None)))
 
     def dispatch(
         self, response: Any, *, key: str | None = None, timeout_s: float | None = None, **envelope: Any
     ) -> Dispatched:
         """Make the calls that a provider's answer proposes (a dict, text, or an object of its SDK)."""
-        call = self._call(envelope, key=key, response=plain_of(response))
-        return self._run(steps.dispatch(call, self._within(timeout_s)))
+        call = self._call(envelope, key=key, response=convert_response(response))
+        return self._run(protocol.dispatch_response(call, self._within(timeout_s)))
 
-    def send(self, send: Send) -> dict[str, Any]:
+    def send(self, send: HubRequest) -> dict[str, Any]:
         """Any other request of the API: its envelope."""
-        return self._run(steps.plain(send, self._within(None)))
+        return self._run(protocol.request_envelope(send, self._within(None)))
 
-    def _run(self, plan: Generator[steps.Step, Any, T]) -> T:
+    def _run(self, plan: Generator[protocol.Step, Any, T]) -> T:
         with ExitStack() as opened:
             stream: list[Iterator[str]] = []
             try:
@@ -237,16 +248,16 @@ class HubClient(_Core):
                 result: T = done.value
                 return result
 
-    def _do(self, step: steps.Step, opened: ExitStack, stream: list[Iterator[str]]) -> Any:
+    def _do(self, step: protocol.Step, opened: ExitStack, stream: list[Iterator[str]]) -> Any:
         match step:
-            case Open():
+            case StreamRequest():
                 response = opened.enter_context(self._http.stream(**self._content(step)))
                 stream[:] = [response.iter_text()]
                 return Reply(response.status_code, response.headers)
-            case Send():
+            case HubRequest():
                 response = self._http.request(**self._content(step))
                 return Reply(response.status_code, response.headers, response.content)
-            case Next():
+            case StreamRead():
                 return next(stream[0], None)
             case Pause():
                 return time.sleep(step.seconds)
@@ -275,11 +286,13 @@ class AsyncHubClient(_Core):
     ) -> Tools:
         query = _query(dialect, model, q, limit, filters)
         name = repr(sorted(query.items()))
-        return self._remember(name, await self._run(steps.discover(query, self._within(None), self._known.get(name))))
+        return self._remember(
+            name, await self._run(protocol.discover_tools(query, self._within(None), self._known.get(name)))
+        )
 
     async def preflight(self, tool: str, arguments: Mapping[str, Any], **envelope: Any) -> Preflight:
         body = self._call(envelope, arguments=dict(arguments)).body
-        return await self._run(steps.preflight(tool, body, self._within(None)))
+        return await self._run(protocol.preflight_call(tool, body, self._within(None)))
 
     @overload
     async def invoke(
@@ -303,32 +316,32 @@ class AsyncHubClient(_Core):
         **envelope: Any,
     ) -> Answer[Any]:
         call = self._call(envelope, key=key, arguments=dict(arguments))
-        return await self._run(steps.invoke(tool, call, self._within(timeout_s), into=into, on_event=on_event))
+        return await self._run(protocol.invoke_tool(tool, call, self._within(timeout_s), into=into, on_event=on_event))
 
     async def begin(
         self, tool: str, arguments: Mapping[str, Any], *, key: str | None = None, **envelope: Any
     ) -> Pending:
         call = self._call(envelope, key=key, arguments=dict(arguments))
-        return await self._run(steps.begin(tool, call, self._within(None)))
+        return await self._run(protocol.begin_call(tool, call, self._within(None)))
 
     async def wait(
         self, call_id: str, *, into: Any = None, timeout_s: float | None = None, on_event: OnEvent | None = None
     ) -> Answer[Any]:
-        return await self._run(steps.wait(call_id, self._within(timeout_s), into=into, on_event=on_event))
+        return await self._run(protocol.wait_for_call(call_id, self._within(timeout_s), into=into, on_event=on_event))
 
     async def cancel(self, call_id: str) -> str:
-        return await self._run(steps.cancel(call_id, self._within(None)))
+        return await self._run(protocol.cancel_call(call_id, self._within(None)))
 
     async def dispatch(
         self, response: Any, *, key: str | None = None, timeout_s: float | None = None, **envelope: Any
     ) -> Dispatched:
-        call = self._call(envelope, key=key, response=plain_of(response))
-        return await self._run(steps.dispatch(call, self._within(timeout_s)))
+        call = self._call(envelope, key=key, response=convert_response(response))
+        return await self._run(protocol.dispatch_response(call, self._within(timeout_s)))
 
-    async def send(self, send: Send) -> dict[str, Any]:
-        return await self._run(steps.plain(send, self._within(None)))
+    async def send(self, send: HubRequest) -> dict[str, Any]:
+        return await self._run(protocol.request_envelope(send, self._within(None)))
 
-    async def _run(self, plan: Generator[steps.Step, Any, T]) -> T:
+    async def _run(self, plan: Generator[protocol.Step, Any, T]) -> T:
         async with AsyncExitStack() as opened:
             stream: list[AsyncIterator[str]] = []
             try:
@@ -344,16 +357,16 @@ class AsyncHubClient(_Core):
                 result: T = done.value
                 return result
 
-    async def _do(self, step: steps.Step, opened: AsyncExitStack, stream: list[AsyncIterator[str]]) -> Any:
+    async def _do(self, step: protocol.Step, opened: AsyncExitStack, stream: list[AsyncIterator[str]]) -> Any:
         match step:
-            case Open():
+            case StreamRequest():
                 response = await opened.enter_async_context(self._http.stream(**self._content(step)))
                 stream[:] = [response.aiter_text()]
                 return Reply(response.status_code, response.headers)
-            case Send():
+            case HubRequest():
                 response = await self._http.request(**self._content(step))
                 return Reply(response.status_code, response.headers, response.content)
-            case Next():
+            case StreamRead():
                 return await anext(stream[0], None)
             case Pause():
                 return await anyio.sleep(step.seconds)
@@ -361,11 +374,11 @@ class AsyncHubClient(_Core):
                 return await opened.aclose()
 
 
-def plain_of(response: Any) -> Any:
+def convert_response(response: Any) -> Any:
     """JSON of what a provider answered: text and dicts as they are, an object of an SDK by its own ``model_dump``."""
     dump = getattr(response, "model_dump", None)
     if callable(dump):
         return dump(mode="json", exclude_none=True)
     if isinstance(response, list | tuple):
-        return [plain_of(each) for each in response]
+        return [convert_response(each) for each in response]
     return response

@@ -147,7 +147,9 @@ class Internal(Refused):
 BY_CODE: dict[str, type[Refused]] = {each.code: each for each in Refused.__subclasses__()}
 
 
-def refusal(error: Mapping[str, Any], *, status: int = 0, call_id: str = "", warnings: tuple[str, ...] = ()) -> Refused:
+def build_refusal(
+    error: Mapping[str, Any], *, status: int = 0, call_id: str = "", warnings: tuple[str, ...] = ()
+) -> Refused:
     """The exception for the ``error`` of an envelope. A code that this version does not know is a plain Refused."""
     code = str(error.get("code", ""))
     after = error.get("retry_after_s")

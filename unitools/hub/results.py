@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from unitools.hub.errors import Refused, refusal
+from unitools.hub.errors import Refused, build_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +125,7 @@ class Dispatched:
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-def warnings_of(envelope: Mapping[str, Any]) -> tuple[str, ...]:
+def read_warnings(envelope: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, envelope.get("warnings") or ()))
 
 
@@ -133,7 +133,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def answer_of(envelope: Mapping[str, Any], into: Any, *, replayed: bool) -> Answer[Any]:
+def read_answer(envelope: Mapping[str, Any], into: Any, *, replayed: bool) -> Answer[Any]:
     """``pydantic.ValidationError`` when the data do not fit the type that was asked for."""
     call, evidence = envelope.get("call") or {}, envelope.get("evidence") or {}
     data = envelope.get("data")
@@ -142,7 +142,7 @@ def answer_of(envelope: Mapping[str, Any], into: Any, *, replayed: bool) -> Answ
         call_id=_text(call.get("call_id")),
         tool=_text(call.get("tool")),
         version=_text(call.get("version")),
-        warnings=warnings_of(envelope),
+        warnings=read_warnings(envelope),
         ttl_seconds=envelope.get("ttl_seconds"),
         sources=tuple(
             Source(
@@ -160,7 +160,7 @@ def answer_of(envelope: Mapping[str, Any], into: Any, *, replayed: bool) -> Answ
     )
 
 
-def pending_of(envelope: Mapping[str, Any]) -> Pending:
+def read_pending(envelope: Mapping[str, Any]) -> Pending:
     call = envelope.get("call") or {}
     held = call.get("held") or {}
     return Pending(
@@ -168,13 +168,13 @@ def pending_of(envelope: Mapping[str, Any]) -> Pending:
     )
 
 
-def dispatched_of(envelope: Mapping[str, Any]) -> Dispatched:
+def read_dispatched(envelope: Mapping[str, Any]) -> Dispatched:
     data = envelope.get("data") or {}
     return Dispatched(
         messages=data.get("messages"),
         calls=tuple(_dispatched(each) for each in data.get("calls") or ()),
         dialect=_text(data.get("dialect")),
-        warnings=warnings_of(envelope),
+        warnings=read_warnings(envelope),
         data=data,
     )
 
@@ -188,7 +188,7 @@ def _dispatched(said: Mapping[str, Any]) -> DispatchedCall:
         status=_text(said.get("status")),
         call_id=_text(call.get("call_id")),
         data=answer.get("data"),
-        problem=refusal(error, call_id=_text(call.get("call_id"))) if isinstance(error, dict) else None,
+        problem=build_refusal(error, call_id=_text(call.get("call_id"))) if isinstance(error, dict) else None,
         is_pending=call.get("status") == "pending",
         repaired=bool(said.get("repaired")),
         replayed=bool(said.get("replayed")),
@@ -196,16 +196,16 @@ def _dispatched(said: Mapping[str, Any]) -> DispatchedCall:
     )
 
 
-def preflight_of(envelope: Mapping[str, Any]) -> Preflight:
+def read_preflight(envelope: Mapping[str, Any]) -> Preflight:
     data = envelope.get("data") or {}
     problem = data.get("problem")
     return Preflight(
         allow=bool(data.get("allow")),
         tool=_text(data.get("tool")),
         version=_text(data.get("version")),
-        problem=refusal(problem) if isinstance(problem, dict) else None,
+        problem=build_refusal(problem) if isinstance(problem, dict) else None,
         refused_at=_text(data.get("refused_at")),
         consent=_text(data.get("consent")),
-        warnings=warnings_of(envelope),
+        warnings=read_warnings(envelope),
         details=data,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from unitools.hub.errors import Refused
-from unitools.metadata import hub_segment
+from unitools.metadata import derive_hub_segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,9 @@ class ToolCallRequest:
 
 
 class ToolResult(TypedDict):
-    """``error_type``: ``TOOL_EXECUTION_ERROR`` or ``TOOL_TIMEOUT_ERROR`` where the tool ran, else why the hub did not run it."""
+    """``error_type``: ``TOOL_EXECUTION_ERROR`` or ``TOOL_TIMEOUT_ERROR``, as the older service said of whatever went wrong with the
+    tool or on the way to it; else the hub's own reason. Whether the tool has run is not in it.
+    """
 
     status: Literal["SUCCESS", "FAILURE"]
     output: NotRequired[Any]
@@ -43,16 +45,16 @@ class ToolResult(TypedDict):
     call_id: NotRequired[str]
 
 
-class _Names:
+class _CatalogueNames:
     def __init__(self, group: str) -> None:
         self._group = group
 
     def id_of(self, tool_id: str) -> str:
         """In a catalogue names had no dots; ``unitools catalogue --as GROUP.PACKAGE`` put them under a package."""
-        return tool_id if "." in tool_id or not self._group else f"{self._group}.{hub_segment(tool_id)}"
+        return tool_id if "." in tool_id or not self._group else f"{self._group}.{derive_hub_segment(tool_id)}"
 
 
-class ToolService(_Names):
+class ToolService(_CatalogueNames):
     """``group``: the ``group.package`` under which the tools of the older catalogue stand in the hub."""
 
     def __init__(self, hub: HubClient, *, group: str = "") -> None:
@@ -65,11 +67,11 @@ class ToolService(_Names):
         try:
             answer = self._hub.invoke(self.id_of(asked.tool_id), asked.arguments, **_options(asked))
         except Refused as refused:
-            return failure_of(refused)
-        return success_of(answer)
+            return build_failure(refused)
+        return build_success(answer)
 
 
-class AsyncToolService(_Names):
+class AsyncToolService(_CatalogueNames):
     """The same without blocking, under asyncio or trio."""
 
     def __init__(self, hub: AsyncHubClient, *, group: str = "") -> None:
@@ -81,22 +83,22 @@ class AsyncToolService(_Names):
         try:
             answer = await self._hub.invoke(self.id_of(asked.tool_id), asked.arguments, **_options(asked))
         except Refused as refused:
-            return failure_of(refused)
-        return success_of(answer)
+            return build_failure(refused)
+        return build_success(answer)
 
 
 def _options(asked: ToolCallRequest) -> dict[str, Any]:
     return {"key": asked.idempotency_key, "timeout_s": asked.timeout_s, **asked.envelope}
 
 
-def success_of(answer: Answer[Any]) -> ToolResult:
+def build_success(answer: Answer[Any]) -> ToolResult:
     result = ToolResult(status="SUCCESS", output=answer.data, call_id=answer.call_id)
     if answer.post_execution_plan is not None:
         result["post_execution_plan"] = answer.post_execution_plan
     return result
 
 
-def failure_of(refused: Refused) -> ToolResult:
+def build_failure(refused: Refused) -> ToolResult:
     return ToolResult(
         status="FAILURE",
         error_type=refused.error_type or refused.reason or refused.code,

@@ -4,8 +4,8 @@ A box has no network. One unix socket in its folder leads to the gate in the pro
 identity of whoever speaks through it: :class:`Gate` opens a :class:`Door` a box, and a door knows whose call it serves.
 """
 
-from invocations.sandbox.egress.gate import Door, Gate
-from invocations.sandbox.egress.rules import Rules, not_enforceable
-from invocations.sandbox.egress.verdicts import with_connections
+from invocations.sandbox.egress.gate import EgressDoor, EgressGate
+from invocations.sandbox.egress.rules import EgressRules, list_unenforceable
+from invocations.sandbox.egress.run_outcome import add_connections
 
-__all__ = ["Door", "Gate", "Rules", "not_enforceable", "with_connections"]
+__all__ = ["EgressDoor", "EgressGate", "EgressRules", "add_connections", "list_unenforceable"]

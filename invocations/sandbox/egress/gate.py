@@ -1,6 +1,7 @@
 """Who opens and closes the way out of each box?
 
-One thread of the process that owns the boxes. A :class:`Door` is one unix socket in the folder of one box, and serves one call at a
+One thread of the process that owns the boxes. A :class:`EgressDoor` is one unix socket in the folder of one box, and serves
+one call at a
 time: between :meth:`Door.begin` and :meth:`Door.end` it lets through what that call's rules hold, at all other times nothing.
 """
 
@@ -13,19 +14,19 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from invocations.sandbox.egress.bodies import Crumbs
-from invocations.sandbox.egress.passage import Caps, Passage, Visit
-from invocations.sandbox.egress.roots import read_roots
-from invocations.sandbox.egress.streams import Pace
-from invocations.sandbox.egress.ways import LOOKUPS_OF_BOX, Ways, resolve_name
+from invocations.sandbox.egress.connection_handler import ConnectionHandler, EgressCaps, EgressSession
+from invocations.sandbox.egress.request_body import SmallChunkAllowance
+from invocations.sandbox.egress.resolver import LOOKUPS_OF_BOX, Resolver, resolve_name
+from invocations.sandbox.egress.root_certificates import read_roots
+from invocations.sandbox.egress.streams import ReadPace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
-    from invocations.sandbox.base import Connection
-    from invocations.sandbox.egress.rules import Rules
+    from invocations.sandbox.base import ConnectionRecord
+    from invocations.sandbox.egress.rules import EgressRules
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ async def _give_up_what_is_left() -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-class Gate:
+class EgressGate:
     """May be used from many threads.
 
     ``networks``: private ones that the operator admits. ``ca_file``: roots, as PEM, that boxes trust beside the public ones.
@@ -55,19 +56,19 @@ class Gate:
         networks: Sequence[str] = (),
         *,
         ca_file: Path | None = None,
-        caps: Caps | None = None,
+        caps: EgressCaps | None = None,
         resolve: Callable[[str], Sequence[str]] = resolve_name,
     ) -> None:
-        self.caps = caps or Caps()
-        self.ways = Ways(networks, resolve)
+        self.caps = caps or EgressCaps()
+        self.ways = Resolver(networks, resolve)
         self._ca_file = ca_file
         self._roots = b""
-        self._doors: set[Door] = set()
+        self._doors: set[EgressDoor] = set()
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def open(self, folder: Path) -> Door:
+    def open(self, folder: Path) -> EgressDoor:
         """Open the way out of the box whose folder this is. ``OSError`` when it cannot be."""
         if self._ca_file is not None:
             self.check()
@@ -78,7 +79,7 @@ class Gate:
             listener.bind(str(folder / SOCKET))
             (folder / SOCKET).chmod(0o666)  # the box has a user of its own; its folder is where nobody else gets
             listener.listen(_BACKLOG)
-            door = Door(self, folder / SOCKET, listener)
+            door = EgressDoor(self, folder / SOCKET, listener)
             self.ask(door.listen())
         except BaseException:
             listener.close()
@@ -97,7 +98,7 @@ class Gate:
         done: Future[T] = asyncio.run_coroutine_threadsafe(work, self._running())
         return done.result(_ANSWER_S)
 
-    def forget(self, door: Door) -> bool:
+    def forget(self, door: EgressDoor) -> bool:
         """False when it was forgotten before."""
         with self._lock:
             known = door in self._doors
@@ -127,22 +128,22 @@ class Gate:
             loop.close()
 
 
-class Door:
+class EgressDoor:
     """The way out of one box. ``begin`` and ``end`` are the owner's; nothing that comes through the socket can ask for either."""
 
-    def __init__(self, gate: Gate, path: Path, listener: socket.socket) -> None:
+    def __init__(self, gate: EgressGate, path: Path, listener: socket.socket) -> None:
         self.path = path
         self._gate = gate
         self._listener = listener
-        self._visit: Visit | None = None
+        self._visit: EgressSession | None = None
         self._lookups = asyncio.Semaphore(LOOKUPS_OF_BOX)  # one call's may go on in the next
         self._unasked = 0
 
-    def begin(self, rules: Rules, *, tenant: str = "") -> None:
+    def begin(self, rules: EgressRules, *, tenant: str = "") -> None:
         """Serve a call, until :meth:`end`. ``tenant``: whose share of look-ups is used."""
         self._gate.ask(self._begin(rules, tenant))
 
-    def end(self) -> tuple[Connection, ...]:
+    def end(self) -> tuple[ConnectionRecord, ...]:
         """Close every connection of the call. Returns one record for each attempt, in the order in which they began."""
         return self._gate.ask(self._end())
 
@@ -190,27 +191,27 @@ class Door:
         if visit.attempts > self._gate.caps.attempts:
             self._deafen()  # who asks without end is not heard any more, until the next call
 
-    def _hear_again(self, visit: Visit | None) -> None:
+    def _hear_again(self, visit: EgressSession | None) -> None:
         if visit is self._visit and self._listener.fileno() >= 0:
             asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
-    async def _pass(self, visit: Visit, end: socket.socket) -> None:
-        await Passage(visit, self._gate.caps, self._gate.ways, end).go()
+    async def _pass(self, visit: EgressSession, end: socket.socket) -> None:
+        await ConnectionHandler(visit, self._gate.caps, self._gate.ways, end).go()
 
-    async def _begin(self, rules: Rules, tenant: str) -> None:
+    async def _begin(self, rules: EgressRules, tenant: str) -> None:
         await self._end()
         caps, ways = self._gate.caps, self._gate.ways
         self._unasked = 0
-        self._visit = Visit(
+        self._visit = EgressSession(
             rules,
             places=asyncio.Semaphore(caps.connections),
             lookups=(self._lookups, ways.share(tenant)),
-            pace=Pace(caps.pieces_s),
-            crumbs=Crumbs(caps.crumbs),
+            pace=ReadPace(caps.pieces_s),
+            crumbs=SmallChunkAllowance(caps.crumbs),
         )
         await self.listen()
 
-    async def _end(self) -> tuple[Connection, ...]:
+    async def _end(self) -> tuple[ConnectionRecord, ...]:
         visit, self._visit = self._visit, None
         self._turn_away()
         if visit is None:
@@ -219,7 +220,7 @@ class Door:
         for task in passing:
             task.cancel()
         await asyncio.gather(*passing, return_exceptions=True)
-        return visit.told()
+        return visit.list_connections()
 
     def _turn_away(self) -> None:
         """Who still waits outside came for the call before, or for none. More than fit there have not waited."""

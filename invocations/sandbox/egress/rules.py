@@ -9,30 +9,30 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from invocations.sandbox.egress.heads import CONNECT
-from invocations.sandbox.egress.whys import Why
+from invocations.sandbox.egress.denial_reasons import DenialReason
+from invocations.sandbox.egress.request_head import CONNECT
 from unitools.capabilities.nodes import parse_host, parse_range, show_host, show_range
-from unitools.capabilities.values import METHODS, Reach
+from unitools.capabilities.values import METHODS, NetworkAccess
 from unitools.capabilities.wire import host_names, range_names
 
 if TYPE_CHECKING:
-    from invocations.sandbox.egress.heads import Request, Target
+    from invocations.sandbox.egress.request_head import RequestHead, RequestTarget
     from unitools.capabilities import Capabilities
 
 _WHOLE = ("https", "")
 
 
-class Rules:
+class EgressRules:
     """What one call may reach."""
 
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
 
-    def refusal(self, request: Request) -> Why | None:
+    def refusal(self, request: RequestHead) -> DenialReason | None:
         """Why not, or None. Where a name leads is asked elsewhere."""
         target, held = request.target, self._capabilities
         if target.address is not None:
-            return None if held.allows_address(target.host, port=target.port) else Why.NOT_GRANTED
+            return None if held.allows_address(target.host, port=target.port) else DenialReason.NOT_GRANTED
 
         def allowed(scheme: str) -> list[str]:
             return [
@@ -45,13 +45,13 @@ class Rules:
             methods = allowed("https")
             if len(methods) == len(METHODS):
                 return None
-            return Why.METHODS_UNSEEN if methods else Why.NOT_GRANTED
+            return DenialReason.METHODS_UNSEEN if methods else DenialReason.NOT_GRANTED
         methods = allowed("http")
         if request.method in methods:
             return None
-        return Why.METHOD if methods else Why.NOT_GRANTED
+        return DenialReason.METHOD if methods else DenialReason.NOT_GRANTED
 
-    def place(self, target: Target) -> str:
+    def place(self, target: RequestTarget) -> str:
         """The host, pattern or range of the rule that names this target, as the rule has it; empty when none does.
 
         A name below ``*.example.org`` is the tool's own word and could spell out a value; the pattern is not.
@@ -59,29 +59,29 @@ class Rules:
         if target.address is not None:
             ranges = self._capabilities.cidr
             found = ranges.cover(parse_range(target.host))
-            reach = ranges.rules.get(found, Reach()) if found else Reach()
+            reach = ranges.rules.get(found, NetworkAccess()) if found else NetworkAccess()
             return show_range(found) if found and _names_port(reach, target.port) else ""
         hosts = self._capabilities.net
         node = hosts.cover(parse_host(target.host))
         return show_host(node) if node and _names_port(hosts.rules[node], target.port) else ""
 
 
-def _names_port(reach: Reach, port: int) -> bool:
+def _names_port(reach: NetworkAccess, port: int) -> bool:
     return any(low <= port <= high for spans in reach.lanes.values() for low, high in spans)
 
 
-def _unseen(reach: Reach) -> Reach:
+def _unseen(reach: NetworkAccess) -> NetworkAccess:
     """The part of https that holds some methods of a port and not all."""
-    each = [Reach({_WHOLE: reach.lanes.get(("https", method), ())}) for method in METHODS]
-    whole = reduce(Reach.meet, each).lanes.get(_WHOLE, ())
+    each = [NetworkAccess({_WHOLE: reach.lanes.get(("https", method), ())}) for method in METHODS]
+    whole = reduce(NetworkAccess.meet, each).lanes.get(_WHOLE, ())
     lanes = {lane: ports for lane, ports in reach.lanes.items() if lane[0] == "https"}
-    return Reach(lanes).minus(Reach.over(["https"], METHODS, whole))
+    return NetworkAccess(lanes).minus(NetworkAccess.over(["https"], METHODS, whole))
 
 
-def not_enforceable(capabilities: Capabilities) -> tuple[str, ...]:
+def list_unenforceable(capabilities: Capabilities) -> tuple[str, ...]:
     """What no gate can hold a tool to, as short texts: single methods inside https, and UDP."""
     found = [name for node, reach in capabilities.net.rules.items() for name in host_names(node, _unseen(reach))]
     for node, reach in capabilities.cidr.rules.items():
-        datagrams = Reach({lane: ports for lane, ports in reach.lanes.items() if lane[0] == "udp"})
+        datagrams = NetworkAccess({lane: ports for lane, ports in reach.lanes.items() if lane[0] == "udp"})
         found += range_names(node, datagrams)
     return tuple(sorted(found))

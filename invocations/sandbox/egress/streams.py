@@ -11,12 +11,12 @@ import socket
 import time
 from contextlib import suppress
 
-from invocations.sandbox.egress.whys import Stopped, Why
+from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
 
 PIECE = 1 << 16
 
 
-class Pace:
+class ReadPace:
     """How many pieces a second are taken of all connections of one call; as many again at once after a pause.
 
     Who sends crumbs does not have them looked at one by one: they gather until the next turn.
@@ -32,10 +32,10 @@ class Pace:
         await asyncio.sleep(max(self._until - now, 0))  # of 0 too: the others' turn
 
 
-class Stream:
+class EgressStream:
     """One end of a connection."""
 
-    def __init__(self, end: socket.socket, pace: Pace) -> None:
+    def __init__(self, end: socket.socket, pace: ReadPace) -> None:
         end.setblocking(False)
         self._end, self._pace = end, pace
         self._taken, self._at = b"", 0
@@ -60,13 +60,13 @@ class Stream:
         self._at += len(piece)
         return piece
 
-    async def until(self, mark: bytes, most: int, *, otherwise: Why) -> bytes:
+    async def until(self, mark: bytes, most: int, *, otherwise: DenialReason) -> bytes:
         """Up to the mark and with it. :class:`Stopped` with ``otherwise`` when ``most`` bytes have none."""
         while (found := self._taken.find(mark, self._at, self._at + most)) < 0:
             if len(self._taken) - self._at >= most:
-                raise Stopped(otherwise)
+                raise EgressDenied(otherwise)
             if not await self._take():
-                raise Stopped(Why.MALFORMED)
+                raise EgressDenied(DenialReason.MALFORMED)
         piece = self._taken[self._at : found + len(mark)]
         self._at += len(piece)
         return piece

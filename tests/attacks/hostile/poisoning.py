@@ -40,7 +40,7 @@ def leave_poisoned_modules() -> list[str]:
     dumps = json.dumps
     builtins.sum = lambda *_: 666  # type: ignore[assignment]
     runtime.secret = forged
-    call.answer = forged  # type: ignore[assignment]
+    call.answer_call = forged  # type: ignore[assignment]
     sys.modules["hashlib"] = sys.modules["os"]
     sys.path.insert(0, "/w")
     sys.meta_path.clear()

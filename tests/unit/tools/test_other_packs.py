@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from registry.checks import findings_of
+from registry.versions.manifest_checks import validate_document
 from unitools import browser
 from unitools.manifest import Manifest
 from unitools.packages import find_shipped
@@ -33,7 +33,7 @@ def test_each_has_its_own_name_its_code_and_no_finding_but_what_a_reviewer_shoul
     assert manifest.id == tool_id
     assert find_shipped(manifest, [TOOLS]).name == manifest.package == tool_id.partition(".")[0]
     expected = ["capabilities.broad"] if manifest.capabilities.get("net") else []  # a browser for any page
-    assert [finding.rule for finding in findings_of(document)] == expected
+    assert [finding.rule for finding in validate_document(document)] == expected
 
 
 @pytest.mark.parametrize("tool_id", MANIFESTS)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kernel.problems import NotFound, Problem
 from toolhub.configuration import services
 from toolhub.configuration.document import read_document
+from toolhub.configuration.file_format import MAX_BYTES, read_text
 from toolhub.configuration.plan import Action
 from toolhub.configuration.problems import ConfigurationInvalid
-from toolhub.configuration.text import MAX_BYTES, read_text
-from toolhub.kernel.problems import NotFound, Problem
-from toolhub.management.acting import acting_in, find_tenant
-from toolhub.management.sentences import plain, said
+from toolhub.management.actor import acting_in, find_tenant
+from toolhub.management.sentences import describe_problem, flatten_text
 
 if TYPE_CHECKING:
-    from toolhub.configuration.document import Document
-    from toolhub.configuration.plan import Plan
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
+    from toolhub.configuration.document import ConfigurationDocument
+    from toolhub.configuration.plan import ConfigurationPlan
 
 SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.END: "-"}
 CAN_APPLY = "configuration.apply"
@@ -29,9 +29,9 @@ CANNOT_RUN = (ConfigurationInvalid, NotFound)
 MAX_SHOWN = 100
 
 
-def short(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return plain(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
+    return flatten_text(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
 
 
 class Command(BaseCommand):
@@ -64,9 +64,9 @@ class Command(BaseCommand):
             with acting_in(find_tenant(slug), permission=CAN_APPLY, username=username) as by:
                 good = self._run(document, by=by, asks=file != "-", **options)
         except CANNOT_RUN as problem:
-            raise CommandError("\n".join(said(problem))) from problem
+            raise CommandError("\n".join(describe_problem(problem))) from problem
         except Problem as problem:
-            self.stderr.write("\n".join(said(problem)))
+            self.stderr.write("\n".join(describe_problem(problem)))
             good = False
         if not good:
             sys.exit(2)
@@ -81,7 +81,15 @@ class Command(BaseCommand):
             raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
 
     def _run(
-        self, document: Document, *, by: Principal, asks: bool, plan_only: bool, yes: bool, reason: str, **options: Any
+        self,
+        document: ConfigurationDocument,
+        *,
+        by: Principal,
+        asks: bool,
+        plan_only: bool,
+        yes: bool,
+        reason: str,
+        **options: Any,
     ) -> bool:
         """Whether the tenant is as the file says in the end."""
         plan = services.plan_configuration(document, by=by)
@@ -99,15 +107,15 @@ class Command(BaseCommand):
             self.stdout.write(f"The signing secret of {target}, shown this once: {secret}")
         return True
 
-    def _show(self, plan: Plan) -> None:
+    def _show(self, plan: ConfigurationPlan) -> None:
         for change in plan.doing:
-            self.stdout.write(f"{SIGNS[change.action]} {change.section:13} {plain(change.sentence)}")
+            self.stdout.write(f"{SIGNS[change.action]} {change.section:13} {flatten_text(change.sentence)}")
             if change.action is Action.CHANGE:
                 for name in change.after or {}:
                     before, after = (change.before or {}).get(name), (change.after or {})[name]
-                    self.stdout.write(f"                  {name}: {short(before)} -> {short(after)}")
+                    self.stdout.write(f"                  {name}: {shorten_value(before)} -> {shorten_value(after)}")
         for warning in plan.warnings:
-            self.stdout.write(f"! {plain(warning)}")
+            self.stdout.write(f"! {flatten_text(warning)}")
         counts = plan.counts
         self.stdout.write(
             f"{counts['create']} to create, {counts['change']} to change, {counts['end']} to end, {counts['same']} as they are."

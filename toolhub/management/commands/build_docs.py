@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from toolhub.configuration.document import SCHEMA as CONFIGURATION_SCHEMA
-from toolhub.management.reference import catalogues, changes, files, interface, manifest, searching
+from toolhub.management.reference import catalogues, changes, files, interface, manifest, search
 from toolhub.management.reference import settings as settings_reference
 from unitools.manifest import SCHEMA_PATH
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 ROOT: Path = settings.BASE_DIR
 REFERENCE = ROOT / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
-    "api.md": interface.api,
-    "changes.md": changes.changes,
-    "commands.md": catalogues.commands,
-    "configuration.md": files.configuration_file,
+    "api.md": interface.api_page,
+    "changes.md": changes.changes_page,
+    "commands.md": catalogues.commands_page,
+    "configuration.md": files.configuration_file_page,
     "configuration.schema.json": CONFIGURATION_SCHEMA.read_text,
-    "evidence-kinds.md": catalogues.evidence_kinds,
-    "manifest.md": manifest.manifest,
+    "evidence-kinds.md": catalogues.evidence_kinds_page,
+    "manifest.md": manifest.manifest_page,
     "manifest.schema.json": SCHEMA_PATH.read_text,
-    "openapi.json": interface.openapi,
-    "problems.md": catalogues.problems,
-    "roles.md": catalogues.roles,
-    "search.md": searching.search,
+    "openapi.json": interface.openapi_document,
+    "problems.md": catalogues.problems_page,
+    "roles.md": catalogues.roles_page,
+    "search.md": search.search_page,
     "settings.md": settings_reference.settings_page,
-    "states.md": catalogues.states,
+    "states.md": catalogues.states_page,
     "../../dotenv-sample": settings_reference.dotenv_sample,
 }
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-
-from access.agents import KEY_LIFETIME, create_key
+from access.agents.services import KEY_LIFETIME, create_key
 from access.models import Agent
 from access.roles import AGENT_SCOPES
-from toolhub.kernel.problems import NotFound
+from kernel.database.connections import database_time
+from kernel.problems import NotFound
 from toolhub.management.tenant_command import TenantCommand
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Command(TenantCommand):
@@ -53,7 +52,7 @@ class Command(TenantCommand):
             agent=found,
             by=by,
             scopes=options["scopes"] or AGENT_SCOPES,
-            expires_at=timezone.now() + timedelta(days=options["days"]),
+            expires_at=database_time() + timedelta(days=options["days"]),
             name=options["name"],
             networks=options["networks"],
         )

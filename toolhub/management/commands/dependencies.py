@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from registry.dependencies import builder, store
 from registry.dependencies.builder import Builder
-from registry.dependencies.target import folder_name, name_of_target
+from registry.dependencies.target import folder_name, target_name
 from registry.models import Dependencies, DependencyState
 
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             if collect:
                 self._collect()
         except OSError as error:
-            raise CommandError(f"{store.root()} cannot be used: {error.strerror}.") from error
+            raise CommandError(f"{store.store_root()} cannot be used: {error.strerror}.") from error
         if not self._list():
             sys.exit(2)
 
@@ -39,15 +39,15 @@ class Command(BaseCommand):
             pass
 
     def _collect(self) -> None:
-        with store.alone() as is_mine:
+        with store.claim_host() as is_mine:
             if not is_mine:
                 raise CommandError("A worker of this host is building; try again when it is done.")
-            for name in builder.collect():
+            for name in builder.collect_folders():
                 self.stdout.write(f"removed {name}")
 
     def _list(self) -> bool:
-        good, here = True, store.folders()
-        self.stdout.write(f"{name_of_target()}, in {store.root()}")
+        good, here = True, store.list_folders()
+        self.stdout.write(f"{target_name()}, in {store.store_root()}")
         for row in (
             Dependencies.objects.select_related("version__tool").order_by("version__tool__name", "pk").iterator()
         ):

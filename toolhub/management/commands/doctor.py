@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import redis
 from django.conf import settings
 from django.core.management.base import BaseCommand
@@ -15,25 +16,25 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.append_only import triggers_for
-from evidence.keystore import keystore
-from evidence.log.keys import check_signing_keys
+from evidence.keys.keystore import get_keystore
+from evidence.log.signing_keys import check_signing_keys
 from evidence.log.state import log_state
-from invocations.pairs import TRIGGERS
+from invocations.evidence_pairs.constraints import TRIGGERS
 from invocations.sandbox.base import SandboxUnavailable
-from invocations.sandbox.current import current_sandbox
 from invocations.sandbox.engine import Engine, EngineError
-from invocations.sandbox.examinations import current_examinations
+from invocations.sandbox.factory import current_sandbox
+from invocations.sandbox.isolation.check_results import current_isolation_checks
+from kernel.database.triggers import missing_triggers
+from kernel.problems import Problem
 from registry.dependencies import states, store
 from registry.dependencies.target import folder_name
-from sandbox.image import image_called
-from toolhub.hub_role import may_alter_tables
+from sandbox.image import find_image
+from toolhub.database.hub_role import may_alter_tables
+from toolhub.database.row_level_security import describe_missing_policies
 from toolhub.installation import check_that_keys_fit
-from toolhub.kernel.problems import Problem
-from toolhub.kernel.triggers import missing_triggers
-from toolhub.management.sandbox_lines import NOTE, OK, WRONG, lines_about
+from toolhub.management.sandbox_lines import NOTE, OK, WRONG, describe_runtimes
 from toolhub.startup import missing_keys
 from toolhub.variables import VARIABLES
-from toolhub.walls import what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +45,17 @@ ROOM = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
             - (SELECT count(*) FROM pg_stat_activity
                WHERE backend_type = 'client backend' AND application_name NOT LIKE 'toolhub %%'),
-        (SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'toolhub %%')
+        (SELECT count(DISTINCT application_name) FROM pg_stat_activity
+         WHERE application_name LIKE 'toolhub %%' AND application_name <> current_setting('application_name'))
 """
+
+
+CONNECTED_WITHIN_S = 5
+NOT_SET_UP = "This hub is not set up yet: type `.venv/bin/python manage.py init`."
+NO_CONNECTION = (
+    "{}. If the server does not know the role {} or the database, the hub is not set up yet: type `.venv/bin/python manage.py "
+    "init` as the role that owns the tables (docs/how-to/run-the-production-shape.md). Otherwise look at TOOLHUB_DATABASE_URL."
+)
 
 
 class Remark(str):
@@ -61,17 +71,24 @@ def environment() -> str:
     return f"{sum(name in VARIABLES.environ for name in VARIABLES.rows)} settings are set, and all are known"
 
 
-def is_set_up() -> bool:
-    """Whether `init` or `migrate` was ever run on this database; also true of one that does not answer."""
+def no_tables() -> str:
+    """Why nothing can be asked of the hub's tables, and what to do; empty: it can."""
     try:
-        return MigrationRecorder(connection).has_table()
-    except DatabaseError:
-        return True
+        if connection.vendor == "postgresql":
+            # Past the pool, which tries again for seconds each time and keeps the reason for its log.
+            psycopg.connect(**connection.get_connection_params() | {"connect_timeout": CONNECTED_WITHIN_S}).close()
+        if MigrationRecorder(connection).has_table():
+            return ""
+    except (DatabaseError, psycopg.Error) as error:
+        if connection.vendor != "postgresql":
+            return str(error)
+        return NO_CONNECTION.format(" ".join(str(error).split()).rstrip("."), connection.settings_dict["USER"])
+    return NOT_SET_UP
 
 
 def database() -> str:
-    if not is_set_up():
-        raise LookupError("This hub is not set up yet: type `.venv/bin/python manage.py init`.")
+    if trouble := no_tables():
+        raise LookupError(trouble)
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if missing:
@@ -82,7 +99,7 @@ def database() -> str:
 def walls() -> str:
     if connection.vendor != "postgresql":
         return "one wall between tenants, the filters of each query; row-level security needs PostgreSQL"
-    if missing := what_is_missing(connection):
+    if missing := describe_missing_policies(connection):
         raise LookupError(missing)
     return "row-level security binds every request to its tenant"
 
@@ -109,7 +126,7 @@ def pool() -> str:
     with connection.cursor() as cursor:
         cursor.execute(ROOM)
         room, found = cursor.fetchone()
-    processes = max(found, 1)
+    processes = max(found, 1)  # without this one
     said = f"each process opens at most {most} (TOOLHUB_DATABASE_POOL), and the server takes {room} of the hub's"
     if most * processes > room:
         return Remark(
@@ -129,10 +146,12 @@ def broker() -> str:
 def keys() -> str:
     if lost := missing_keys():
         raise LookupError(" ".join(f"{sentence} {remedy}" for sentence, remedy in lost))
+    if no_tables():
+        return "all files of keys are there; whether they fit is known when the database answers"
     if settings.TOOLHUB_KEYSTORE != "file" or settings.TOOLHUB_KEY_FILE.exists():
         check_that_keys_fit()
-    key_id, wrapped = keystore().wrap(b"0" * 32, context=b"doctor")
-    keystore().unwrap(key_id, wrapped, context=b"doctor")
+    key_id, wrapped = get_keystore().wrap(b"0" * 32, context=b"doctor")
+    get_keystore().unwrap(key_id, wrapped, context=b"doctor")
     where = settings.TOOLHUB_KEY_FILE if settings.TOOLHUB_KEYSTORE == "file" else settings.TOOLHUB_KEYSTORE
     return f"key {key_id} in {where} works"
 
@@ -148,7 +167,7 @@ def images() -> str:
     named = settings.TOOLHUB_SANDBOX_IMAGES
     with closing(Engine(settings.TOOLHUB_DOCKER_URL or None)) as engine:
         try:
-            missing = [name for name in sorted(named) if not engine.has_image(image_called(name, named))]
+            missing = [name for name in sorted(named) if not engine.has_image(find_image(name, named))]
         except EngineError as error:
             raise SandboxUnavailable(str(error)) from error
     if missing:
@@ -165,12 +184,12 @@ def tools() -> str:
 
 def packages() -> str:
     """What tools need of others, as far as it is on this host. It is nothing wrong where no worker is."""
-    used, here = states.in_use(), store.folders()
+    used, here = states.list_needed_locks(), store.list_folders()
     missing = sum(folder_name(digest) not in here for digest in used)
     found = f"locks of tools in use: {len(used)}; not installed on this host: {missing}"
     remarks = []
     if missing:
-        remarks.append(f"a worker here installs them into {store.root()}, and refuses their calls until then")
+        remarks.append(f"a worker here installs them into {store.store_root()}, and refuses their calls until then")
     if settings.TOOLHUB_WHEELHOUSE and not Path(settings.TOOLHUB_WHEELHOUSE).is_dir():
         remarks.append(
             f"a worker here gets none: TOOLHUB_WHEELHOUSE names {settings.TOOLHUB_WHEELHOUSE}, which is not a folder"
@@ -207,7 +226,7 @@ CHECKS: tuple[Callable[[], str], ...] = (
     sandbox,
     images,
 )
-OF_TABLES = frozenset({pool, walls, evidence, keys, packages, log})
+OF_TABLES = frozenset({pool, walls, evidence, packages, log})
 OF_WORKERS = frozenset({packages, sandbox, images})
 # What is nothing to a process of a role. Without a role all is looked at: one host may do everything.
 NOT_OF: dict[str, frozenset[Callable[[], str]]] = {
@@ -216,6 +235,13 @@ NOT_OF: dict[str, frozenset[Callable[[], str]]] = {
     "upkeep": OF_WORKERS | {tools},
     "keeper": OF_WORKERS | {tools},
 }
+
+
+def cannot_be_asked() -> frozenset[Callable[[], str]]:
+    """What would say once more what `database` says. Key files that are lost are lost without it, but not before `init` makes them."""
+    if trouble := no_tables():
+        return OF_TABLES | {keys} if trouble == NOT_SET_UP else OF_TABLES
+    return frozenset()
 
 
 class Command(BaseCommand):
@@ -231,7 +257,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, sandbox: bool = False, role: str = "", **options: Any) -> None:
         good, answering = True, set()
-        left_out = NOT_OF.get(role, frozenset()) | (frozenset() if is_set_up() else OF_TABLES)
+        left_out = NOT_OF.get(role, frozenset()) | cannot_be_asked()
         for check in CHECKS:
             if check in left_out:
                 continue
@@ -243,7 +269,7 @@ class Command(BaseCommand):
                 said, mark, good = str(error).strip(), WRONG, False
             self.stdout.write(f"{mark:5}  {check.__name__:9} {said}")
         if "sandbox" in answering and settings.TOOLHUB_SANDBOX == "docker":
-            for line in lines_about(current_examinations(), settings.TOOLHUB_SANDBOX_RUNTIMES, every=sandbox):
+            for line in describe_runtimes(current_isolation_checks(), settings.TOOLHUB_SANDBOX_RUNTIMES, every=sandbox):
                 self.stdout.write(f"{line.mark:5}  {line.about:9} {line.said}")
                 good &= line.mark != WRONG
         if settings.TOOLHUB_EMBEDDED:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from registry.lifecycle import enable_tool
-from registry.selectors import get_tool
-from toolhub.kernel.problems import NotFound
+from kernel.problems import NotFound
+from registry.tools.lifecycle import enable_tool
+from registry.tools.selectors import get_tool
 from toolhub.management.tenant_command import TenantCommand
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Command(TenantCommand):
@@ -22,13 +22,20 @@ class Command(TenantCommand):
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("tool", metavar="TOOL", help="the tool's id")
-        parser.add_argument("number", metavar="VERSION", help="for example 1.0.0")
+        parser.add_argument(
+            "number",
+            metavar="VERSION",
+            nargs="?",
+            default="",
+            help="for example 1.0.0; if left out, the one it has, and at first the only one that is approved",
+        )
         parser.add_argument("--reason", required=True, metavar="TEXT", help="kept as evidence")
         super().add_arguments(parser)
 
     def act(self, *, by: Principal, tool: str = "", number: str = "", reason: str = "", **options: Any) -> None:
-        version = get_tool(tool, tenant_id=by.tenant_id).versions.filter(version=number).first()
-        if version is None:
+        version = get_tool(tool, tenant_id=by.tenant_id).versions.filter(version=number).first() if number else None
+        if number and version is None:
             raise NotFound(f"There is no version {number[:60]} of {tool}.")
-        enable_tool(name=tool, version_id=version.pk, reason=reason, by=by)
-        self.stdout.write(f"{tool} {number} is enabled")
+        enabled = enable_tool(name=tool, version_id=version.pk if version else None, reason=reason, by=by)
+        assert enabled.current is not None
+        self.stdout.write(f"{tool} {enabled.current.version} is enabled")

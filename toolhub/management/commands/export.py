@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kernel.problems import Problem
 from toolhub.configuration import services
-from toolhub.configuration.text import write_text
-from toolhub.kernel.problems import Problem
-from toolhub.management.acting import acting_in, find_tenant
+from toolhub.configuration.file_format import write_text
+from toolhub.management.actor import acting_in, find_tenant
 
 
 class Command(BaseCommand):

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from kernel.problems import Problem
 from toolhub import installation
 from toolhub.installation import CannotInitialise
-from toolhub.kernel.problems import Problem
 
 
 class Command(BaseCommand):

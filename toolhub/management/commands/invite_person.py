@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from access.invitations import invite_person
+from access.members.invitations import invite_person
 from access.roles import Role
 from toolhub.management.tenant_command import TenantCommand
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Command(TenantCommand):

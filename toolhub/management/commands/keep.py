@@ -11,11 +11,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evidence.log import sealer
 from evidence.log.signer import make_signing_key, signing_key_file
-from invocations.gauges import make_instruments
+from invocations.metrics.hub_gauges import make_instruments
+from kernel.observability import exposition, telemetry
+from kernel.problems import Problem
 from toolhub.keeper import LOOPS, keeper_threads
-from toolhub.kernel import exposition, telemetry
-from toolhub.kernel.problems import Problem
-from toolhub.probes import serve_probes
+from toolhub.probes.server import serve_probes
 from toolhub.startup import refuse_foreign_keys
 
 LOOKED_EVERY_S = 5
@@ -36,12 +36,12 @@ class Command(BaseCommand):
             if make_signing_key():
                 self.stdout.write(f"A signing key was made in {signing_key_file()}. Back it up.")
             if once:
-                while sealer.turn():
+                while sealer.run_turn():
                     pass
                 return
         except Problem as problem:
             raise CommandError(f"{problem.detail} {problem.remedy}") from problem
-        telemetry.setup("keeper")
+        telemetry.setup_telemetry("keeper")
         make_instruments()
         try:
             exposition.serve_metrics()

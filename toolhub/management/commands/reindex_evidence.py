@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from access.models import Tenant
 from evidence.models import GLOBAL_LOG, Log
-from evidence.search.indexing import forget_index, index_tenant
-from toolhub.kernel.ids import encode
+from evidence.search.indexer import forget_index, index_tenant
+from kernel.ids import encode
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from access.invitations import reset_sign_in
+from access.members.invitations import reset_sign_in
 
 
 class Command(BaseCommand):

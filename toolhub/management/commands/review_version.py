@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from registry.gate import changes_now
+from kernel.problems import NotFound
 from registry.models import Decision, VersionState
-from registry.reviews import approvals_missing, review_version, to_acknowledge
-from registry.selectors import get_tool
-from toolhub.kernel.problems import NotFound
-from toolhub.management.sentences import plain
+from registry.reviews.services import approvals_missing, changes_to_acknowledge, review_version
+from registry.tools.selectors import get_tool
+from registry.versions.bump import changes_now
+from toolhub.management.sentences import flatten_text
 from toolhub.management.tenant_command import TenantCommand
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Command(TenantCommand):
@@ -50,10 +50,10 @@ class Command(TenantCommand):
             raise NotFound(f"There is no version {number[:60]} of {tool}.")
         _, changes = changes_now(version)
         if options["decision"] is None:
-            risky = to_acknowledge(changes)
+            risky = changes_to_acknowledge(changes)
             for change in changes:
                 mark = f"--acknowledge {change['id']}" if change in risky else "-"
-                self.stdout.write(plain(f"{mark} {change['pointer'] or '/'}: {change['message']}"))
+                self.stdout.write(flatten_text(f"{mark} {change['pointer'] or '/'}: {change['message']}"))
             self.stdout.write(f"{tool} {number}: {version.review_state}; changes: {len(changes)}")
             return
         review_version(

@@ -9,12 +9,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from access.models import Tenant
-from evidence.keyfile import activate_key, add_key, forget_keys, read_key_file
-from evidence.keystore import keystore
-from evidence.rotation import rewrap_everything
-from evidence.sealed import wrapped_with
+from evidence.keys.key_file import activate_key, add_key, forget_keys, read_key_file
+from evidence.keys.keystore import get_keystore
+from evidence.keys.rotation import rewrap_everything
+from evidence.keys.wrapped_keys import wrapped_with
+from kernel.problems import Problem
 from toolhub.installation import check_that_keys_fit
-from toolhub.kernel.problems import Problem
 
 
 class Command(BaseCommand):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         try:
             check_that_keys_fit()  # before a key is added to a file of another hub
             if elsewhere:
-                self.rewrap(keystore().derive(b"rotation")[0])
+                self.rewrap(get_keystore().derive(b"rotation")[0])
             elif prepare:
                 name = add_key(settings.TOOLHUB_KEY_FILE, activate=False)
                 self.stdout.write(f"{name} is in {settings.TOOLHUB_KEY_FILE} and wraps nothing yet.")
@@ -52,10 +52,10 @@ class Command(BaseCommand):
 
     def rotate(self) -> None:
         path = settings.TOOLHUB_KEY_FILE
-        keystore()  # the embedded default makes its first key on first use
+        get_keystore()  # the embedded default makes its first key on first use
         names, current = read_key_file(path)
         in_use = set().union(*wrapped_with().values())
-        prepared = [name for name in names if name not in in_use and names_after(name, current)]
+        prepared = [name for name in names if name not in in_use and is_newer_key(name, current)]
         if in_use - {current}:
             self.stdout.write(f"Going on with a rotation to {current}.")
         elif prepared:
@@ -85,11 +85,11 @@ class Command(BaseCommand):
     def forget(self) -> None:
         names, current = read_key_file(settings.TOOLHUB_KEY_FILE)
         in_use = set().union(*wrapped_with().values())
-        old = [name for name in names if name not in in_use | {current, min(names)} and not names_after(name, current)]
+        old = [name for name in names if name not in in_use | {current, min(names)} and not is_newer_key(name, current)]
         forget_keys(settings.TOOLHUB_KEY_FILE, old)
         self.stdout.write(f"Destroyed: {', '.join(old) or 'none'}. {min(names)} stays: fingerprints are made with it.")
 
 
-def names_after(name: str, other: str) -> bool:
+def is_newer_key(name: str, other: str) -> bool:
     """Whether the key ``name`` is newer; names are k1, k2, …"""
     return int(name[1:]) > int(other[1:]) if name[1:].isdigit() and other[1:].isdigit() else name > other

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evidence.log.keys import replace_lost_keys, retire_old_keys, rotate_key, vkeys_to_hand_out
 from evidence.log.signer import signing_key_file
-from toolhub.kernel.problems import Problem
+from evidence.log.signing_keys import replace_lost_keys, retire_old_keys, rotate_key, vkeys_to_hand_out
+from kernel.problems import Problem
 
 
 class Command(BaseCommand):

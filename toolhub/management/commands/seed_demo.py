@@ -7,20 +7,20 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from toolhub import demo
+from toolhub.demo import seed
 
 
 class Command(BaseCommand):
     help = "Make the demonstration tenant (doing it again changes nothing) and print how to sign in and call."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        credentials = demo.seed()
+        credentials = seed.seed_demo()
         say = self.stdout.write
         say("")
         say(f"  Console   {settings.TOOLHUB_PUBLIC_URL}")
-        for name, (first, last, role) in demo.PEOPLE.items():
+        for name, (first, last, role) in seed.PEOPLE.items():
             say(f"  {role.label:<9} {name} / {credentials.passwords[name]}   ({first} {last})")
-        say(f"  API key   {credentials.api_key}   (agent {demo.AGENT})")
+        say(f"  API key   {credentials.api_key}   (agent {seed.AGENT})")
         say("")
         say("  A call that works:")
         say("")

@@ -15,10 +15,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from invocations.sandbox.current import current_sandbox
-from toolhub.embedded import all_parts
-from toolhub.kernel.connections import Protocol
-from toolhub.readiness import DRAINING
+from invocations.sandbox.factory import current_sandbox
+from kernel.http.uvicorn_protocol import Protocol
+from toolhub.embedded_mode import run_all_parts
+from toolhub.probes.readiness import DRAINING
+from toolhub.startup import missing_proxy
 
 if TYPE_CHECKING:
     import socket
@@ -88,10 +89,8 @@ class Command(BaseCommand):
         if embedded:  # elsewhere a web process that waits for its database answers so at /readyz
             check_database()
         host, _, port = settings.TOOLHUB_BIND.rpartition(":")
-        if settings.SESSION_COOKIE_SECURE and not settings.TOOLHUB_PROXIES:
-            log.warning(
-                "TOOLHUB_PUBLIC_URL is https, and TOOLHUB_PROXIES names no proxy: every caller has the address of who connects."
-            )
+        if sentence := missing_proxy():
+            log.warning(sentence)
         server = (EmbeddedServer if embedded else DrainingServer)(
             uvicorn.Config(
                 "toolhub.asgi:application",
@@ -104,14 +103,13 @@ class Command(BaseCommand):
                 log_config=None,  # its lines go where all others go, in their form
                 lifespan="off",
                 server_header=False,
-                proxy_headers=bool(settings.TOOLHUB_PROXIES),
-                forwarded_allow_ips=settings.TOOLHUB_PROXIES,
+                proxy_headers=False,  # the application asks them itself (toolhub/asgi.py)
                 timeout_graceful_shutdown=5 if embedded else 10,
             ),
             serves=lambda: self.stdout.write(f"Serving on {settings.TOOLHUB_PUBLIC_URL} (Ctrl-C stops everything)"),
         )
         # Uvicorn sends itself the signal again when it has ended; SIGTERM must leave time for the other parts, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with all_parts() if embedded else contextlib.nullcontext(), contextlib.suppress(KeyboardInterrupt):
+        with run_all_parts() if embedded else contextlib.nullcontext(), contextlib.suppress(KeyboardInterrupt):
             server.run()
         self.stdout.write("Stopped.")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from registry.services import submit_version
-from toolhub.kernel.parsers import read_json
+from kernel.http.parsers import read_json
+from registry.versions.services import submit_version
 from toolhub.management.tenant_command import TenantCommand
 
 if TYPE_CHECKING:
-    from toolhub.kernel.principal import Principal
+    from kernel.principal import Principal
 
 
 class Command(TenantCommand):

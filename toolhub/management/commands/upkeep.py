@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from access import deliveries
-from invocations import sweeper
-from invocations.callbacks import sending
-from toolhub.embedded import callback_thread, sender_thread
-from toolhub.probes import serve_probes
+from access.notifications import deliveries
+from invocations.callbacks import delivery
+from invocations.queue import sweeper
+from toolhub.embedded_mode import callback_thread, sender_thread
+from toolhub.probes.server import serve_probes
 from toolhub.startup import refuse_foreign_keys
 
 
@@ -25,7 +25,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, once: bool = False, **options: Any) -> None:
         refuse_foreign_keys()
         if once:
-            done = sweeper.sweep() | {"delivered": deliveries.send_due(), "callbacks": sending.send_due()}
+            done = sweeper.sweep_once() | {
+                "delivered": deliveries.send_due(),
+                "callbacks": delivery.send_due_deliveries(),
+            }
             for name, count in done.items():
                 self.stdout.write(f"{name}: {count}")
             return
@@ -34,4 +37,4 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         with sender_thread() as sender, callback_thread() as callbacks:
             serve_probes([sender, callbacks])
-            sweeper.run(stop)
+            sweeper.run_sweeper(stop)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evidence.checking.kept import continues, log_of_note
-from evidence.checking.running import verify_whole
-from evidence.log.names import tenant_named
+from evidence.integrity.rollback_detection import find_log, verify_continuation
+from evidence.integrity.verifier import verify_whole
+from evidence.log.origins import parse_log_name
 from evidence.models import Log
 
 if TYPE_CHECKING:
-    from evidence.checking.findings import Finding
+    from evidence.integrity.findings import IntegrityFinding
 
 SHOWN = 20
 
@@ -40,11 +40,11 @@ class Command(BaseCommand):
             note = Path(path).read_text()
         except OSError as error:
             raise CommandError(f"{path} cannot be read: {error}") from error
-        log = log_of_note(note)
+        log = find_log(note)
         if log is None:
             self.stdout.write("This database has no log of the name that the checkpoint says.")
             return True
-        found = continues(log, note)
+        found = verify_continuation(log, note)
         self._say(found)
         if not found:
             self.stdout.write(f"{log.origin} continues the checkpoint; it has {log.size} leaves now.")
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         logs = Log.objects.order_by("pk")
         if name is not None:
             try:
-                logs = logs.filter(pk=tenant_named(name))
+                logs = logs.filter(pk=parse_log_name(name))
             except ValueError as error:
                 raise CommandError(f"{name} is no name of a log: ten_…, hub or checkpoints.") from error
         wrong = False
@@ -68,7 +68,7 @@ class Command(BaseCommand):
             wrong = wrong or bool(found)
         return wrong
 
-    def _say(self, found: list[Finding]) -> None:
+    def _say(self, found: list[IntegrityFinding]) -> None:
         for finding in found[:SHOWN]:
             where = "the log" if finding.index is None else f"leaf {finding.index}"
             self.stdout.write(f"  {where}: {finding.code.label} {finding.detail}".rstrip())

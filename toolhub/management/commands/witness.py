@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from evidence.witnessing.serving import add_arguments, serve
+from evidence.witnesses.server import add_arguments, serve
 
 
 class Command(BaseCommand):

@@ -15,6 +15,7 @@ from evidence.kinds import PAIR, Kind
 from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
+from kernel.problems import PlatformCode, collect_problem_classes
 from registry.models import (
     DEPENDENCY_TRANSITIONS,
     INSTALLATION_TRANSITIONS,
@@ -23,77 +24,81 @@ from registry.models import (
     ToolState,
 )
 from registry.models import TRANSITIONS as TOOL_TRANSITIONS
-from toolhub.catalogue import RETRIES
-from toolhub.kernel.problems import PlatformCode, catalogue
 from toolhub.management.reference import leaf_fields
-from toolhub.management.reference.markdown import code, page, table
+from toolhub.management.reference.markdown import format_code, format_page, format_table
+from toolhub.problem_catalogue import RETRIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 ROOT: Path = settings.BASE_DIR
-PACKAGES = ("evidence", "access", "registry", "invocations", "toolhub")
+PACKAGES = ("kernel", "evidence", "access", "registry", "invocations", "toolhub")
 DJANGO_OPTIONS = {"--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color"}
 DJANGO_OPTIONS |= {"--force-color", "--skip-checks"}
 
 
-def problems() -> str:
-    listed = [cls for cls in catalogue() if cls.__module__.partition(".")[0] in PACKAGES]
+def problems_page() -> str:
+    listed = [cls for cls in collect_problem_classes() if cls.__module__.partition(".")[0] in PACKAGES]
     rows = [
         (
-            code(cls.reason),
-            code(cls.code),
+            format_code(cls.reason),
+            format_code(cls.code),
             cls.status,
-            code(cls.retryable) + (f" after {cls.retry_after_s} s" if cls.retry_after_s else ""),
-            code(cls.error_type()),
+            format_code(cls.retryable) + (f" after {cls.retry_after_s} s" if cls.retry_after_s else ""),
+            format_code(cls.error_type()),
             cls.title(),
         )
         for cls in listed
     ]
-    used = {cls.code for cls in catalogue()}
+    used = {cls.code for cls in collect_problem_classes()}
     idle = [f"`{each}`" for each in PlatformCode if each not in used]
-    return page(
+    return format_page(
         "Problems",
         "the problem classes",
         "Every refusal and failure that a caller can meet. `code` is the closed set of SPEC-6 and `INTERNAL` "
         "([RFC 0001](../rfc/0001-internal-code.md)); `reason` is what programs branch on; `error_type` is the older tool "
         "service's word, where it had one. A running hub has the same list at `/errors` for people and at `/api/v1/errors` for "
         "programs. One entry is at `/api/v1/errors/REASON`, the `type` of each answer; a browser gets the page from there.",
-        table(("reason", "code", "HTTP", "retryable", "error_type", "meaning"), rows),
+        format_table(("reason", "code", "HTTP", "retryable", "error_type", "meaning"), rows),
         "## `retryable`",
-        table(("value", "send the same call again?"), [(code(value), text) for value, text in RETRIES.items()]),
+        format_table(
+            ("value", "send the same call again?"), [(format_code(value), text) for value, text in RETRIES.items()]
+        ),
         f"Codes of the closed set that no problem uses yet: {', '.join(idle)}." if idle else "",
         "## Why it happens, and what to do",
         "`remedy` in an answer is the smallest change that would help this time; where nobody knows it closer, it is what "
         "stands here.",
-        table(("reason", "why it happens", "what to do"), [(code(cls.reason), cls.cause, cls.cure) for cls in listed]),
+        format_table(
+            ("reason", "why it happens", "what to do"),
+            [(format_code(cls.reason), cls.cause, cls.cure) for cls in listed],
+        ),
     )
 
 
-def roles() -> str:
-    on_tool, on_agent = (", ".join(code(name) for name in each) for each in (ON_TOOL, ON_AGENT))
+def roles_page() -> str:
+    on_tool, on_agent = (", ".join(format_code(name) for name in each) for each in (ON_TOOL, ON_AGENT))
     rows = [
-        (code(name), text, *("yes" if name in ROLE_PERMISSIONS[role] else "" for role in Role))
+        (format_code(name), text, *("yes" if name in ROLE_PERMISSIONS[role] else "" for role in Role))
         for name, text in PERMISSIONS.items()
     ]
-    return page(
+    return format_page(
         "Roles, permissions and scopes",
         "access/roles.py",
         "## People",
         "A person has roles within a tenant. django-guardian holds a role's permissions as object permissions on the tenant, so "
         "one permission can also be given to one person alone. Nobody reviews their own submission or decides on their own "
         "request, whatever the role.",
-        table(("permission", "allows", *(str(role.label) for role in Role)), rows),
+        format_table(("permission", "allows", *(str(role.label) for role in Role)), rows),
         "## People and single things",
         f"An owner may give a person one of these on a single tool that the tenant publishes: {on_tool}; and on a single "
         f"agent: {on_agent}. It allows the same with that one and nothing with another, counts from the next request on, "
         "and ends when the person leaves the tenant. Keys that the person makes carry none of it.",
         "## Agents",
         "An API key carries scopes. They open an endpoint; which tools the agent may call is decided by its grants.",
-        table(
+        format_table(
             ("scope", "allows", "a new key has it"),
-            [(code(name), text, "yes" if name in AGENT_SCOPES else "") for name, text in SCOPES.items()],
+            [(format_code(name), text, "yes" if name in AGENT_SCOPES else "") for name, text in SCOPES.items()],
         ),
     )
 
@@ -103,14 +108,14 @@ def _diagram(transitions: Mapping[str, frozenset[str]], start: str) -> str:
     for state, following in transitions.items():
         lines += [f"    {state} --> {to}" for to in sorted(following)] or [f"    {state} --> [*]"]
     rows = [
-        (code(state), ", ".join(code(to) for to in sorted(following)) or "final")
+        (format_code(state), ", ".join(format_code(to) for to in sorted(following)) or "final")
         for state, following in transitions.items()
     ]
-    return "```mermaid\n" + "\n".join(lines) + "\n```\n\n" + table(("state", "may become"), rows)
+    return "```mermaid\n" + "\n".join(lines) + "\n```\n\n" + format_table(("state", "may become"), rows)
 
 
-def states() -> str:
-    return page(
+def states_page() -> str:
+    return format_page(
         "States",
         "the TRANSITIONS of registry, access and invocations",
         "The same dictionaries decide in the services. A change that is not in them is refused with `STATE.CONFLICT`.",
@@ -145,7 +150,7 @@ def _writers() -> dict[str, list[str]]:
         path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
     ):
         for function in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(function, ast.FunctionDef) or file.name == "views.py":
+            if not isinstance(function, ast.FunctionDef) or file.name == "pages.py":
                 continue
             for node in ast.walk(function):
                 match node:
@@ -155,37 +160,42 @@ def _writers() -> dict[str, list[str]]:
 
 
 def _fields(fields: dict[str, str]) -> list[tuple[str, str]]:
-    return [(code(name), said) for name, said in fields.items()]
+    return [(format_code(name), said) for name, said in fields.items()]
 
 
-def evidence_kinds() -> str:
+def evidence_kinds_page() -> str:
     writers = _writers()
     rows = []
     for kind in Kind:
-        where = "<br>".join(code(each) for each in dict.fromkeys(writers.get(kind.name, []))) or "nothing writes it yet"
-        rows.append((code(kind.value), "one of the pair" if kind in PAIR else "", where))
-    return page(
+        where = (
+            "<br>".join(format_code(each) for each in dict.fromkeys(writers.get(kind.name, [])))
+            or "nothing writes it yet"
+        )
+        rows.append((format_code(kind.value), "one of the pair" if kind in PAIR else "", where))
+    return format_page(
         "Kinds of facts",
         "evidence/kinds.py and the services that write them",
         "Names are never changed: they are in leaves that people may have verified. Each call has exactly one `invocation.began` "
         "and one `invocation.ended`, each dry run one `dry_run.began` and one `dry_run.ended`; a unique constraint holds that, and "
         "PostgreSQL refuses at COMMIT a call without its Begin, or an ended one without its End.",
-        table(("kind", "", "written by"), rows),
+        format_table(("kind", "", "written by"), rows),
         "## Leaves",
         leaf_fields.FORMS,
-        table(("version", "what is in it"), leaf_fields.VERSIONS),
+        format_table(("version", "what is in it"), leaf_fields.VERSIONS),
         "### Every leaf",
-        table(("field", "what it says"), _fields(leaf_fields.EVERY)),
+        format_table(("field", "what it says"), _fields(leaf_fields.EVERY)),
         "### `data` of any kind",
-        table(("field", "what it says"), _fields(leaf_fields.ANY_DATA)),
+        format_table(("field", "what it says"), _fields(leaf_fields.ANY_DATA)),
+        "### `data` of an erasure",
+        format_table(("field", "what it says"), _fields(leaf_fields.ERASURE)),
         "### `data` of a Begin",
-        table(("field", "what it says"), _fields(leaf_fields.BEGIN)),
+        format_table(("field", "what it says"), _fields(leaf_fields.BEGIN)),
         "### `data` of an End",
-        table(("field", "what it says"), _fields(leaf_fields.END)),
+        format_table(("field", "what it says"), _fields(leaf_fields.END)),
     )
 
 
-def commands() -> str:
+def commands_page() -> str:
     rows = []
     for name, app in sorted(get_commands().items()):
         if app != "toolhub":
@@ -194,14 +204,14 @@ def commands() -> str:
         parser = command.create_parser("manage.py", name)
         options = [action for action in parser._actions if not DJANGO_OPTIONS & set(action.option_strings)]
         said = "<br>".join(f"`{', '.join(action.option_strings) or action.dest}`: {action.help}" for action in options)
-        rows.append((code(f"manage.py {name}"), command.help, said))
+        rows.append((format_code(f"manage.py {name}"), command.help, said))
     targets = re.findall(r"^([a-z-]+):[^#\n]*## (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    return page(
+    return format_page(
         "Commands",
         "the Makefile and the management commands",
         "## make",
-        table(("target", "what it does"), [(code(f"make {name}"), text) for name, text in targets]),
+        format_table(("target", "what it does"), [(format_code(f"make {name}"), text) for name, text in targets]),
         "## manage.py",
         "As `.venv/bin/python manage.py …`. Exit status: 0 good, 1 could not run, 2 ran and the answer is no.",
-        table(("command", "what it does", "options"), rows),
+        format_table(("command", "what it does", "options"), rows),
     )

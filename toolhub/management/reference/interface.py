@@ -11,7 +11,7 @@ from django.urls import get_resolver
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 
-from toolhub.management.reference.markdown import code, page, table
+from toolhub.management.reference.markdown import format_code, format_page, format_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _document() -> dict[str, Any]:
     return json.loads(json.dumps(document))  # type: ignore[no-any-return] # lazy texts become plain ones
 
 
-def openapi() -> str:
+def openapi_document() -> str:
     return json.dumps(_document(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -38,9 +38,9 @@ def _credentials() -> dict[tuple[str, str], str]:
             said.get(method) if isinstance(said := getattr(view, name, ""), dict) else said
             for name in ("required_scope", "required_permission")
         )
-        words = [f"Scope: {code(scope) or 'none'}"] if scope is not None else ["For people only"]
+        words = [f"Scope: {format_code(scope) or 'none'}"] if scope is not None else ["For people only"]
         found[method, path] = ". ".join(
-            [*words, *([f"Permission of people: {code(permission)}"] if permission else [])]
+            [*words, *([f"Permission of people: {format_code(permission)}"] if permission else [])]
         )
     return found
 
@@ -57,14 +57,14 @@ def _body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
         kind = ", ".join(schemas[inner].get("properties", {})) if inner else node.get("type", "JSON")
         rows.append(
             (
-                code(field),
+                format_code(field),
                 f"object: {kind}" if inner else kind,
                 needed,
-                code(node.get("default")),
+                format_code(node.get("default")),
                 node.get("description", ""),
             )
         )
-    return table(("field", "type", "required", "default", "meaning"), rows)
+    return format_table(("field", "type", "required", "default", "meaning"), rows)
 
 
 def _open_endpoints(documented: set[str]) -> Iterator[tuple[str, str]]:
@@ -77,7 +77,7 @@ def _open_endpoints(documented: set[str]) -> Iterator[tuple[str, str]]:
                 yield path, (each.callback.__doc__ or "").strip().partition("\n")[0]
 
 
-def api() -> str:
+def api_page() -> str:
     document, credentials = _document(), _credentials()
     schemas = document["components"]["schemas"]
     parts = []
@@ -88,22 +88,23 @@ def api() -> str:
             credential = credentials.get((method.upper(), path), "Scope: none")
             parts.append(
                 f"{operation.get('description', '').strip()}\n\n{credential}. "
-                f"Answers: {', '.join(sorted(operation['responses']))}. Operation: {code(operation['operationId'])}."
+                f"Answers: {', '.join(sorted(operation['responses']))}. Operation: {format_code(operation['operationId'])}."
             )
             if asked:
-                rows = [(code(each["name"]), each["in"], each.get("description", "")) for each in asked]
-                parts.append(table(("parameter", "in", "meaning"), rows))
+                rows = [(format_code(each["name"]), each["in"], each.get("description", "")) for each in asked]
+                parts.append(format_table(("parameter", "in", "meaning"), rows))
             if body := _body(operation, schemas):
                 parts.append(body)
     plain = {"/api/v1/errors": "The problem catalogue.", "/api/v1/openapi.json": "The OpenAPI document."}
     endpoints = [
-        (code("GET " + path), plain.get(path, text)) for path, text in sorted(_open_endpoints(set(document["paths"])))
+        (format_code("GET " + path), plain.get(path, text))
+        for path, text in sorted(_open_endpoints(set(document["paths"])))
     ]
     endpoints += [
         ("`GET /healthz`", "200 while the process lives."),
         ("`GET /readyz`", "200 when calls can be accepted; 503 names the part that cannot."),
     ]
-    return page(
+    return format_page(
         "REST API",
         "the OpenAPI document and the views",
         "The document itself is [openapi.json](openapi.json); a running hub serves it at `/api/v1/openapi.json` and shows it at "
@@ -114,5 +115,5 @@ def api() -> str:
         "## With an API key, or as a person",
         *parts,
         "## Without a key",
-        table(("endpoint", "answers"), endpoints),
+        format_table(("endpoint", "answers"), endpoints),
     )

@@ -16,6 +16,14 @@ VERSIONS = (
     ),
     ("2", "what people write is in `words`; what a caller or a tool names by itself is hashed"),
 )
+ERASURE = {
+    "concerns": "of the asking: how many of what there was, by name",
+    "removed": "of the end: how many of what went, by name",
+    "asked_by": "of the end: who asked",
+    "names_words": "texts of facts that it takes are named, each by a `words.erased`; without it, as of hubs before, they are not",
+    "count": "of `words.erased`: how many texts of facts went",
+    "snapshots": "of `words.erased`: their ids",
+}
 EVERY = {
     "v": "version of the leaf's shape",
     "id": "of the fact",

@@ -6,14 +6,14 @@ import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from toolhub.kernel.variables import EVERY
-from toolhub.management.reference.markdown import code, page, table
+from kernel.variables import EVERY
+from toolhub.management.reference.markdown import format_code, format_page, format_table
 from toolhub.variables import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolhub.kernel.variables import Variable
+    from kernel.variables import Variable
 
 WIDTH = 120
 COMPOSE = "docker compose"
@@ -33,7 +33,7 @@ def _groups() -> Iterator[tuple[str, list[Variable]]]:
 def _default(row: Variable) -> str:
     if row.default in VARIABLES.rows or " " in row.default:
         return row.default
-    return code(row.default) or ("none" if not row.elsewhere else "")
+    return format_code(row.default) or ("none" if not row.elsewhere else "")
 
 
 def _meaning(row: Variable) -> str:
@@ -44,14 +44,14 @@ def _meaning(row: Variable) -> str:
 
 def _row(row: Variable) -> tuple[str, str, str, str, str]:
     unit = f", in {row.unit}" if row.unit and not row.unit.startswith("a ") else f" {row.unit}" if row.unit else ""
-    return code(row.name), f"{row.allowed}{unit}", _default(row), ", ".join(row.roles), _meaning(row)
+    return format_code(row.name), f"{row.allowed}{unit}", _default(row), ", ".join(row.roles), _meaning(row)
 
 
 def settings_page() -> str:
     parts: list[str] = []
     for title, rows in _groups():
-        parts += [f"## {title}", table(("name", "allowed", "default", "read by", "what for"), map(_row, rows))]
-    return page(
+        parts += [f"## {title}", format_table(("name", "allowed", "default", "read by", "what for"), map(_row, rows))]
+    return format_page(
         "Settings",
         "toolhub/variables",
         "Environment variables, or the same names in `.env`, which every process of the hub, `make`, `manage.py` and "

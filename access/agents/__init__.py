@@ -1,0 +1,1 @@
+"""Agents: who acts for a tenant, and the API keys they hold."""

@@ -1,0 +1,1 @@
+"""Authentication: which agent or person sends a request to the API."""

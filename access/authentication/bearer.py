@@ -1,0 +1,161 @@
+"""Which agent sends this request?
+
+DRF authentication by ``Authorization: Bearer …``: an API key (``hub_…``), or a token (:mod:`access.oauth.tokens`). One query finds
+key, agent and tenant; nothing is cached, so a revoked key stops counting with the next request, and so do its tokens.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError
+from django.db.models import Q
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication
+
+from access.agents import api_keys
+from access.budgets.rate_limits import check_failed_key
+from access.models import ApiKey
+from access.oauth.tokens import looks_like_token, read_token
+from kernel.database.connections import database_time
+from kernel.database.rows import PreparedQuery
+from kernel.database.tenancy import act_for, hub_wide
+from kernel.principal import ActorKind, Principal
+from kernel.problems import Unauthenticated
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rest_framework.request import Request
+
+log = logging.getLogger("toolhub.authentication")
+SCHEME = "Bearer"
+USED_EVERY = timedelta(minutes=1)  # a key's last use is written down no more often
+KEY = PreparedQuery(lambda lookup: ApiKey.objects.select_related("agent").filter(lookup=lookup), lookup=str)
+NOT_VALID = "This API key is not valid. It may be mistyped, revoked or expired, or not for use from here."
+REMEDY = "Ask an operator of your tenant for a new key."
+
+
+def find_valid_key(text: str, *, address: str = "") -> ApiKey:
+    """The key with its agent; the same sentence for every way of being wrong, so that nothing can be probed."""
+    lookup = api_keys.extract_lookup(text)
+    with hub_wide():  # whose key it is, is what is asked
+        key = KEY.first(lookup=lookup) if lookup else None
+    if key is None or not api_keys.matches_digest(text, bytes(key.digest)):
+        raise Unauthenticated(NOT_VALID, remedy=REMEDY)
+    check_works(key, address=address)
+    return key
+
+
+class NotInForce(Exception):
+    """Behind an :class:`Unauthenticated`: the secret was right, so it is known whose key it is, but it does not work now or here."""
+
+    def __init__(self, key: ApiKey) -> None:
+        self.agent = key.agent
+        super().__init__(key.wire_id)
+
+
+def check_works(key: ApiKey, *, address: str) -> None:
+    ended = key.revoked_at or key.expires_at <= database_time() or key.agent.disabled_at
+    if ended or (key.networks and not _is_within(address, key.networks)):
+        raise Unauthenticated(NOT_VALID, remedy=REMEDY) from NotInForce(key)
+
+
+def _is_within(address: str, networks: list[str]) -> bool:
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None) or found
+    return any(mapped in network for network in map(ip_network, networks) if network.version == mapped.version)
+
+
+def note_use(key: ApiKey) -> None:
+    """Write down that the key is in use. A hub that is busy elsewhere answers all the same."""
+    now = database_time()
+    if key.last_used_at is not None and key.last_used_at > now - USED_EVERY:
+        return
+    stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USED_EVERY)
+    try:
+        with hub_wide():
+            ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
+    except DatabaseError as error:
+        log.warning("The last use of %s could not be written: %s", key.wire_id, error)
+
+
+def resolve_key_principal(text: str, *, address: str = "") -> Principal:
+    """The agent that holds this key."""
+    return _principal(find_valid_key(text, address=address))
+
+
+def _principal(key: ApiKey, scopes: frozenset[str] | None = None) -> Principal:
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=key.agent.wire_id,
+        name=key.agent.name,
+        tenant_id=key.agent.tenant_id,
+        allowed=frozenset(key.scopes) if scopes is None else scopes,
+        agent_id=key.agent_id,
+        key_id=key.id,
+    )
+
+
+def resolve_principal(text: str, *, address: str) -> Principal:
+    """The agent of a key or of a token."""
+    if looks_like_token(text):
+        found = read_token(text)
+        if isinstance(found, Principal):
+            return found
+        key, scopes = found
+        check_works(key, address=address)
+    else:
+        key, scopes = find_valid_key(text, address=address), None
+    note_use(key)
+    return _principal(key, scopes)
+
+
+def resolve_header_principal(header: str, *, address: str) -> Principal:
+    """The agent of an ``Authorization`` header. Who fails too often is told to wait."""
+    try:
+        return resolve_principal(_credential(header), address=address)
+    except Unauthenticated as problem:
+        check_failed_key(address, because=problem)
+        raise
+
+
+def _credential(header: str) -> str:
+    scheme, _, text = header.partition(" ")
+    if scheme.lower() != SCHEME.lower() or not text.strip():
+        raise Unauthenticated(
+            "This request carries no API key.", remedy="Send it as `Authorization: Bearer <your key>`."
+        )
+    return text.strip()
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """``request.user`` is the :class:`Principal`."""
+
+    def authenticate(self, request: Request) -> tuple[Any, None]:
+        return self.principal_of(request), None
+
+    def principal_of(self, request: Request) -> Principal:
+        address = request.META.get("REMOTE_ADDR", "")
+        principal = resolve_header_principal(request.headers.get("Authorization", ""), address=address)
+        act_for(principal.tenant_id)
+        return principal
+
+    def authenticate_header(self, request: Request) -> str:
+        return f'{SCHEME} realm="toolhub"'
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Tells drf-spectacular what the header is."""
+
+    target_class = "access.authentication.bearer.ApiKeyAuthentication"
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "hub_… or JWT"}

@@ -1,0 +1,171 @@
+"""How fast may calls and failures come?
+
+GCRA (even spacing with a burst) through throttled-py, counted in Redis where there is one and in this process otherwise. When
+Redis does not answer, each process counts for itself and says so in the log: a rate is soft, budgets in the database stay hard.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import time
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
+from throttled import MemoryStore, RedisStore, Throttled, exceptions
+from throttled.rate_limiter import per_duration
+
+from access.budgets.lines import Demand, describe_line
+from access.problems import RateLimited
+from kernel.singleton import Once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from throttled.store import BaseStore
+
+    from access.budgets.lines import BudgetLine
+    from kernel.problems import Problem
+
+log = logging.getLogger("toolhub.rates")
+PREFIX = "toolhub-rates"
+BURST_SHARE = 10  # a tenth of a window's calls may come at once
+MAX_KEYS = 65_536  # in memory; the least used are forgotten first
+REDIS_TIMEOUT_S = 0.25
+TRY_REDIS_AGAIN_S = 5
+MINUTE_S = 60
+
+
+class RateLimit(NamedTuple):
+    amount: int
+    window_s: int
+    burst: int
+
+
+class _Outage:
+    """Since Redis did not answer, it is not asked for a while, so that not every call waits for it."""
+
+    until = 0.0
+
+    def begin(self, error: Exception) -> None:
+        if not self.until:
+            log.error(
+                "Redis does not answer; rates are counted by each process for itself: %s", error.__cause__ or error
+            )
+        self.until = time.monotonic() + TRY_REDIS_AGAIN_S
+
+    def end(self) -> None:
+        if self.until:
+            log.warning("Redis answers again; rates are counted together")
+        self.until = 0.0
+
+
+outage = _Outage()
+
+
+@Once
+def make_memory_store() -> MemoryStore:
+    return MemoryStore(options={"MAX_SIZE": MAX_KEYS})
+
+
+@lru_cache(maxsize=4)
+def _redis(url: str) -> RedisStore:
+    return RedisStore(
+        server=url, options={"SOCKET_TIMEOUT": REDIS_TIMEOUT_S, "SOCKET_CONNECT_TIMEOUT": REDIS_TIMEOUT_S}
+    )
+
+
+@lru_cache(maxsize=1024)
+def _limiter(store: BaseStore, rate: RateLimit) -> Throttled:
+    quota = per_duration(timedelta(seconds=rate.window_s), rate.amount, burst=rate.burst)
+    return Throttled(using="gcra", quota=quota, store=store, key_prefix=PREFIX)
+
+
+def seconds_to_wait(key: str, rate: RateLimit, *, take: bool) -> float:
+    """0 when one more may come now. ``take``: it does; without, nothing is counted."""
+
+    def ask(store: BaseStore) -> float:
+        limiter = _limiter(store, rate)
+        if take:
+            return limiter.limit(key).state.retry_after
+        state = limiter.peek(key)  # whose retry_after is short by one interval
+        return 0 if state.remaining else state.reset_after - (rate.burst - 1) * rate.window_s / rate.amount
+
+    if settings.TOOLHUB_REDIS_URL and time.monotonic() >= outage.until:
+        try:
+            wait = ask(_redis(settings.TOOLHUB_REDIS_URL))
+        except exceptions.StoreUnavailableError as error:
+            outage.begin(error)
+        else:
+            outage.end()
+            return wait
+    return ask(make_memory_store())
+
+
+def build_rate_limit(line: BudgetLine) -> RateLimit:
+    return RateLimit(line.amount, line.window_s, math.ceil(line.amount / BURST_SHARE))
+
+
+def check_rates(lines: Iterable[BudgetLine], *, take: bool = False) -> None:
+    """Raise when calls of one of the lines come too fast. Preflight only looks; ``take`` counts the call."""
+    for line in lines:
+        if not line.is_rate:
+            continue
+        # With the amount in its key, so that a rate that was changed begins anew.
+        wait = seconds_to_wait(f"budget:{line.budget_id}:{line.amount}", build_rate_limit(line), take=take)
+        if wait > 0:
+            whose = describe_line(line)
+            raise RateLimited(
+                f"Calls come too fast: {whose} allows {line.amount:,} in {line.window_s:,} s, evenly spread.",
+                details={"budget": line.to_json(Demand())},
+                remedy="Wait `retry_after_s` seconds, and call more slowly.",
+                retry_after_s=math.ceil(wait),
+            )
+
+
+# What the hub limits by itself, so that failures cost little and cannot fill what is kept. 0 a minute turns it off.
+
+
+def _check_built_in(key: str, a_minute: int, sentence: str, remedy: str, *, because: Problem) -> None:
+    if not a_minute:
+        return
+    wait = seconds_to_wait(key, RateLimit(a_minute, MINUTE_S, a_minute), take=True)
+    if wait > 0:
+        log.warning("%s (%s)", sentence, key)
+        raise RateLimited(
+            sentence, details={"because": because.to_error()}, remedy=remedy, retry_after_s=math.ceil(wait)
+        ) from because
+
+
+def client_network(address: str) -> str:
+    """The address, or for IPv6 the /64 that one customer has."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)
+
+
+def check_failed_key(address: str, *, because: Problem) -> None:
+    """One more request from there that carries no valid key. Valid keys from the same place are answered as ever."""
+    _check_built_in(
+        f"key:{client_network(address)}",
+        settings.TOOLHUB_RATE_FAILED_KEYS,
+        "Too many requests without a valid API key come from this address.",
+        "Wait `retry_after_s` seconds, and send a valid key.",
+        because=because,
+    )
+
+
+def check_refused_call(agent: str, *, because: Problem) -> None:
+    """One more refused call of the agent. Beyond the limit refusals are answered, but no longer written down one by one."""
+    _check_built_in(
+        f"refused:{agent}",
+        settings.TOOLHUB_RATE_REFUSED_CALLS,
+        "Too many calls of this agent are refused.",
+        "Wait `retry_after_s` seconds, and change what the last refusal asked for.",
+        because=because,
+    )

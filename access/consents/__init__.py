@@ -1,0 +1,1 @@
+"""Consents: who asked, who decided, what for."""

@@ -1,0 +1,33 @@
+"""Addresses of consents."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from access.consents import api, pages, serializers
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="approvals",
+        label=gettext_lazy("Approvals"),
+        icon="user-check",
+        address="approvals",
+        permission="consents.view",
+        section=Section.OPERATE,
+        order=20,
+    ),
+]
+
+PAGES = [
+    path("approvals", pages.approvals, name="approvals"),
+    path("consents", pages.consent_list, name="consents"),
+    path("consents/revoke", pages.consents_revoke, name="consents_revoke"),
+    path("consents/<cns:consent_id>", pages.consent, name="consent"),
+    path("consents/<cns:consent_id>/decision", pages.consent_decide, name="consent_decide"),
+    path("consents/<cns:consent_id>/try", pages.consent_try, name="consent_try"),
+]
+
+API = [
+    path("consents", api.ConsentListView.as_view(), name="api_consents"),
+    path("consents/<cns:consent_id>", serializers.ConsentView.as_view(), name="api_consent"),
+]

@@ -1,0 +1,10 @@
+"""Addresses of delegations."""
+
+from django.urls import path
+
+from access.delegations import api
+
+API = [
+    path("delegations", api.DelegationListView.as_view(), name="api_delegations"),
+    path("delegations/<grt:grant_id>", api.DelegationView.as_view(), name="api_delegation"),
+]

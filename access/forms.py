@@ -1,0 +1,213 @@
+"""What do people fill in about people, agents, keys, identity providers and channels?"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
+
+from access.agents.services import MAX_OVERLAP, OVERLAP
+from access.models import Agent, Notification
+from access.notifications.services import EVENTS
+from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, SCOPES, Role
+
+if TYPE_CHECKING:
+    from kernel.principal import Principal
+
+
+def _choices(labels: dict[str, str]) -> list[tuple[str, Any]]:
+    return [(name, format_lazy("{}: {}", name, gettext_lazy(label))) for name, label in labels.items()]
+
+
+SCOPE_CHOICES = _choices(SCOPES)
+
+
+class AgentForm(forms.Form):
+    name = forms.CharField(max_length=80, label=gettext_lazy("Name"), help_text=gettext_lazy("What evidence calls it."))
+
+
+class KeyForm(forms.Form):
+    name = forms.CharField(
+        max_length=80, required=False, label=gettext_lazy("Used for"), help_text=gettext_lazy("Such as “staging”.")
+    )
+    scopes = forms.MultipleChoiceField(
+        choices=SCOPE_CHOICES,
+        widget=forms.CheckboxSelectMultiple,
+        initial=AGENT_SCOPES,
+        label=gettext_lazy("Scopes"),
+    )
+    days = forms.IntegerField(min_value=1, max_value=366, initial=90, label=gettext_lazy("Works for, in days"))
+    networks = forms.CharField(
+        required=False,
+        max_length=2000,
+        label=gettext_lazy("Networks"),
+        help_text=gettext_lazy(
+            "Where it may be used from, such as 192.0.2.0/24, separated by spaces. Empty: anywhere."
+        ),
+    )
+
+    def networks_given(self) -> list[str]:
+        return str(self.cleaned_data["networks"]).replace(",", " ").split()
+
+
+class HubOwnerForm(forms.Form):
+    username = forms.CharField(
+        max_length=150,
+        label=gettext_lazy("User name"),
+        help_text=gettext_lazy("Of somebody who signs in here already, in whichever tenant."),
+    )
+    action = forms.ChoiceField(choices=[("give", ""), ("take", "")], widget=forms.HiddenInput)
+
+    def clean_username(self) -> Any:
+        user = get_user_model().objects.filter(username=self.cleaned_data["username"], is_active=True).first()
+        if user is None:
+            raise forms.ValidationError(gettext("There is nobody with this user name."))
+        return user
+
+
+class RotationForm(forms.Form):
+    overlap_days = forms.IntegerField(
+        min_value=0,
+        max_value=MAX_OVERLAP.days,
+        initial=OVERLAP.days,
+        label=gettext_lazy("Both keys work for, in days"),
+        help_text=gettext_lazy("The new key takes over at once; the old one ends after so long."),
+    )
+
+    def overlap(self) -> timedelta:
+        return timedelta(days=self.cleaned_data["overlap_days"])
+
+
+class PersonForm(forms.Form):
+    username = forms.CharField(
+        max_length=150,
+        label=gettext_lazy("User name"),
+        help_text=gettext_lazy("Or that of somebody who signs in here already."),
+    )
+    name = forms.CharField(max_length=150, required=False, label=gettext_lazy("Name"))
+    email = forms.EmailField(required=False, max_length=254, label=gettext_lazy("E-mail"))
+    roles = forms.MultipleChoiceField(
+        choices=Role.choices, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Roles")
+    )
+
+
+class RolesForm(forms.Form):
+    roles = forms.MultipleChoiceField(
+        choices=Role.choices,
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        label=gettext_lazy("Roles"),
+        help_text=gettext_lazy("Without any, the person leaves the tenant."),
+    )
+    reason = forms.CharField(max_length=500, label=gettext_lazy("Reason"), help_text=gettext_lazy("Kept as evidence."))
+
+
+class PermissionForm(forms.Form):
+    permission = forms.ChoiceField(choices=_choices(PERMISSIONS), label=gettext_lazy("Permission"))
+    action = forms.ChoiceField(
+        choices=[("give", gettext_lazy("Give")), ("take", gettext_lazy("Take"))], widget=forms.HiddenInput
+    )
+
+
+class ExceptionForm(PermissionForm):
+    permission = forms.ChoiceField(choices=_choices({**ON_TOOL, **ON_AGENT}), label=gettext_lazy("Permission"))
+    thing = forms.CharField(
+        max_length=128,
+        label=gettext_lazy("Tool or agent"),
+        help_text=gettext_lazy("The id of a tool that this tenant publishes, or the name of one of its agents."),
+    )
+    field_order = ("permission", "thing", "action")
+
+
+class JwksField(forms.CharField):
+    """A key set as JSON text; empty is None."""
+
+    widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false"})
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        try:
+            return json.loads(text) if text else None
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(gettext("This is not JSON.")) from error
+
+    def prepare_value(self, value: Any) -> Any:
+        return json.dumps(value, indent=1) if isinstance(value, dict) else value
+
+
+class IssuerKeysForm(forms.Form):
+    audience = forms.CharField(
+        max_length=300,
+        label=gettext_lazy("Audience"),
+        help_text=gettext_lazy("Whom the tokens must be for (the aud claim). It leads to this tenant and to no other."),
+    )
+    jwks_url = forms.CharField(
+        max_length=500,
+        required=False,
+        label=gettext_lazy("Address of its keys"),
+        help_text=gettext_lazy("The provider’s jwks_uri, at a public https address."),
+    )
+    jwks = JwksField(
+        required=False,
+        max_length=50_000,
+        label=gettext_lazy("Or the keys themselves"),
+        help_text=gettext_lazy("A JSON Web Key Set, for providers that publish none."),
+    )
+
+
+class IssuerForm(IssuerKeysForm):
+    issuer = forms.CharField(
+        max_length=300,
+        label=gettext_lazy("Issuer"),
+        help_text=gettext_lazy("Exactly as its tokens name it (the iss claim)."),
+    )
+    field_order = ("issuer", "audience", "jwks_url", "jwks")
+
+
+class SubjectForm(forms.Form):
+    subject = forms.CharField(
+        max_length=300,
+        label=pgettext_lazy("of a token", "Subject"),
+        help_text=gettext_lazy("The sub claim of the tokens."),
+    )
+    agent = forms.ModelChoiceField(Agent.objects.none(), label=gettext_lazy("Agent"))
+    scopes = forms.MultipleChoiceField(
+        choices=SCOPE_CHOICES,
+        widget=forms.CheckboxSelectMultiple,
+        initial=AGENT_SCOPES,
+        label=gettext_lazy("Scopes"),
+        help_text=gettext_lazy("At most these; a token that names scopes carries no more than it names."),
+    )
+
+    def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        agents = Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")
+        self.fields["agent"].queryset = agents  # type: ignore[attr-defined]
+
+
+class IdentityForm(forms.Form):
+    identity = forms.UUIDField(widget=forms.HiddenInput)
+
+
+class ChannelForm(forms.Form):
+    channel = forms.ChoiceField(choices=Notification.Channel.choices, label=gettext_lazy("Channel"))
+    target = forms.CharField(
+        max_length=500,
+        label=gettext_lazy("Address"),
+        help_text=gettext_lazy("An e-mail address, or the https address of a webhook."),
+    )
+    events = forms.MultipleChoiceField(
+        choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Tell of")
+    )
+
+
+class TenantForm(forms.Form):
+    name = forms.CharField(max_length=80, label=gettext_lazy("Name"))
+    slug = forms.SlugField(
+        max_length=40, label=gettext_lazy("Short name"), help_text=gettext_lazy("Letters, digits and hyphens.")
+    )

@@ -1,0 +1,247 @@
+"""What do people fill in about grants and consents?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext, gettext_lazy
+
+from access.models import Agent, ConsentMode
+from kernel.components.forms import ReasonForm
+from kernel.http.parsers import read_json
+from kernel.problems import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.utils.functional import _StrPromise
+
+    from access.models import Consent, GrantRequest
+    from kernel.principal import Principal
+
+Mode = tuple[str, "str | _StrPromise"]
+MODES: list[Mode] = [
+    (ConsentMode.ONCE, gettext_lazy("For this one call, with exactly these arguments")),
+    (ConsentMode.PERIOD, gettext_lazy("For a time")),
+    (ConsentMode.STANDING, gettext_lazy("Standing: until it is revoked")),
+]
+UNITS = {60: gettext_lazy("minutes"), 3600: gettext_lazy("hours"), 86400: gettext_lazy("days")}
+
+
+class JsonField(forms.CharField):
+    """A JSON document as text; empty means None. Read as strictly as the body of a request."""
+
+    widget = forms.Textarea(attrs={"rows": 4, "spellcheck": "false"})
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text.strip():
+            return None
+        try:
+            return read_json(text.encode("utf-8", "replace"))
+        except Malformed as wrong:
+            raise forms.ValidationError(wrong.detail) from wrong
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+class TermsForm(forms.Form):
+    """What a grant says."""
+
+    tools = forms.CharField(
+        max_length=500,
+        label=gettext_lazy("Tools"),
+        help_text=gettext_lazy(
+            "An id (group.package.name), a family (group.*), tag:x, effect:Read, safety:Low, domain:net or *, combined with & | ~ ( )."
+        ),
+    )
+    conditions = JsonField(
+        required=False,
+        label=gettext_lazy("Conditions on the arguments"),
+        help_text=gettext_lazy(
+            'For example [{"pointer": "/currency", "op": "equals", "value": "EUR"}]. All must be met.'
+        ),
+    )
+    scopes = JsonField(
+        required=False,
+        label=gettext_lazy("Scopes"),
+        help_text=gettext_lazy(
+            'For example [{"resource": "soul:fs:/data", "action": "read"}]. Empty means all that the manifest asks for.'
+        ),
+    )
+    capabilities = JsonField(
+        required=False,
+        label=gettext_lazy("Capability bounds"),
+        help_text=gettext_lazy("As in a manifest. Empty means whatever the manifest asks for and the policy allows."),
+    )
+
+    def terms(self) -> dict[str, Any]:
+        """As services take them."""
+        said = self.cleaned_data
+        conditions = said["conditions"]
+        return {
+            "tools": said["tools"],
+            "capabilities": said["capabilities"],
+            "scopes": said["scopes"],
+            "conditions": [] if conditions is None else conditions,
+        }
+
+    def clean_conditions(self) -> Any:
+        value = self.cleaned_data["conditions"]
+        if value is not None and not isinstance(value, list):
+            raise forms.ValidationError(gettext("Conditions are a list."))
+        return value
+
+
+class _LimitsForm(forms.Form):
+    calls_limit = forms.IntegerField(
+        min_value=1,
+        max_value=2_000_000_000,
+        required=False,
+        label=gettext_lazy("Calls a day"),
+        help_text=gettext_lazy("Empty means no limit."),
+    )
+    expires_at = forms.DateTimeField(
+        required=False,
+        label=gettext_lazy("Expires"),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Why the agent gets this grant; kept as evidence."),
+    )
+
+
+def selectable_agents(by: Principal) -> Any:
+    return Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).order_by("name")
+
+
+class GrantForm(_LimitsForm, TermsForm):
+    agent = forms.ModelChoiceField(Agent.objects.none(), required=False, label=gettext_lazy("Agent"))
+    may_delegate = forms.TypedChoiceField(
+        choices=[
+            (0, gettext_lazy("No")),
+            (1, gettext_lazy("To another agent")),
+            (2, gettext_lazy("To another agent, and by that one again")),
+            (3, gettext_lazy("Through three agents")),
+        ],
+        coerce=int,
+        empty_value="0",
+        required=False,
+        label=gettext_lazy("May be handed on"),
+        help_text=gettext_lazy("As it is or narrower, never wider. It ends for all of them when this grant does."),
+    )
+    every_agent = forms.BooleanField(required=False, label=gettext_lazy("Every agent of the tenant, also new ones"))
+    field_order = ("agent", "every_agent", "tools", "calls_limit", "expires_at", "may_delegate", "reason")
+
+    def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["agent"].queryset = selectable_agents(by)  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or self.cleaned_data
+        if "agent" in said and (said["agent"] is None) != bool(said.get("every_agent")):
+            message = gettext("Choose one agent, or every agent of the tenant.")
+            self.add_error("agent", forms.ValidationError(message))
+        return said
+
+
+class AnswerForm(_LimitsForm, TermsForm):
+    """The grant for a request, filled in as it was asked for."""
+
+    field_order = ("tools", "calls_limit", "expires_at", "reason")
+
+    def __init__(self, *args: Any, asked: GrantRequest, **kwargs: Any) -> None:
+        terms = {name: getattr(asked, name) for name in ("tools", "scopes", "capabilities")}
+        kwargs["initial"] = terms | {"conditions": asked.conditions or None}
+        super().__init__(*args, **kwargs)
+
+
+class AskForm(TermsForm):
+    agent = forms.ModelChoiceField(Agent.objects.none(), label=gettext_lazy("Agent"))
+    purpose = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=500,
+        label=gettext_lazy("Purpose"),
+        help_text=gettext_lazy("What the agent needs the tools for; who decides reads it."),
+    )
+    field_order = ("agent", "tools", "purpose")
+
+    def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["agent"].queryset = selectable_agents(by)  # type: ignore[attr-defined]
+
+
+class ExtendForm(ReasonForm):
+    expires_at = forms.DateTimeField(
+        required=False,
+        label=gettext_lazy("Expires"),
+        help_text=gettext_lazy("Empty means never."),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    field_order = ("expires_at", "reason")
+
+
+class ManyForm(ReasonForm):
+    """Revoking several at once takes a typed word, since it stops many calls."""
+
+    confirm = forms.CharField(label=gettext_lazy("Type to confirm"))
+
+    def __init__(self, *args: Any, count: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.word = f"revoke {count}"
+        self.fields["confirm"].help_text = gettext("Type “%(word)s”.") % {"word": self.word}
+        self.fields["confirm"].widget.attrs |= {"autocomplete": "off", "placeholder": self.word}
+
+    def clean_confirm(self) -> str:
+        typed: str = self.cleaned_data["confirm"]
+        if typed.strip() != self.word:
+            raise forms.ValidationError(gettext("Type “%(word)s”.") % {"word": self.word})
+        return typed
+
+
+def largest_unit(seconds: int) -> int:
+    """The largest unit in which it is a whole number; minutes for what is none."""
+    return next((unit for unit in sorted(UNITS, reverse=True) if seconds % unit == 0), 60)
+
+
+class DecisionForm(ReasonForm):
+    """Approve or deny a request, or revoke what was approved. What is left out stays as it was asked for."""
+
+    decision = forms.ChoiceField(
+        choices=[
+            ("approve", gettext_lazy("Approve")),
+            ("deny", gettext_lazy("Deny")),
+            ("revoke", gettext_lazy("Revoke")),
+        ],
+        widget=forms.HiddenInput,
+    )
+    mode = forms.ChoiceField(choices=MODES, required=False, label=gettext_lazy("Approve"), widget=forms.RadioSelect)
+    amount = forms.IntegerField(min_value=1, max_value=1_000_000, required=False, label=gettext_lazy("How long"))
+    unit = forms.ChoiceField(choices=list(UNITS.items()), required=False, label=gettext_lazy("Unit"))
+    field_order = ("mode", "amount", "unit", "reason")
+
+    def __init__(self, *args: Any, consent: Consent | None = None, modes: Iterable[str] = (), **kwargs: Any) -> None:
+        if consent is not None:
+            unit = largest_unit(consent.validity_s)
+            choices = [mode for mode in MODES if mode[0] in set(modes)]
+            initial = {"amount": consent.validity_s // unit, "unit": unit}
+            kwargs["initial"] = initial | {"mode": choices[0][0] if choices else consent.mode}
+        super().__init__(*args, **kwargs)
+        if consent is not None:
+            self.fields["mode"].choices = choices  # type: ignore[attr-defined]
+
+    def read_attenuation(self) -> dict[str, Any]:
+        """What the approval narrows, as the service takes it."""
+        said = self.cleaned_data
+        if said["decision"] != "approve":
+            return {}
+        chosen: dict[str, Any] = {"mode": said["mode"] or None}
+        if said["amount"] and said["mode"] != ConsentMode.STANDING:
+            chosen["validity_s"] = said["amount"] * int(said["unit"] or 60)
+        return chosen

@@ -1,0 +1,42 @@
+"""Addresses of grants."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from access.grants import api, pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="grants",
+        label=gettext_lazy("Consents and grants"),
+        icon="handshake",
+        address="grants",
+        permission="grants.view",
+        section=Section.GOVERN,
+        order=20,
+    ),
+]
+
+PAGES = [
+    path("grants", pages.grant_list, name="grants"),
+    path("grants/new", pages.grant_new, name="grant_new"),
+    path("grants/revoke", pages.grants_revoke, name="grants_revoke"),
+    path("grants/requests", pages.grant_request_list, name="grant_requests"),
+    path("grants/requests/new", pages.grant_request_new, name="grant_request_new"),
+    path("grants/requests/<grq:request_id>", pages.grant_request, name="grant_request"),
+    path("grants/requests/<grq:request_id>/approve", pages.grant_request_approve, name="grant_request_approve"),
+    path("grants/requests/<grq:request_id>/decline", pages.grant_request_decline, name="grant_request_decline"),
+    path("grants/<grt:grant_id>", pages.grant, name="grant"),
+    path("grants/<grt:grant_id>/extend", pages.grant_extend, name="grant_extend"),
+    path("grants/<grt:grant_id>/revoke", pages.grant_revoke, name="grant_revoke"),
+]
+
+API = [
+    path("grants", api.GrantListView.as_view(), name="api_grants"),
+    path("grants/<grt:grant_id>", api.GrantView.as_view(), name="api_grant"),
+    path("grants/<grt:grant_id>/extend", api.GrantExtendView.as_view(), name="api_grant_extend"),
+    path("grants/<grt:grant_id>/revoke", api.GrantRevokeView.as_view(), name="api_grant_revoke"),
+    path("grants/requests", api.GrantRequestListView.as_view(), name="api_grant_requests"),
+    path("grants/requests/<grq:request_id>", api.GrantRequestView.as_view(), name="api_grant_request"),
+]

@@ -1,0 +1,30 @@
+"""Addresses of halts."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from access.halts import api, pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="halts",
+        label=gettext_lazy("Kill switches"),
+        icon="hand",
+        address="halts",
+        permission="halts.throw",
+        section=Section.OPERATE,
+        order=50,
+    ),
+]
+
+PAGES = [
+    path("halts", pages.halt_list, name="halts"),
+    path("halts/throw", pages.halt_throw, name="halts_throw"),
+    path("halts/<hlt:halt_id>/lift", pages.halt_lift, name="halts_lift"),
+]
+
+API = [
+    path("halts", api.HaltListView.as_view(), name="api_halts"),
+    path("halts/<hlt:halt_id>/lift", api.HaltLiftView.as_view(), name="api_halt_lift"),
+]

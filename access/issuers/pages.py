@@ -1,0 +1,231 @@
+"""How do people manage identity providers and the channels that messages go to?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from access.forms import ChannelForm, IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
+from access.issuers import services
+from access.models import AgentIdentity, Delivery, Notification, TrustedIssuer
+from access.notifications import channels
+from evidence.search.related_facts import facts_about
+from kernel.components.forms import ReasonForm, add_problem
+from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.http.pagination import fetch_page
+from kernel.problems import Problem
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django import forms
+    from django.http import HttpResponse
+
+
+@require_GET
+@needs("issuers.manage")
+def issuers(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of TrustedIssuer), audience (what tokens should name)."""
+    rows = TrustedIssuer.objects.filter(tenant_id=request.principal.tenant_id)
+    context = {"section": "issuers", "page": fetch_page(rows, prefix="iss", after=request.GET.get("after", ""))}
+    return render_page(request, "access/issuer_list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("issuers.manage")
+def issuer_new(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (IssuerForm), issuer (None)."""
+    usual = {"audience": services.usual_audience(request.tenant.wire_id)}
+    form = IssuerForm(request.POST if request.method == "POST" else None, initial=usual)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = services.trust_issuer(**form.cleaned_data, by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The provider is trusted. Say which subjects speak for which agents."))
+            return redirect("issuer", made.pk)
+    return _issuer_form(request, form)
+
+
+def _issuer_form(request: ConsoleRequest, form: forms.Form, found: TrustedIssuer | None = None) -> HttpResponse:
+    context = {"section": "issuers", "form": form, "issuer": found}
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "access/issuer_form.html", context, status=status)
+
+
+def _issuer(request: ConsoleRequest, issuer_id: UUID) -> TrustedIssuer:
+    return TrustedIssuer.objects.get(pk=issuer_id, tenant_id=request.principal.tenant_id)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("issuers.manage")
+def issuer_edit(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """Context: form (IssuerKeysForm), issuer. An issuer that is not trusted is trusted again with this."""
+    found = _issuer(request, issuer_id)
+    now = {"audience": found.audience, "jwks_url": found.jwks_url, "jwks": found.jwks}
+    form = IssuerKeysForm(request.POST if request.method == "POST" else None, initial=now)
+    if request.method == "POST" and form.is_valid():
+        try:
+            if found.disabled_at:
+                services.trust_issuer(issuer=found.issuer, **form.cleaned_data, by=request.principal)
+            else:
+                services.change_issuer(issuer_id=issuer_id, **form.cleaned_data, by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("Changed. It counts from the next request on."))
+            return redirect("issuer", issuer_id)
+    return _issuer_form(request, form, found)
+
+
+def _issuer_page(
+    request: ConsoleRequest, found: TrustedIssuer, *, form: forms.Form | None = None, wrong: str = ""
+) -> HttpResponse:
+    context = {
+        "section": "issuers",
+        "issuer": found,
+        "identities": AgentIdentity.objects.filter(issuer=found).select_related("agent").order_by("subject")[:500],
+        "subject_form": form if wrong == "subject" else SubjectForm(by=request.principal),
+        "form": form if wrong == "distrust" else ReasonForm(),
+        "wrong": wrong,
+        "facts": facts_about(request.principal, found.wire_id),
+    }
+    return render_page(request, "access/issuer_detail.html", context, status=422 if wrong else 200)
+
+
+@require_GET
+@needs("issuers.manage")
+def issuer(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """Context: issuer, identities, subject_form, form, wrong, facts."""
+    return _issuer_page(request, _issuer(request, issuer_id))
+
+
+@require_POST
+@needs("issuers.manage")
+def issuer_distrust(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """POST reason."""
+    found, form = _issuer(request, issuer_id), ReasonForm(request.POST)
+    if not form.is_valid():
+        return _issuer_page(request, found, form=form, wrong="distrust")
+    services.distrust_issuer(issuer_id=issuer_id, reason=form.cleaned_data["reason"], by=request.principal)
+    messages.success(request, gettext("Its tokens are refused from the next request on."))
+    return redirect("issuer", issuer_id)
+
+
+@require_POST
+@needs("issuers.manage")
+def issuer_subject_add(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """POST subject, agent and scopes."""
+    found, form = _issuer(request, issuer_id), SubjectForm(request.POST, by=request.principal)
+    if form.is_valid():
+        data: dict[str, Any] = form.cleaned_data
+        try:
+            services.map_identity(
+                issuer_id=issuer_id,
+                subject=data["subject"],
+                agent_id=data["agent"].pk,
+                scopes=data["scopes"],
+                by=request.principal,
+            )
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("The subject speaks for %(agent)s now.") % {"agent": data["agent"].name})
+            return redirect("issuer", issuer_id)
+    return _issuer_page(request, found, form=form, wrong="subject")
+
+
+@require_POST
+@needs("issuers.manage")
+def issuer_subject_remove(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
+    """POST identity."""
+    found, form = _issuer(request, issuer_id), IdentityForm(request.POST)
+    if not form.is_valid():
+        return _issuer_page(request, found, wrong="identity")
+    services.unmap_identity(identity_id=form.cleaned_data["identity"], by=request.principal)
+    messages.success(request, gettext("The subject speaks for nobody now."))
+    return redirect("issuer", issuer_id)
+
+
+@require_GET
+@needs("notifications.manage")
+def notifications(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of Notification)."""
+    rows = Notification.objects.filter(tenant_id=request.principal.tenant_id)
+    context = {"section": "notifications", "page": fetch_page(rows, prefix="ntf", after=request.GET.get("after", ""))}
+    return render_page(request, "access/notification_list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("notifications.manage")
+def notification_new(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (ChannelForm); after POST of a webhook the page with its secret."""
+    form = ChannelForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made, secret = channels.set_notification(**form.cleaned_data, by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            if secret:
+                context = {"section": "notifications", "channel": made, "secret": secret}
+                return render_page(request, "access/notification_secret.html", context)
+            messages.success(request, gettext("The channel is set up."))
+            return redirect("notification", made.pk)
+    status = 422 if request.method == "POST" else 200
+    context = {"section": "notifications", "form": form}
+    return render_page(request, "access/notification_form.html", context, status=status)
+
+
+def _channel_page(
+    request: ConsoleRequest, found: Notification, *, form: forms.Form | None = None, wrong: str = ""
+) -> HttpResponse:
+    deliveries = Delivery.objects.filter(notification=found)
+    context = {
+        "section": "notifications",
+        "channel": found,
+        "page": fetch_page(deliveries, prefix="dlv", after=request.GET.get("after", "")),
+        "form": form or ReasonForm(),
+        "wrong": wrong,
+        "facts": facts_about(request.principal, found.wire_id),
+    }
+    return render_page(request, "access/notification_detail.html", context, status=422 if wrong else 200)
+
+
+@require_GET
+@needs("notifications.manage")
+def notification(request: ConsoleRequest, notification_id: UUID) -> HttpResponse:
+    """Context: channel, page (Page of Delivery), form, wrong, facts."""
+    found = Notification.objects.get(pk=notification_id, tenant_id=request.principal.tenant_id)
+    return _channel_page(request, found)
+
+
+@require_POST
+@needs("notifications.manage")
+def notification_end(request: ConsoleRequest, notification_id: UUID) -> HttpResponse:
+    """POST reason."""
+    found = Notification.objects.get(pk=notification_id, tenant_id=request.principal.tenant_id)
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return _channel_page(request, found, form=form, wrong="end")
+    channels.end_notification(notification_id=notification_id, reason=form.cleaned_data["reason"], by=request.principal)
+    messages.success(request, gettext("The channel is told nothing more."))
+    return redirect("notification", notification_id)
+
+
+@require_POST
+@needs("notifications.manage")
+def delivery_again(request: ConsoleRequest, delivery_id: UUID) -> HttpResponse:
+    """POST again."""
+    tenant_id = request.principal.tenant_id
+    row = Delivery.objects.select_related("notification").get(pk=delivery_id, notification__tenant_id=tenant_id)
+    if "again" not in request.POST:
+        return _channel_page(request, row.notification, wrong="again")
+    channels.redeliver_message(delivery_id=delivery_id, by=request.principal)
+    messages.success(request, gettext("The message is sent again within seconds."))
+    return redirect("notification", row.notification_id)

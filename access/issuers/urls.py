@@ -1,0 +1,55 @@
+"""Addresses of issuers."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from access.issuers import api, pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="issuers",
+        label=gettext_lazy("Identity providers"),
+        icon="fingerprint",
+        address="issuers",
+        permission="issuers.manage",
+        section=Section.GOVERN,
+        order=70,
+    ),
+    NavigationEntry(
+        key="notifications",
+        label=gettext_lazy("Notifications"),
+        icon="message-square",
+        address="notifications",
+        permission="notifications.manage",
+        section=Section.GOVERN,
+        order=80,
+    ),
+]
+
+PAGES = [
+    path("issuers", pages.issuers, name="issuers"),
+    path("issuers/new", pages.issuer_new, name="issuer_new"),
+    path("issuers/<iss:issuer_id>", pages.issuer, name="issuer"),
+    path("issuers/<iss:issuer_id>/edit", pages.issuer_edit, name="issuer_edit"),
+    path("issuers/<iss:issuer_id>/distrust", pages.issuer_distrust, name="issuer_distrust"),
+    path("issuers/<iss:issuer_id>/subjects", pages.issuer_subject_add, name="issuer_subject_add"),
+    path("issuers/<iss:issuer_id>/subjects/remove", pages.issuer_subject_remove, name="issuer_subject_remove"),
+    path("notifications", pages.notifications, name="notifications"),
+    path("notifications/new", pages.notification_new, name="notification_new"),
+    path("notifications/<ntf:notification_id>", pages.notification, name="notification"),
+    path("notifications/<ntf:notification_id>/end", pages.notification_end, name="notification_end"),
+    path("deliveries/<dlv:delivery_id>/again", pages.delivery_again, name="delivery_again"),
+]
+
+API = [
+    path("issuers", api.IssuerListView.as_view(), name="api_issuers"),
+    path("issuers/<iss:issuer_id>", api.IssuerView.as_view(), name="api_issuer"),
+    path("issuers/<iss:issuer_id>/distrust", api.IssuerDistrustView.as_view(), name="api_issuer_distrust"),
+    path("issuers/<iss:issuer_id>/subjects", api.IssuerSubjectListView.as_view(), name="api_issuer_subjects"),
+    path(
+        "issuers/<iss:issuer_id>/subjects/<idn:identity_id>/remove",
+        api.IssuerSubjectRemoveView.as_view(),
+        name="api_issuer_subject_remove",
+    ),
+]

@@ -1,0 +1,1 @@
+"""Notifications: channels that tell people what waits for them, and the deliveries to each."""

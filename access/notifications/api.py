@@ -1,0 +1,212 @@
+"""How is it said over REST where notifications go, and what became of each? The secret of a webhook is answered once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from access.models import Delivery, Notification
+from access.notifications import channels
+from access.notifications.services import EVENTS
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import (
+    PageSerializer,
+    ReasonSerializer,
+    StrictSerializer,
+    build_envelope_serializer,
+    build_page_serializer,
+)
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import encode
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+SCOPE = "notifications:manage"
+
+STATES = ["in use", "ended"]
+
+
+class ChannelSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    channel = serializers.ChoiceField(Notification.Channel.choices)
+    target = serializers.CharField()
+    events = serializers.ListField(child=serializers.ChoiceField(list(EVENTS)))
+    state = serializers.ChoiceField(STATES)
+    created_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class MadeChannelSerializer(ChannelSerializer):
+    secret = serializers.CharField(
+        allow_null=True, help_text="What a webhook's messages are signed with (whsec_…). Answered this once."
+    )
+
+
+class DeliverySerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="The webhook-id of the message.")
+    channel = serializers.CharField()
+    event = serializers.ChoiceField(list(EVENTS))
+    subject = serializers.CharField(help_text="What it tells of.")
+    state = serializers.ChoiceField(["waiting", "delivered", "given up"])
+    attempts = serializers.IntegerField()
+    last_error = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    delivered_at = serializers.DateTimeField(allow_null=True)
+    next_attempt_at = serializers.DateTimeField(allow_null=True)
+
+
+def _events() -> Any:
+    return serializers.ListField(
+        child=serializers.ChoiceField(list(EVENTS)), min_length=1, max_length=len(EVENTS), help_text="What to tell of."
+    )
+
+
+class NewChannelSerializer(StrictSerializer):
+    channel = serializers.ChoiceField(Notification.Channel.choices)
+    target = serializers.CharField(max_length=500, help_text="A mail address, or the https address of a webhook.")
+    events = _events()
+
+
+class ChannelEventsSerializer(StrictSerializer):
+    events = _events()
+
+
+CHANNEL = build_envelope_serializer("ChannelEnvelope", ChannelSerializer())
+CHANNELS = build_page_serializer("ChannelPage", "channels", ChannelSerializer)
+MADE = build_envelope_serializer("MadeChannelEnvelope", MadeChannelSerializer())
+DELIVERY = build_envelope_serializer("DeliveryEnvelope", DeliverySerializer())
+DELIVERIES = build_page_serializer("DeliveryPage", "deliveries", DeliverySerializer)
+WEBHOOK = OpenApiExample(
+    "A webhook",
+    value={
+        "channel": "webhook",
+        "target": "https://hooks.example.org/toolhub",
+        "events": ["consent.requested", "halt.thrown"],
+    },
+    request_only=True,
+)
+
+
+def channel_json(row: Notification) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "channel": row.channel,
+        "target": row.target,
+        "events": row.events,
+        "state": "ended" if row.disabled_at else "in use",
+        "created_by": row.created_by,
+        "created_at": row.created_at.isoformat(),
+        "ended_at": row.disabled_at.isoformat() if row.disabled_at else None,
+    }
+
+
+def _state_of(row: Delivery) -> str:
+    if row.delivered_at:
+        return "delivered"
+    return "waiting" if row.next_attempt_at else "given up"
+
+
+def delivery_json(row: Delivery) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "channel": encode("ntf", row.notification_id),
+        "event": row.event,
+        "subject": row.subject,
+        "state": _state_of(row),
+        "attempts": row.attempts,
+        "last_error": row.last_error or None,
+        "created_at": row.created_at.isoformat(),
+        "delivered_at": row.delivered_at.isoformat() if row.delivered_at else None,
+        "next_attempt_at": row.next_attempt_at.isoformat() if row.next_attempt_at else None,
+    }
+
+
+def _channel(request: Request, notification_id: UUID) -> Notification:
+    return Notification.objects.get(pk=notification_id, tenant_id=get_caller(request).tenant_id)
+
+
+def _answer(data: Any) -> Response:
+    return Response(ResponseEnvelope(data=data).to_json())
+
+
+class ChannelListView(Endpoint):
+    """Where the tenant's people are told that something waits for them; setting up a channel."""
+
+    required_scope = SCOPE
+    query = PageSerializer
+
+    @extend_schema(operation_id="list_channels", responses={200: CHANNELS})
+    def get(self, request: Request) -> Response:
+        rows = Notification.objects.filter(tenant_id=get_caller(request).tenant_id)
+        page = self.page_of(rows, prefix="ntf")
+        return _answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
+    def post(self, request: Request) -> Response:
+        data = read_body(request, NewChannelSerializer)
+        row, secret = channels.set_notification(by=get_caller(request), **data)
+        data = channel_json(row) | {"secret": secret or None}
+        return Response(
+            ResponseEnvelope(data=data).to_json(),
+            status=201,
+            headers={"Location": f"/api/v1/channels/{row.wire_id}", "Cache-Control": "no-store"},
+        )
+
+
+class ChannelView(Endpoint):
+    """One channel; telling it of other things."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_channel", responses={200: CHANNEL})
+    def get(self, request: Request, notification_id: UUID) -> Response:
+        return _answer(channel_json(_channel(request, notification_id)))
+
+    @extend_schema(operation_id="change_channel", request=ChannelEventsSerializer, responses={200: CHANNEL})
+    def patch(self, request: Request, notification_id: UUID) -> Response:
+        events = read_body(request, ChannelEventsSerializer)["events"]
+        row = channels.change_notification(notification_id=notification_id, events=events, by=get_caller(request))
+        return _answer(channel_json(row))
+
+
+class ChannelEndView(Endpoint):
+    """Tell this channel nothing more."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="end_channel", request=ReasonSerializer, responses={200: CHANNEL})
+    def post(self, request: Request, notification_id: UUID) -> Response:
+        reason = read_body(request, ReasonSerializer)["reason"]
+        row = channels.end_notification(notification_id=notification_id, reason=reason, by=get_caller(request))
+        return _answer(channel_json(row))
+
+
+class DeliveryListView(Endpoint):
+    """The messages to a channel, and what became of each."""
+
+    required_scope = SCOPE
+    query = PageSerializer
+
+    @extend_schema(operation_id="list_deliveries", responses={200: DELIVERIES})
+    def get(self, request: Request, notification_id: UUID) -> Response:
+        rows = Delivery.objects.filter(notification=_channel(request, notification_id))
+        page = self.page_of(rows, prefix="dlv")
+        return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
+
+
+class DeliveryAgainView(Endpoint):
+    """Send a message again, now, whatever became of it before."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="redeliver", request=None, responses={200: DELIVERY})
+    def post(self, request: Request, delivery_id: UUID) -> Response:
+        return _answer(delivery_json(channels.redeliver_message(delivery_id=delivery_id, by=get_caller(request))))

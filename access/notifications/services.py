@@ -1,0 +1,56 @@
+"""Who is told, off the console, that something waits for a person?
+
+:func:`notify_channels` writes one :class:`Delivery` for each channel of the tenant that wants the event, in the transaction of what it
+tells of; :mod:`access.notifications.deliveries` sends them. A message names things and links to them, and never holds a
+value of a call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from django.utils.translation import gettext_lazy
+
+from access.models import Delivery, Notification
+from kernel.database.connections import database_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+EVENTS = {
+    "consent.requested": gettext_lazy("A consent waits for a decision"),
+    "grant.requested": gettext_lazy("A grant is asked for"),
+    "review.waiting": gettext_lazy("A tool version waits for review"),
+    "policy.waiting": gettext_lazy("A policy draft waits to be published"),
+    "budget.low": gettext_lazy("A budget is nearly used up"),
+    "halt.thrown": gettext_lazy("A kill switch was thrown"),
+    "evidence.alarm": gettext_lazy("The evidence needs somebody to look at it"),
+}
+# What a message may say: names and one link. Anything else could be a value, and mail is read on other machines.
+MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "url"})
+MAX_WORD = 200
+
+
+def notify_channels(event: str, *, subject: str, body: Mapping[str, str], tenant_id: UUID) -> int:
+    """Tell the tenant's channels of ``event`` about the thing ``subject`` (a wire id); returns how many will be told.
+
+    ``body`` holds names of :data:`MAY_SAY`; ``url`` is a path of the console, such as ``/consents/cns_…``.
+    """
+    if not connection.in_atomic_block:
+        raise RuntimeError("notify() must run in the transaction of what it tells of.")
+    unknown = sorted(set(body) - MAY_SAY)
+    if event not in EVENTS or unknown:
+        raise ValueError(f"A message cannot say {unknown[0] if unknown else event}: see EVENTS and MAY_SAY.")
+    said = {name: str(value)[:MAX_WORD] for name, value in body.items() if value}
+    wanted = [
+        row
+        for row in Notification.objects.filter(tenant_id=tenant_id, disabled_at=None).only("pk", "events")
+        if event in row.events
+    ]
+    rows = [
+        Delivery(notification=row, event=event, subject=subject, body=said, next_attempt_at=database_time())
+        for row in wanted
+    ]
+    return len(Delivery.objects.bulk_create(rows))

@@ -1,0 +1,1 @@
+"""Object permissions: what a person may do with a single tool or agent."""

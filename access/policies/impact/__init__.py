@@ -1,0 +1,1 @@
+"""Impact: what publishing a policy draft would change, exactly and for past calls."""

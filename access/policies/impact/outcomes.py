@@ -1,0 +1,177 @@
+"""What do the matched rules add up to in one respect, and is that wider or narrower than before?
+
+Respects: whether the call is allowed (None), and what each effect adds to an allowed call.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext
+
+from access.policies.clauses import DEFAULT_VALIDITY_S, LEVELS, MODES, RuleEffect
+from kernel.canonical import canonicalize
+from kernel.components import labels
+from unitools.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from access.policies.impact.call_classes import RuleUnit
+
+WIDER, NARROWER, DIFFERENT = "wider", "narrower", "different"
+Value = Any
+
+
+def combine_units(aspect: RuleEffect | None, units: Iterable[RuleUnit]) -> Value:
+    """What the units add up to; equal values mean the same."""
+    if aspect is None:
+        effects = {unit.effect for unit in units}
+        return RuleEffect.PERMIT in effects and RuleEffect.FORBID not in effects
+    return _VALUES[aspect]([json.loads(unit.says) for unit in units if unit.effect is aspect])
+
+
+def _consent(rules: list[dict[str, Any]]) -> Value:
+    demands = [rule["consent"] for rule in rules]
+    if not demands:
+        return None
+    mode = max(MODES.index(each["mode"]) for each in demands)
+    return mode, -min(each.get("validity_s", DEFAULT_VALIDITY_S) for each in demands)
+
+
+def _ceiling(rules: list[dict[str, Any]]) -> Value:
+    bound: Capabilities | None = None
+    limits: dict[str, int] = {}
+    for rule in rules:
+        if "capabilities" in rule:
+            own = Capabilities.from_json(rule["capabilities"])
+            bound = own if bound is None else bound & own
+        for name, amount in rule.get("limits", {}).items():
+            limits[name] = min(amount, limits.get(name, amount))
+    return bound, tuple(sorted(limits.items()))
+
+
+def _isolation(rules: list[dict[str, Any]]) -> Value:
+    level = max((LEVELS.index(rule.get("level", LEVELS[0])) for rule in rules), default=0)
+    return level, any(rule.get("untrusted", False) for rule in rules)
+
+
+def _obligations(rules: list[dict[str, Any]]) -> Value:
+    return frozenset(canonicalize(each) for rule in rules for each in rule["obligations"])
+
+
+def _price(rules: list[dict[str, Any]]) -> Value:
+    return max((rule["amount_micros"] for rule in rules), default=0)
+
+
+_VALUES: dict[RuleEffect, Callable[[list[dict[str, Any]]], Value]] = {
+    RuleEffect.CONSENT: _consent,
+    RuleEffect.CEILING: _ceiling,
+    RuleEffect.ISOLATION: _isolation,
+    RuleEffect.OBLIGE: _obligations,
+    RuleEffect.PRICE: _price,
+}
+
+
+# Comparing.
+
+
+def compare_values(aspect: RuleEffect | None, before: Value, after: Value) -> str:
+    """Empty when nothing changes."""
+    if before == after:
+        return ""
+    if _restricts(aspect, after, before):
+        return NARROWER
+    return WIDER if _restricts(aspect, before, after) else DIFFERENT
+
+
+def _restricts(aspect: RuleEffect | None, a: Value, b: Value) -> bool:
+    """``a`` leaves no more than ``b`` does."""
+    match aspect:
+        case None:
+            return bool(b or not a)
+        case RuleEffect.CONSENT:
+            return b is None or (a is not None and a[0] >= b[0] and a[1] >= b[1])
+        case RuleEffect.CEILING:
+            return _narrower(a, b)
+        case RuleEffect.ISOLATION:
+            return bool(a[0] >= b[0] and a[1] >= b[1])
+        case _:  # obligations or a price: more restricts more
+            return bool(a >= b)
+
+
+def _narrower(a: Value, b: Value) -> bool:
+    (bound, limits), (wide_bound, wide_limits) = a, b
+    if wide_bound is not None and (bound is None or not bound <= wide_bound):
+        return False
+    own = dict(limits)
+    return all(name in own and own[name] <= amount for name, amount in wide_limits)
+
+
+# Telling.
+
+
+def as_json(aspect: RuleEffect | None, value: Value) -> Any:
+    """A value as it is kept and answered, in no language."""
+    match aspect:
+        case None:
+            return "allowed" if value else "denied"
+        case RuleEffect.CONSENT:
+            return None if value is None else {"mode": MODES[value[0]], "validity_s": -value[1]}
+        case RuleEffect.CEILING:
+            bound, limits = value
+            return {"capabilities": None if bound is None else bound.names(), "limits": dict(limits)}
+        case RuleEffect.ISOLATION:
+            return {"level": LEVELS[value[0]], "untrusted": value[1]}
+        case RuleEffect.OBLIGE:
+            return [json.loads(each) for each in sorted(value)]
+        case _:
+            return value
+
+
+def describe_value(aspect: str, value: Any) -> str:
+    """What :func:`as_json` made, for people, in their language."""
+    match aspect:
+        case RuleEffect.CONSENT:
+            return _describe_consent(value)
+        case RuleEffect.CEILING:
+            names = value["capabilities"]
+            said = [gettext("any capability")] if names is None else names or [gettext("no capability")]
+            return ", ".join([*said, *(f"{name} {amount:,}" for name, amount in value["limits"].items())])
+        case RuleEffect.OBLIGE:
+            return ", ".join(describe_obligation(each) for each in value) or gettext("no obligation")
+        case RuleEffect.PRICE:
+            return format_money(value)
+        case RuleEffect.ISOLATION:
+            return describe_isolation(
+                value if isinstance(value, dict) else {"level": value}
+            )  # a text: of an older version
+        case _:
+            return gettext("allowed") if value == "allowed" else gettext("denied")
+
+
+def _describe_consent(value: Any) -> str:
+    if value is None:
+        return gettext("no consent")
+    words = {"once": gettext("consent once"), "period": gettext("consent for a time")}
+    return f"{words.get(value['mode'], gettext('standing consent'))}, {labels.span(value['validity_s'])}"
+
+
+def describe_isolation(each: dict[str, Any]) -> str:
+    """Of a rule, or of what rules add up to."""
+    level = each.get("level", "")
+    if not each.get("untrusted"):
+        return str(level)
+    return gettext("%(level)s, as untrusted code") % {"level": level} if level else gettext("as untrusted code")
+
+
+def describe_obligation(each: dict[str, Any]) -> str:
+    words = {"mask": gettext("mask"), "redact": gettext("redact"), "watermark": gettext("watermark")}
+    return f"{words[each['action']]} {each.get('pointer', each.get('detector', ''))}".strip()
+
+
+def format_money(micros: int) -> str:
+    """Millionths as a decimal, without needless zeros: 2500 is 0.0025."""
+    text = f"{micros // 1_000_000:,}.{micros % 1_000_000:06d}".rstrip("0")
+    return text + "0" * max(0, 2 - len(text.partition(".")[2]))

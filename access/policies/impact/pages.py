@@ -1,0 +1,105 @@
+"""What would publishing this draft change, for people who decide on it?"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_POST
+
+from access.models import PolicyState, PolicyVersion
+from access.policies import services
+from access.policies.conditions import build_condition, iter_tests
+from access.policies.forms import PreviewForm
+from access.policies.impact import previews
+from access.policies.impact.analysis import Shift
+from access.policies.pages import why_not_publish
+from access.policies.sentences import shift_sentence
+from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.ids import decode
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpResponse
+
+
+def _shifts(found: dict[str, Any], *documents: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each with its sentence, and of its witness what the rules behind it ask about."""
+    asked = {rule["id"]: _asked(rule) for document in documents for rule in document["rules"]}
+    rows = []
+    for each in found["shifts"]:
+        shift = Shift(**each)
+        names = {"tool"}.union(*(asked.get(id, set()) for id in (*shift.old_rules, *shift.new_rules)))
+        seen = {name: value for name, value in shift.witness.items() if name in names}
+        rows.append({"shift": shift, "sentence": shift_sentence(shift), "witness": seen})
+    return rows
+
+
+def _asked(rule: dict[str, Any]) -> set[str]:
+    return {test.attribute for test in iter_tests(build_condition(rule.get("when", {})))}
+
+
+def _linked(groups: list[dict[str, Any]], tenant: str) -> list[dict[str, Any]]:
+    """Each example with the call it is, where the reader's tenant made it; the rules that one side has and the other not."""
+    return [
+        {
+            **group,
+            "then": sorted(set(group["old"]) - set(group["new"])),
+            "now": sorted(set(group["new"]) - set(group["old"])),
+            "examples": [
+                {**each, "pk": decode("inv", each["invocation"]) if each["tenant"] == tenant else None}
+                for each in group["examples"]
+            ],
+        }
+        for group in groups
+    ]
+
+
+@require_GET
+@needs("policies.view")
+def policy_impact(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
+    """Context: version, found (the preview as it is kept, or None), shifts, groups, stale, form (PreviewForm), first_at
+    and last_at of the calls, before (what is in force and would be followed), why_not_publish, may_preview.
+    """
+    version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
+    return _impact_page(request, version, PreviewForm())
+
+
+def _impact_page(request: ConsoleRequest, version: PolicyVersion, form: PreviewForm) -> HttpResponse:
+    by = request.principal
+    draft = version.state == PolicyState.DRAFT
+    own = version.tenant_id == by.tenant_id or by.may("hub.manage")
+    found = version.simulation if own else None
+    before = previews.in_force(version.tenant_id)
+    context = {
+        "section": "policies",
+        "version": version,
+        "found": found,
+        "shifts": _shifts(found["analysis"], version.document, previews.document_before(version)) if found else [],
+        "groups": _linked(found["groups"], request.tenant.wire_id) if found else [],
+        "first_at": datetime.fromisoformat(found["first_at"]) if found and found["calls"] else None,
+        "last_at": datetime.fromisoformat(found["last_at"]) if found and found["calls"] else None,
+        "stale": previews.why_stale(version) if draft else "",
+        "before": before if before != version else None,
+        "form": form,
+        "draft": draft,
+        "may_preview": draft and own and by.may("policies.draft"),
+        "why_not_publish": why_not_publish(request, version) if draft else "",
+    }
+    return render_page(
+        request, "access/policy_impact.html", context, partial="impact", status=422 if form.errors else 200
+    )
+
+
+@require_POST
+@needs("policies.draft")
+def policy_preview(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
+    """POST calls: how many of the last calls the draft is tried on."""
+    form = PreviewForm(request.POST)
+    if not form.is_valid():
+        version = PolicyVersion.objects.visible_to(request.principal).get(pk=policy_id)
+        return _impact_page(request, version, form)
+    services.simulate_policy(version_id=policy_id, calls=form.cleaned_data["calls"], by=request.principal)
+    return redirect("policy_impact", policy_id)

@@ -1,0 +1,10 @@
+"""Addresses of impact."""
+
+from django.urls import path
+
+from access.policies.impact import pages
+
+PAGES = [
+    path("policies/<pol:policy_id>/impact", pages.policy_impact, name="policy_impact"),
+    path("policies/<pol:policy_id>/preview", pages.policy_preview, name="policy_preview"),
+]

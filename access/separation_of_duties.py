@@ -1,0 +1,61 @@
+"""Which person stands behind an agent?
+
+Who made an agent, a key of it or a way in for tokens could approve through it what they asked for themselves. Decisions ask
+here before they count somebody as another person. It makes no difference when the agent was made by another agent of theirs,
+nor that the key or the mapping is gone by now.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from access.models import Agent, ApiKey
+from evidence.kinds import Kind
+from evidence.models import Fact
+from kernel.ids import decode, encode
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+def _makers(agent_id: UUID) -> set[str]:
+    """Wire ids of who created this agent, ever made a key of it, or let an issuer's tokens speak for it."""
+    wire_id = encode("agt", agent_id)
+    tenants = Agent.objects.filter(pk=agent_id).values("tenant_id")
+    mapped = [
+        fact
+        for fact in Fact.objects.filter(kind=Kind.IDENTITY_MAPPED, tenant_id__in=tenants)
+        if json.loads(bytes(fact.leaf))["data"]["agent"] == wire_id
+    ]
+    trusted = Fact.objects.filter(
+        kind__in=[Kind.ISSUER_TRUSTED, Kind.ISSUER_CHANGED], subject__in={fact.subject for fact in mapped}
+    )
+    made = Fact.objects.filter(kind=Kind.AGENT_CREATED, subject=wire_id)
+    return {
+        *ApiKey.objects.filter(agent_id=agent_id).values_list("created_by", flat=True),
+        *made.values_list("actor_id", flat=True),
+        *(fact.actor_id for fact in mapped),
+        *trusted.values_list("actor_id", flat=True),
+    }
+
+
+def _behind(agent_id: UUID) -> set[str]:
+    """Wire ids of the people and agents behind this one, however many agents are between."""
+    pending, seen = {agent_id}, set[str]()
+    while pending:
+        makers = set[str]().union(*(_makers(each) for each in pending)) - seen
+        seen |= makers
+        pending = {decode("agt", maker) for maker in makers if maker.startswith("agt_")}
+    return seen
+
+
+def controls_agent(user_wire_id: str, agent_id: UUID) -> bool:
+    """Whether the person ``usr_…`` made this agent or a way into it, or an agent that did."""
+    return user_wire_id in _behind(agent_id)
+
+
+def are_of_one_chain(one: UUID, other: UUID) -> bool:
+    """Whether one of two agents made the other or a way into it, or the same agent did so for both."""
+    chains = [{encode("agt", each), *_behind(each)} for each in (one, other)]
+    return any(maker.startswith("agt_") for maker in chains[0] & chains[1])

@@ -1,6 +1,0 @@
-"""Does the log still say what it said?
-
-The verifier (:mod:`~evidence.checking.running`, a loop of the keeper) walks each log from its first leaf to its last and then
-follows it, reading the stored bytes again: a change that went past every wall is found, and told of
-(:mod:`~evidence.checking.alarms`).
-"""

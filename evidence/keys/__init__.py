@@ -1,0 +1,1 @@
+"""Keys: master keys and their stores, the keys of subjects, rotation, and what a key wraps."""

@@ -1,0 +1,144 @@
+"""With which keys may a log be signed, and who knows of it?
+
+The public halves stay in the database for ever, so that old checkpoints can be verified. That a key was added or retired is a fact
+in every log: who trusts the old key finds the new one in a log that the old one signed.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from evidence import services as evidence
+from evidence.keys.key_file import add_key, forget_keys, make_key_file, read_key_file
+from evidence.kinds import Kind
+from evidence.log.origins import new_origin
+from evidence.log.signer import LOST, get_signer, signing_key_file
+from evidence.models import GLOBAL_LOG, Log, LogKey
+from evidence.problems import KeyUnavailable
+from evidence.verify.notes import COSIGNATURE, ED25519, VerifierKey, clock_name
+from kernel.database.tenancy import NO_TENANT
+from kernel.principal import Principal
+
+if TYPE_CHECKING:
+    from evidence.log.signer import LogPublicKey
+
+
+def list_vkeys(origin: str) -> list[str]:
+    """The vkeys of a log, of retired keys too: those that sign its text, and the clocks that say when."""
+    rows = list(LogKey.objects.order_by("added_at", "name"))
+    texts = [str(VerifierKey(origin, ED25519, bytes(row.public))) for row in rows]
+    return texts + [str(VerifierKey(clock_name(origin), COSIGNATURE, bytes(row.clock))) for row in rows]
+
+
+def check_signing_keys() -> tuple[list[LogPublicKey], dict[str, LogKey]]:
+    """The keys that the signer has, and those that are published.
+
+    Raises :class:`KeyUnavailable` when a key that has signed is not there, or is another one: who goes on with a new key as if
+    nothing had happened would hide that a key was lost.
+    """
+    given = get_signer().keys()
+    known = {row.name: row for row in LogKey.objects.all()}
+    for name, row in known.items():
+        if row.retired_at is None and all(key.name != name for key in given):
+            raise KeyUnavailable(f"Logs are signed with the key {name}, which is not in the file.", remedy=LOST)
+    for key in given:
+        if key.name in known and (bytes(known[key.name].public), bytes(known[key.name].clock)) != (key.log, key.clock):
+            raise KeyUnavailable(f"The signing key {key.name} is not the one that has signed so far.", remedy=LOST)
+    return given, known
+
+
+def signing_keys() -> list[LogPublicKey]:
+    """Those of the published keys that sign now, the current one first."""
+    given, known = check_signing_keys()
+    return [key for key in given if key.name in known and known[key.name].retired_at is None]
+
+
+def vkeys_to_hand_out() -> list[tuple[str, str]]:
+    """Of each log that somebody may verify the current key, which signs its text, and its clock. The hub's own logs come first."""
+    current, known = signing_keys()[0], dict(Log.objects.order_by("pk").values_list("pk", "origin"))
+    own = [known.pop(log, new_origin(log)) for log in (GLOBAL_LOG, NO_TENANT)]
+    return [
+        (
+            str(VerifierKey(origin, ED25519, current.log)),
+            str(VerifierKey(clock_name(origin), COSIGNATURE, current.clock)),
+        )
+        for origin in [*own, *known.values()]
+    ]
+
+
+def register_keys() -> list[LogPublicKey]:
+    """The keys that sign now, the current one first. A new one is published, and becomes a fact, before it signs anything."""
+    given, known = check_signing_keys()
+    for key in given:
+        if key.name not in known:
+            _add(key)
+    return signing_keys()
+
+
+@transaction.atomic
+def _add(key: LogPublicKey) -> None:
+    row = LogKey(name=key.name, public=key.log, clock=key.clock, added_at=timezone.now())
+    row.save(force_insert=True)
+    _tell(Kind.LOG_KEY_ADDED, row)
+
+
+def _tell(kind: Kind, row: LogKey) -> None:
+    """The hub's own log, and each tenant's that there is."""
+    logs = Log.objects.exclude(pk__in=[GLOBAL_LOG, NO_TENANT]).order_by("pk").values_list("pk", flat=True)
+    halves = {"log": bytes(row.public), "clock": bytes(row.clock)}
+    for tenant_id in [NO_TENANT, *logs]:
+        evidence.record(
+            kind=kind,
+            subject=f"hub:log_key:{row.name}",
+            actor=Principal.system("keeper", tenant_id=tenant_id),
+            data={"key": row.name} | {name: base64.b64encode(half).decode() for name, half in halves.items()},
+        )
+
+
+def rotate_key() -> str:
+    """A further key, which signs first from now on; the others sign too, until they are retired. Returns its name."""
+    register_keys()  # what is there must fit before something is added
+    name = add_key(signing_key_file(), activate=True)
+    register_keys()
+    return name
+
+
+def retire_old_keys() -> list[str]:
+    """End the keys but the current one, and destroy their private halves. What they have signed stays valid."""
+    old = [key.name for key in register_keys()[1:]]
+    _retire(old)
+    forget_keys(signing_key_file(), old, first_too=True)
+    return old
+
+
+def replace_lost_keys() -> str:
+    """Begin with a new key because the file is lost for good. It shows: no old key signs the log in which the new one is a fact."""
+    path = signing_key_file()
+    if path.exists():
+        here, _ = read_key_file(path)
+        raise KeyUnavailable(
+            f"The file of signing keys {path} is there, with {', '.join(sorted(here))}.",
+            remedy="Type `manage.py rotate_log_key` to rotate; nothing is lost.",
+        )
+    names = list(LogKey.objects.values_list("name", flat=True))
+    numbers = [int(name[1:]) for name in names if name[:1] == "k" and name[1:].isdigit()]
+    name = f"k{max(numbers, default=0) + 1}"
+    _retire(names)
+    make_key_file(path, name=name)
+    register_keys()
+    return name
+
+
+@transaction.atomic
+def _retire(names: list[str]) -> None:
+    rows = LogKey.objects.filter(pk__in=names, retired_at=None)
+    if connection.features.has_select_for_update:
+        rows = rows.select_for_update()
+    for row in rows:
+        row.retired_at = timezone.now()
+        row.save(update_fields=["retired_at"])
+        _tell(Kind.LOG_KEY_RETIRED, row)

@@ -1,0 +1,126 @@
+"""How are facts searched over REST?
+
+An agent finds what it did itself and the evidence of its own calls; with the scope `evidence:read`, as people with `evidence.view`,
+everything of the tenant.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from access.authentication.bearer import ApiKeyAuthentication
+from access.authentication.sessions import PersonAuthentication
+from evidence.kinds import PAIR, Kind
+from evidence.search.engine import find_facts
+from evidence.search.language import parse
+from evidence.search.name_resolution import names_in
+from evidence.search.tags import TagQuery, exact_span
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import PageSerializer, build_envelope_serializer
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import encode
+from kernel.principal import ActorKind
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from evidence.models import Fact
+    from kernel.principal import Principal
+
+OWN, ALL, SEE = "invocations:read", "evidence:read", "evidence.view"
+
+
+class FactSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    kind = serializers.CharField()
+    occurred_at = serializers.DateTimeField()
+    subject = serializers.CharField()
+    actor = serializers.CharField()
+    call = serializers.CharField(allow_null=True)
+    tool = serializers.CharField(allow_blank=True)
+    outcome = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField(allow_blank=True)
+    leaf = serializers.CharField(help_text="The exact text that is hashed.")
+    leaf_hash = serializers.CharField(help_text="SHA-256 over a zero byte and the leaf.")
+
+
+class FactsSerializer(serializers.Serializer[Any]):
+    facts = FactSerializer(many=True)
+    next = serializers.CharField(allow_null=True, help_text="Cursor `after` of the older facts.")
+    previous = serializers.CharField(allow_null=True, help_text="Cursor `before` of the newer facts.")
+    indexed_until = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Given when the index is so far behind that not all of what came later was looked through.",
+    )
+
+
+def fact_json(fact: Fact) -> dict[str, Any]:
+    return {
+        "id": fact.wire_id,
+        "kind": fact.kind,
+        "occurred_at": fact.occurred_at.isoformat(),
+        "subject": fact.subject,
+        "actor": fact.actor_id,
+        "call": encode("inv", fact.invocation_id) if fact.invocation_id else None,
+        "tool": fact.tool,
+        "outcome": fact.outcome,
+        "reason": fact.reason,
+        "leaf": fact.text,
+        "leaf_hash": bytes(fact.leaf_hash).hex(),
+    }
+
+
+def agent_scope(by: Principal) -> TagQuery | None:
+    """What an agent may see: what it did, and Begin, segments and End of its calls. Who looked into them is not for it."""
+    if by.kind is not ActorKind.AGENT or by.may(ALL):
+        return None
+    mine = [exact_span("agent", by.id)]
+    told = [exact_span("kind", str(kind)) for kind in (*PAIR, Kind.INVOCATION_SEGMENT)]
+    return TagQuery(wanted=[mine, [exact_span("actor", by.id), *told]])
+
+
+class FactQuerySerializer(PageSerializer):
+    q = serializers.CharField(
+        required=False, help_text="`tool:shop.* -code:QUOTA.* after:7d`; without it, all facts. A call is `call:inv_…`."
+    )
+    after = serializers.CharField(required=False, help_text="The cursor `next` of the page before: older facts.")
+    before = serializers.CharField(required=False, help_text="The cursor `previous` of a page: newer facts.")
+
+
+class FactListView(Endpoint):
+    """Search facts with the qualifiers of the console, newest first."""
+
+    authentication_classes = [PersonAuthentication, ApiKeyAuthentication]
+    required_scope = OWN
+    required_permission = SEE
+    query = FactQuerySerializer
+
+    @extend_schema(
+        operation_id="search_facts",
+        responses={200: build_envelope_serializer("FactsEnvelope", FactsSerializer())},
+    )
+    def get(self, request: Request) -> Response:
+        by, asked = get_caller(request), self.asked
+        found = find_facts(
+            parse(asked.get("q", "").strip()),
+            tenant_id=by.tenant_id,
+            names=names_in(by.tenant_id),
+            zone=UTC,
+            scope=agent_scope(by),
+            after=asked.get("after", ""),
+            before=asked.get("before", ""),
+            size=asked["limit"],
+        )
+        data = {
+            "facts": [fact_json(fact) for fact in found.rows],
+            "next": found.older or None,
+            "previous": found.newer or None,
+            "indexed_until": found.behind.isoformat() if found.behind else None,
+        }
+        return Response(ResponseEnvelope(data=data).to_json())

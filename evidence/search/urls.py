@@ -1,0 +1,30 @@
+"""Addresses of search."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from evidence.search import api, pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="evidence",
+        label=gettext_lazy("Facts"),
+        icon="scroll-text",
+        address="facts",
+        permission="evidence.view",
+        section=Section.EVIDENCE,
+        order=10,
+    ),
+]
+
+PAGES = [
+    path("evidence", pages.facts, name="facts"),
+    path("evidence/searches", pages.searches, name="searches"),
+    path("evidence/searches/<qry:search_id>", pages.search_change, name="search_change"),
+    path("evidence/searches/<qry:search_id>/delete", pages.search_delete, name="search_delete"),
+]
+
+API = [
+    path("evidence/facts", api.FactListView.as_view(), name="api_facts"),
+]

@@ -1,0 +1,58 @@
+"""What do people fill in about event sinks?"""
+
+from __future__ import annotations
+
+from django import forms
+from django.utils.translation import gettext_lazy
+
+from evidence.kinds import Kind
+from evidence.models import SinkMode
+from evidence.sinks.services import MAX_FILE_MB
+
+
+class SinkForm(forms.Form):
+    name = forms.SlugField(
+        max_length=40,
+        label=gettext_lazy("Name"),
+        help_text=gettext_lazy("Letters, digits, hyphens and underscores."),
+    )
+    channel = forms.ChoiceField(
+        choices=[
+            ("webhook", gettext_lazy("To a server, as signed requests")),
+            ("file", gettext_lazy("To files on the hub’s host, one event a line")),
+        ],
+        label=gettext_lazy("Where events go"),
+    )
+    url = forms.CharField(
+        required=False,
+        max_length=500,
+        label=gettext_lazy("Address"),
+        help_text=gettext_lazy("Of a server: a public https address. Redirects are not followed."),
+    )
+    mode = forms.ChoiceField(
+        choices=[
+            (SinkMode.STRUCTURED.value, gettext_lazy("One event a request (structured)")),
+            (SinkMode.BATCHED.value, gettext_lazy("Up to 100 events a request (batched)")),
+        ],
+        label=gettext_lazy("HTTP requests"),
+        help_text=gettext_lazy("In the words of CloudEvents. Nothing of this concerns files."),
+    )
+    kinds = forms.MultipleChoiceField(
+        required=False,
+        choices=[(kind, kind) for kind in Kind.values],
+        widget=forms.SelectMultiple(attrs={"size": 8}),
+        label=gettext_lazy("Kinds of facts"),
+        help_text=gettext_lazy("None chosen: all of them, also those of later versions."),
+    )
+    max_mb = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_FILE_MB,
+        initial=64,
+        label=gettext_lazy("Largest file, in MB"),
+        help_text=gettext_lazy("Then another one begins, as with each day (UTC)."),
+    )
+    from_beginning = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Begin where the log begins"),
+        help_text=gettext_lazy("Otherwise the first event is the next one that happens."),
+    )

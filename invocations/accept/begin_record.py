@@ -1,0 +1,320 @@
+"""How is it written down that a call was made?
+
+The row, the sealed input and the Begin fact, in one transaction with what the call takes: the budget, the outbox row. A
+refused call gets its End in the same transaction.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+
+from access.budgets.chain_reservations import draw_from_chain
+from access.budgets.ledger import reserve_amounts
+from access.budgets.services import keep_manifest_limit
+from access.consents.services import spend_consent
+from access.models import ConsentMode
+from evidence import services as evidence
+from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
+from evidence.kinds import Kind
+from evidence.models import SnapshotKind
+from invocations.accept.value_shape import describe_value_shape
+from invocations.callbacks.services import find_endpoint
+from invocations.end.end_record import Ending, write_end
+from invocations.models import Invocation, State, WorkClass
+from invocations.step_log import read_step_result
+from kernel.canonical import compute_digest
+from kernel.database.connections import database_time
+from kernel.database.rows import insert_row
+from kernel.fault_injection import inject_fault
+from kernel.ids import encode, new_id
+from kernel.observability.log_context import read_log_request
+from kernel.observability.telemetry import current_trace, read_trace_id
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from access.budgets.lines import BudgetLine, Demand
+    from access.consents.matcher import ConsentValue
+    from evidence.models import SubjectKey
+    from invocations.calls import CallRequest
+    from invocations.decide.preflight import Preflight
+    from invocations.step_log import StepLog
+    from kernel.principal import Principal
+    from kernel.problems import Problem
+    from registry.decision_context import DecisionContext
+
+
+SEED_BYTES = 16
+LONG_MS = 60_000  # of a tool's time; what may take longer waits in a queue of its own
+
+
+def build_begin_leaf(
+    call: CallRequest,
+    decision_context: DecisionContext,
+    preflight: Preflight | None,
+    said: dict[str, Any],
+    key: SubjectKey,
+) -> dict[str, Any]:
+    """What the Begin fact binds. Names that a caller has chosen may say who somebody is: they are hashed with the key of whom
+    the call is made for, so that they can be compared until that person is forgotten.
+    """
+    data: dict[str, Any] = {
+        "origin": str(call.origin),
+        "dry_run": call.envelope.dry_run,
+        "request_id": fingerprint_under(key, call.envelope.request_id.encode()),
+        "on_behalf_of": call.envelope.actor.get("type", ""),
+        "input": said,
+    }
+    if (step := call.chain_step) is not None:
+        data["chain"] = {"id": encode("chn", step.chain_id), "role": step.role, "step": step.name, "try": step.tries}
+    if call.envelope.trace:
+        data["caller_trace"] = call.envelope.trace
+    if call.proposal:
+        data["proposal"] = fingerprint_under(key, call.proposal.encode())
+    installed = decision_context.installed
+    if installed is not None and installed.version_id is not None:
+        data["tool"] = {
+            "name": call.tool,
+            "version": installed.version,
+            "manifest": installed.manifest_digest,
+            "build": installed.build_digest,
+            "installation": encode("ins", installed.id),
+            "config": installed.config_digest,
+        }
+    if preflight is not None:
+        data["policy"] = {"version": preflight.policy_label, "hash": preflight.policy_hash}
+        data["profile"] = preflight.profile_hash
+        if preflight.profile is not None:
+            data["level"] = preflight.profile.isolation  # the weakest that is enough; the End says which it was
+        data["grant"] = encode("grt", preflight.grant.id) if preflight.grant else ""
+        if preflight.grant and preflight.grant.actors:
+            data["actors"] = preflight.grant.actors
+        data["consent"] = encode("cns", preflight.consent.id) if preflight.consent else ""
+        if preflight.consent is not None:
+            data["consent_binds"] = compute_consent_binding(preflight.consent)
+        if preflight.verdict is not None:
+            data["decision_input"], data["decision"] = preflight.decision_input, preflight.decision
+        if preflight.obligations:
+            data["obligations"] = compute_digest(preflight.obligations)
+        if preflight.refused_at:
+            data["refused_at"] = preflight.refused_at
+    return data
+
+
+def compute_consent_binding(consent: ConsentValue) -> dict[str, str]:
+    """What a consent is good for, and the digest of all that it says. Empty texts bind to nothing."""
+    said = {
+        "mode": str(consent.mode),
+        "versions": consent.versions,
+        "user": consent.user_fingerprint,
+        "arguments": consent.arguments_fingerprint,
+        "policy": consent.policy_hash,
+        "expires_at": consent.expires_at.isoformat() if consent.expires_at else "",
+    }
+    return {"mode": said["mode"], "hash": compute_digest(said)}
+
+
+def build_reservation_data(lines: list[BudgetLine], demand: Demand) -> dict[str, Any]:
+    """What an accepted call holds of which budgets, until its End says what it took."""
+    held = {line.dimension: demand.of(line.dimension) for line in lines if demand.of(line.dimension)}
+    if not held:
+        return {}
+    return {"budget": {"reserved": held, "of": sorted(line.wire_id for line in lines if line.dimension in held)}}
+
+
+def _user_data(key: SubjectKey, fingerprint: str) -> dict[str, str]:
+    """Whom the call was made for, by a hash that can be compared until that person is forgotten."""
+    return {"user": fingerprint_under(key, fingerprint.encode())} if fingerprint else {}
+
+
+def _by_manifest(call: CallRequest, preflight: Preflight | None) -> dict[str, Any]:
+    """What the queue has to know of the tool."""
+    if preflight is None or preflight.version is None:
+        return {}
+    manifest = preflight.version.manifest
+    is_long = manifest.is_async or manifest.timeout_ms > LONG_MS
+    keep = timedelta(seconds=manifest.idempotency_keep_s)
+    return {
+        "work_class": WorkClass.LONG if is_long else WorkClass.QUICK,
+        "serial": manifest.is_serial,
+        "keyed": manifest.idempotency == "keyed",
+        "key_until": database_time() + keep if call.envelope.idempotency_key else None,
+    }
+
+
+OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted"}
+
+
+def write_begin(
+    call: CallRequest,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    state: State,
+    decision_context: DecisionContext,
+    preflight: Preflight | None,
+    log: StepLog,
+    id: UUID,
+    **more: Any,
+) -> Invocation:
+    """The row, the sealed input and the Begin fact, in the transaction of the caller. ``more``: further fields of the row."""
+    installed = decision_context.installed
+    whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=log.created_at)
+    key = get_subject_key(tenant_id=by.tenant_id, subject=whose)
+    invocation = Invocation(
+        id=id,
+        tenant_id=by.tenant_id,
+        agent_id=by.agent(),
+        key_id=by.key_id,
+        tool=call.tool,
+        version_id=installed.version_id if installed else None,
+        installation_id=installed.id if installed else None,
+        origin=call.origin,
+        state=state,
+        dry_run=call.envelope.dry_run,
+        chain_step=call.chain_step,
+        callback_id=None if state is State.DENIED else find_endpoint(call, by=by),
+        request_id=call.envelope.request_id,
+        # A refused call may be tried again with its key.
+        idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
+        grant_id=preflight.grant.id if preflight and preflight.grant else None,
+        actors=preflight.grant.actors if preflight and preflight.grant else [],
+        **_by_manifest(call, preflight),
+        consent_id=preflight.consent.id if preflight and preflight.consent else None,
+        policy_version=preflight.policy_label if preflight else "",
+        policy_hash=preflight.policy_hash if preflight else "",
+        profile=preflight.profile.to_json() if preflight and preflight.profile else None,
+        profile_hash=preflight.profile_hash if preflight else "",
+        limiters=preflight.limiters if preflight else {},
+        obligations=preflight.obligations if preflight else [],
+        budget=preflight.budget if preflight else [],
+        steps=log.steps,
+        input_valid=read_step_result(log.steps, "preflight.input_schema"),
+        trace=current_trace() | read_log_request(),
+        values_key=key,
+        created_at=log.created_at,
+        **fingerprints,
+        **more,
+    )
+    insert_row(invocation)
+    value = {"arguments": call.arguments, "envelope": call.envelope.context(), "seed": os.urandom(SEED_BYTES).hex()}
+    snapshot = evidence.seal_values(
+        tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value, key=key
+    )
+    version = preflight.version if preflight else None
+    said = {
+        "commit": snapshot.commitment,
+        "alg": snapshot.alg,
+        "bytes": snapshot.size,
+        "snapshot": snapshot.wire_id,
+        "shape": describe_value_shape(
+            call.arguments, version.manifest.input_schema.get("properties", {}) if version else ()
+        ),
+    }
+    evidence.record(
+        kind=Kind.DRY_RUN_BEGAN if invocation.dry_run else Kind.INVOCATION_BEGAN,
+        subject=invocation.wire_id,
+        actor=by,
+        invocation_id=id,
+        tool=call.tool,
+        outcome=OUTCOMES[state],
+        reason=invocation.reason,
+        trace_id=read_trace_id(invocation.trace),
+        at=log.created_at,
+        data=build_begin_leaf(call, decision_context, preflight, said, key)
+        | _user_data(key, fingerprints["user_fingerprint"])
+        | (build_reservation_data(preflight.lines, preflight.demand) if preflight and state is State.QUEUED else {})
+        | ({"callback": encode("cbe", invocation.callback_id)} if invocation.callback_id else {}),
+    )
+    return invocation
+
+
+@transaction.atomic
+def record_denied(
+    call: CallRequest,
+    problem: Problem,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    decision_context: DecisionContext,
+    preflight: Preflight | None,
+    log: StepLog,
+    id: UUID | None = None,
+) -> Invocation:
+    """A refused call: Begin and End together, with the step and the reason. Nothing runs."""
+    now = datetime.now(UTC)
+    invocation = write_begin(
+        call,
+        fingerprints,
+        by=by,
+        state=State.DENIED,
+        decision_context=decision_context,
+        preflight=preflight,
+        log=log,
+        id=id or new_id(),
+        finished_at=now,
+        reason=problem.reason,
+    )
+    write_end(invocation, Ending(state=State.DENIED, problem=problem), actor=by, at=now)
+    return invocation
+
+
+def build_queued_fields(*, somebody_waits: bool = True) -> dict[str, Any]:
+    """The fields of a row that waits for a worker from now on. It waits longer when nobody holds a line open for its answer."""
+    longest = settings.TOOLHUB_QUEUE_WAIT_S if somebody_waits else settings.TOOLHUB_ASYNC_QUEUE_WAIT_S
+    now = database_time()
+    return {"queue_deadline_at": now + timedelta(seconds=longest), "rung_at": now}
+
+
+@transaction.atomic
+def accept_call(
+    call: CallRequest,
+    preflight: Preflight,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    log: StepLog,
+    id: UUID,
+) -> Invocation:
+    """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last: their rows are
+    contended.
+    """
+    assert preflight.version is not None
+    manifest = preflight.version.manifest
+    invocation = write_begin(
+        call,
+        fingerprints,
+        by=by,
+        state=State.QUEUED,
+        decision_context=preflight.decision_context,
+        preflight=preflight,
+        log=log,
+        id=id,
+        **build_queued_fields(somebody_waits=not (call.respond_async or manifest.is_async)),
+    )
+    if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
+        spend_consent(consent_id=preflight.consent.id, invocation_id=id, by=by)
+    limit = manifest.max_concurrency
+    lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
+    reserve_call_budgets(
+        call, invocation_id=id, lines=lines, demand=preflight.demand, now=preflight.decision_context.at
+    )
+    inject_fault("accept.before_commit")
+    return invocation
+
+
+def reserve_call_budgets(
+    call: CallRequest, *, invocation_id: UUID, lines: list[BudgetLine], demand: Demand, now: datetime
+) -> None:
+    """Hold what the call may take; a step of a chain draws it from what the chain holds."""
+    if call.chain_step is None:
+        reserve_amounts(invocation_id=invocation_id, lines=lines, demand=demand, now=now)
+    else:
+        draw_from_chain(
+            chain_id=call.chain_step.chain_id, invocation_id=invocation_id, lines=lines, demand=demand, now=now
+        )

@@ -1,0 +1,135 @@
+"""What does a caller get to see of a call?
+
+The SPEC-4 envelope around the tool's value, with the ``call`` object. Values come from the sealed snapshots; an answer that
+is read again is the answer that was given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+
+from evidence import services as evidence
+from evidence.models import Snapshot, SnapshotKind
+from invocations.artifacts.links import build_artifact_link
+from invocations.end.end_record import collect_notices, restore_problem
+from invocations.models import Invocation, State
+from invocations.problems import AnswerErased
+from invocations.run.live_output import read_live_output
+from kernel.database.rows import PreparedQuery
+from kernel.http.envelopes import Evidence, EvidenceSource, ResponseEnvelope
+from kernel.ids import encode
+from kernel.observability.telemetry import read_trace_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from invocations.decide.preflight import Preflight
+    from kernel.problems import Problem
+
+SEALED = PreparedQuery(
+    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id).select_related(
+        "subject_key__tenant_key"
+    ),
+    invocation_id=UUID,
+)
+STATUS = {State.SUCCEEDED: "ok", State.DENIED: "denied"}
+
+
+def build_call_object(
+    invocation: Invocation,
+    *,
+    preflight: Preflight | None = None,
+    plan: Any = None,
+    obligations: Sequence[dict[str, Any]] = (),
+    artifacts: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """The ``call`` object of requirements §8. ``obligations``: what was done to the output."""
+    call: dict[str, Any] = {
+        "call_id": invocation.wire_id,
+        "status": STATUS.get(State(invocation.state), "error") if invocation.is_final else "pending",
+        "state": invocation.state,
+        "tool": invocation.tool,
+        "version": invocation.version.version if invocation.version else None,
+        "dry_run": invocation.dry_run,
+        "request_id": invocation.request_id,
+        "profile_hash": invocation.profile_hash or None,
+        "policy_version": invocation.policy_version or None,
+        "budget": invocation.budget or None,
+        "obligations": list(obligations),
+        "artifacts": [each | {"url": build_artifact_link(each["id"], invocation)} for each in artifacts],
+        "post_execution_plan": plan,
+        "trace_id": read_trace_id(invocation.trace) or None,
+        "created_at": invocation.created_at.isoformat(),
+        "finished_at": invocation.finished_at.isoformat() if invocation.finished_at else None,
+    }
+    if invocation.resolution:
+        call["resolution"] = invocation.resolution
+    if live := read_live_output(invocation):
+        call["live"] = live
+    if preflight is not None and preflight.refused_at:
+        call["refused_at"] = preflight.refused_at
+    if invocation.state == State.HELD and invocation.consent_id is not None:
+        wire_id = encode("cns", invocation.consent_id)
+        call["held"] = {
+            "consent": wire_id,
+            "url": f"{settings.TOOLHUB_PUBLIC_URL}/consents/{wire_id}",
+            "until": invocation.held_until.isoformat() if invocation.held_until else None,
+        }
+    return call
+
+
+def collect_sources(invocation: Invocation) -> tuple[EvidenceSource, ...]:
+    """First the tool with the hash of its data, then the rules and documents that it named."""
+    if not invocation.output_digest or invocation.version is None or invocation.finished_at is None:
+        return ()
+    at = invocation.finished_at.isoformat()
+    own = EvidenceSource(
+        type="tool", name=invocation.tool, version=invocation.version.version, hash=invocation.output_digest, ts=at
+    )
+    return (
+        own,
+        *(
+            EvidenceSource(type=each["type"], name=each["name"], version=each["version"], hash=each["hash"], ts=at)
+            for each in invocation.sources
+        ),
+    )
+
+
+def build_answer_envelope(
+    invocation: Invocation,
+    *,
+    problem: Problem | None = None,
+    preflight: Preflight | None = None,
+    notices: Sequence[str] = (),
+) -> ResponseEnvelope:
+    """The envelope for the state the call is in. ``problem``: the refusal at hand, which saves opening what was just sealed.
+
+    ``notices``: about this request; who reads the call again does not get them.
+    """
+    sealed = {row.kind: row for row in SEALED.all(invocation_id=invocation.pk)} if invocation.is_final else {}
+    output, error = sealed.get(SnapshotKind.OUTPUT), sealed.get(SnapshotKind.ERROR)
+    value: dict[str, Any] = evidence.open_values(output) if output else {}
+    warnings = value.get("warnings", []) if invocation.is_final else collect_notices(invocation)
+    if invocation.reason:
+        failure: dict[str, Any] = evidence.open_values(error) if error else {}
+        warnings = [*warnings, *failure.get("warnings", [])]
+        problem = problem or restore_problem(invocation, failure)
+    elif output is None and invocation.state == State.SUCCEEDED:
+        problem = AnswerErased()
+    return ResponseEnvelope(
+        data=value.get("data"),
+        warnings=(*warnings, *notices),
+        error=problem,
+        ttl_seconds=invocation.ttl_seconds,
+        evidence=Evidence(snapshot_id=output.wire_id if output else None, sources=collect_sources(invocation)),
+        call=build_call_object(
+            invocation,
+            preflight=preflight,
+            plan=value.get("post_execution_plan"),
+            obligations=value.get("obligations", []),
+            artifacts=value.get("artifacts", []),
+        ),
+    )

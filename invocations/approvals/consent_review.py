@@ -1,0 +1,153 @@
+"""What does somebody need to see to decide on a consent?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from access.consents.services import check_can_decide
+from access.models import Consent, ConsentState
+from access.redaction import masked_view
+from evidence.kinds import BEGINS
+from evidence.models import Fact, Snapshot, SnapshotKind
+from evidence.services import reveal_values
+from invocations import services
+from invocations.approvals.held_calls import restore_call
+from invocations.calls import CallRefused, CallRequest
+from invocations.end.end_record import build_caller_principal
+from invocations.models import Invocation, Origin, State
+from kernel.problems import Conflict, find_problem_class
+from registry.models import Installation, ToolVersion
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kernel.principal import Principal
+    from kernel.problems import Problem
+    from unitools.manifest import Manifest
+
+REASON = "To decide on a consent."
+MAX_OTHERS = 5
+
+
+@dataclass(slots=True)
+class ConsentReview:
+    """One request with what is around it. ``arguments`` are masked; None when they were not opened."""
+
+    consent: Consent
+    version: ToolVersion | None = None
+    call: Invocation | None = None
+    held: int = 0  # calls that wait for the decision
+    rules: list[str] = field(default_factory=list)
+    policy: str = ""
+    arguments: Any = None
+    opened: bool = False
+    others: list[Consent] = field(default_factory=list)
+    dry_run: Invocation | None = None
+    dry_result: Any = None
+    dry_problem: type[Problem] | None = None
+    dry_detail: str = ""
+
+    @property
+    def manifest(self) -> Manifest | None:
+        return self.version.view if self.version else None
+
+    @property
+    def modes(self) -> list[str]:
+        """What may be approved: what was asked for and what is narrower; for one call only when it is known which."""
+        order = ["once", "period", "standing"]
+        found = order[: order.index(self.consent.mode) + 1]
+        bound = self.consent.arguments_fingerprint and self.consent.policy_hash
+        return found if bound else [mode for mode in found if mode != "once"]
+
+    @property
+    def can_run_dry(self) -> bool:
+        return self.call is not None and self.manifest is not None and self.manifest.honours_dry_run
+
+
+def _opened(invocation: Invocation, kind: SnapshotKind, *, by: Principal) -> Any:
+    """A stored value; that it was read, and what for, is a fact."""
+    snapshot = Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=by.tenant_id, kind=kind).first()
+    return None if snapshot is None else reveal_values(snapshot=snapshot, reason=REASON, by=by)
+
+
+def _version_of(consent: Consent, call: Invocation | None) -> ToolVersion | None:
+    if call is not None:
+        return call.version
+    found = Installation.objects.filter(tenant_id=consent.tenant_id, name=consent.tool).select_related("version")
+    return next((each.version for each in found), None)
+
+
+def find_dry_run(consent: Consent) -> Invocation | None:
+    """The newest dry run that somebody has made to decide on this request. Its id is younger than the request's."""
+    rows = Invocation.objects.filter(agent_id=consent.agent_id, pk__gt=consent.pk, origin=Origin.SYSTEM)
+    return rows.filter(request_id=_request_id(consent), dry_run=True).order_by("-pk").first()
+
+
+def _request_id(consent: Consent) -> str:
+    return f"dry-{consent.wire_id}"
+
+
+def load_consent_review(
+    consent: Consent, *, by: Principal, may_see: bool, open_arguments: bool = True
+) -> ConsentReview:
+    """``may_see``: whether values may be opened at all, masked and with a fact, since this person may decide on them."""
+    call = None
+    if consent.invocation_id is not None:
+        rows = Invocation.objects.filter(tenant_id=by.tenant_id).select_related("version__tool", "agent")
+        call = rows.filter(pk=consent.invocation_id).first()
+    case = ConsentReview(consent, version=_version_of(consent, call), call=call, dry_run=find_dry_run(consent))
+    case.held = Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).count()
+    others = Consent.objects.visible_to(by).filter(agent_id=consent.agent_id).exclude(pk=consent.pk)
+    case.others = list(others.order_by("-pk")[:MAX_OTHERS])
+    if call is not None:
+        begin = Fact.objects.filter(invocation_id=call.pk, kind__in=BEGINS).first()
+        said: dict[str, Any] = begin.content.get("data", {}) if begin else {}
+        case.rules, case.policy = said.get("decision", {}).get("rules", []), call.policy_version
+        if may_see and open_arguments:
+            case.opened = True
+            sealed = _opened(call, SnapshotKind.INPUT, by=by) or {}
+            case.arguments = masked_view(sealed.get("arguments"), case.manifest.input_schema if case.manifest else None)
+    _add_dry_run(case, by=by, may_see=may_see)
+    return case
+
+
+def _add_dry_run(case: ConsentReview, *, by: Principal, may_see: bool) -> None:
+    """What came of it, masked like the arguments."""
+    if case.dry_run is None or not case.dry_run.is_final:
+        return
+    if case.dry_run.reason:
+        case.dry_problem = find_problem_class(case.dry_run.reason)
+    if may_see:
+        failed = case.dry_problem is not None
+        kind = SnapshotKind.ERROR if failed else SnapshotKind.OUTPUT
+        sealed = _opened(case.dry_run, kind, by=by) or {}
+        if failed:
+            case.dry_detail = str(masked_view(sealed.get("detail", "")))
+        else:
+            case.dry_result = masked_view(sealed.get("data"), case.manifest.output_schema if case.manifest else None)
+
+
+def make_dry_run(*, consent_id: UUID, by: Principal) -> Invocation:
+    """Make the call that asked as a dry run, on behalf of its agent: it checks and previews, and changes nothing."""
+    consent = Consent.objects.visible_to(by).select_related("agent").get(pk=consent_id)
+    check_can_decide(consent, by=by)
+    case = load_consent_review(consent, by=by, may_see=False)
+    if consent.shown_state != ConsentState.REQUESTED or case.call is None or not case.can_run_dry:
+        raise Conflict(
+            "This call cannot be tried dry.",
+            remedy="Only a request that waits, for a call of a tool that honours dry runs, can be tried.",
+        )
+    asked = restore_call(case.call)
+    envelope = replace(
+        asked.envelope,
+        request_id=_request_id(consent),
+        actor={"type": "user", "id": by.id},
+        dry_run=True,
+        idempotency_key="",
+    )
+    dry = CallRequest(asked.tool, asked.arguments, envelope, origin=Origin.SYSTEM, respond_async=True)
+    try:
+        return services.invoke_tool(dry, by=build_caller_principal(case.call)).invocation
+    except CallRefused as refused:
+        return refused.invocation

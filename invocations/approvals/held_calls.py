@@ -1,0 +1,366 @@
+"""How does a call wait for a person, and what ends its waiting?
+
+A held call has its Begin, its sealed input and a request for a consent that is bound to its arguments and to the policy, all
+in one transaction. The decision, the end of its time or the agent's own word ends the waiting: it is queued as if it came
+now, with everything looked at again, or it gets its End.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.dispatch import receiver
+
+from access.budgets.rate_limits import check_rates
+from access.budgets.services import keep_manifest_limit
+from access.consents.matcher import ConsentValue
+from access.consents.services import console_url, request_consent, spend_consent, version_range, withdraw_request
+from access.consents.signals import consent_decided
+from access.models import Consent, ConsentMode, ConsentState
+from access.problems import ConsentDenied, ConsentExpired, ConsentRequired, ConsentVoid
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Snapshot, SnapshotKind
+from invocations.accept.begin_record import (
+    build_queued_fields,
+    build_reservation_data,
+    record_denied,
+    reserve_call_budgets,
+    write_begin,
+)
+from invocations.calls import CallRequest
+from invocations.decide.preflight import Preflight, run_preflight
+from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.models import Invocation, Origin, State
+from invocations.problems import CallCancelled
+from invocations.queue import outbox
+from invocations.run.cancellation import request_cancellation
+from invocations.step_log import StepLog
+from kernel.database.connections import database_time
+from kernel.http.envelopes import RequestEnvelope
+from kernel.ids import encode, new_id
+from kernel.problems import Conflict, Problem
+from registry.decision_context import load_decision_context
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kernel.principal import Principal
+    from registry.decision_context import DecisionContext
+
+WAIT_STEP = "consent.wait"
+
+
+# Beginning to wait.
+
+
+def needs_person(call: CallRequest, preflight: Preflight) -> bool:
+    """Whether a person's word is missing and the caller wants somebody to be asked for it."""
+    return call.envelope.on_consent != "refuse" and isinstance(preflight.problem, ConsentRequired)
+
+
+def run_full_preflight(
+    call: CallRequest, decision_context: DecisionContext, fingerprints: dict[str, str], log: StepLog
+) -> tuple[Preflight, StepLog]:
+    """The decision with every step of it: nobody is asked about a call that something else forbids.
+
+    Its problem is then whatever else is in the way, and the missing consent when that is all.
+    """
+    log = StepLog(log.created_at)
+    preflight = run_preflight(call, decision_context, fingerprints, log=log, everything=True)
+    others = [step for step in preflight.problems if step != "consent"]
+    if others:
+        preflight.refused_at, preflight.problem = others[0], preflight.problems[others[0]]
+    return preflight, log
+
+
+def request_call_consent(
+    call: CallRequest,
+    preflight: Preflight,
+    fingerprints: dict[str, str],
+    *,
+    by: Principal,
+    invocation_id: UUID,
+    until: datetime | None = None,
+) -> Consent:
+    """The request for a consent to this call, in the transaction of the caller. It may be one that waits already."""
+    assert preflight.version is not None
+    assert preflight.decision_context.installed is not None
+    assert preflight.problem is not None
+    manifest, mode = preflight.version.manifest, preflight.problem.details.get("mode", ConsentMode.ONCE)
+    demanded = preflight.verdict.consent if preflight.verdict else None
+    validity_s = manifest.consent_validity_s
+    consent = request_consent(
+        tool=call.tool,
+        versions=version_range(preflight.decision_context.installed.version),
+        purpose=call.envelope.purpose,
+        validity_s=min(validity_s, demanded.validity_s) if demanded else validity_s,
+        mode=mode,
+        widest=mode,
+        data_classes=manifest.data_classes,
+        policy_hash=preflight.policy_hash,
+        invocation_id=invocation_id,
+        until=until,
+        by=by,
+        **fingerprints,
+    )
+    return Consent.objects.select_for_update().get(pk=consent.pk)  # nobody decides until this call is written down
+
+
+@transaction.atomic
+def hold_call(
+    call: CallRequest, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog, id: UUID
+) -> Invocation:
+    """Row, sealed input, Begin and the request for a consent, all or nothing. No budget is taken while it waits."""
+    until = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S)
+    consent = request_call_consent(call, preflight, fingerprints, by=by, invocation_id=id, until=until)
+    if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
+        raise ConsentRequired(
+            "The same request was decided on at this moment.",
+            remedy="Call again.",
+            details={"consent": consent.wire_id, "state": consent.shown_state},
+        )
+    preflight.consent = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
+    preflight.refused_at = ""
+    until = min(until, consent.expires_at)
+    invocation = write_begin(
+        call,
+        fingerprints,
+        by=by,
+        state=State.HELD,
+        decision_context=preflight.decision_context,
+        preflight=preflight,
+        log=log,
+        id=id,
+        held_until=until,
+    )
+    evidence.record(
+        kind=Kind.INVOCATION_HELD,
+        subject=invocation.wire_id,
+        actor=by,
+        invocation_id=id,
+        tool=call.tool,
+        data={"consent": consent.wire_id, "until": until.isoformat()},
+    )
+    return invocation
+
+
+@transaction.atomic
+def refuse_and_request_consent(
+    call: CallRequest, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog
+) -> tuple[Problem, Invocation]:
+    """The refused call with its Begin and End, and the request for a consent to it, all or nothing."""
+    assert preflight.problem is not None
+    id, decision_context = new_id(), preflight.decision_context
+    try:
+        with transaction.atomic():
+            consent = request_call_consent(call, preflight, fingerprints, by=by, invocation_id=id)
+    except Problem as full:  # too many wait already: nobody is asked, and the call is refused for that
+        denied = record_denied(
+            call, full, fingerprints, by=by, decision_context=decision_context, preflight=preflight, log=log, id=id
+        )
+        return full, denied
+    asked = {
+        "consent": consent.wire_id,
+        "state": consent.shown_state,
+        "url": console_url(consent),
+        "until": consent.expires_at.isoformat() if consent.expires_at else None,
+    }
+    problem = ConsentRequired(
+        preflight.problem.detail,
+        remedy="Show your user `details.url`, where somebody decides, and call again once it is approved.",
+        details=preflight.problem.details | asked,
+    )
+    denied = record_denied(
+        call, problem, fingerprints, by=by, decision_context=decision_context, preflight=preflight, log=log, id=id
+    )
+    return problem, denied
+
+
+# Ending the wait.
+
+
+def restore_call(invocation: Invocation) -> CallRequest:
+    """The call as it was made: its sealed input around the row."""
+    sealed = evidence.open_values(Snapshot.objects.get(invocation_id=invocation.pk, kind=SnapshotKind.INPUT))
+    envelope = RequestEnvelope(
+        **sealed["envelope"], dry_run=invocation.dry_run, idempotency_key=invocation.idempotency_key
+    )
+    return CallRequest(
+        invocation.tool,
+        sealed["arguments"],
+        envelope,
+        origin=Origin(invocation.origin),
+        chain_step=invocation.chain_step,
+    )
+
+
+def _log_wait(invocation: Invocation, note: str) -> StepLog:
+    log = StepLog(invocation.created_at)
+    since = max((step["end_ms"] for step in invocation.steps), default=0.0)
+    log.add(WAIT_STEP, "person", since, log.now_ms(), note=note)
+    return log
+
+
+@receiver(consent_decided, sender=Consent)
+def follow_decision(*, consent: Consent, by: Principal, **_: Any) -> None:
+    """What was decided holds for every call that waits for it, in the transaction of the decision."""
+    waiting = (
+        Invocation.objects.select_for_update(of=("self",))
+        .select_related("version__tool")
+        .filter(consent_id=consent.pk, state=State.HELD)
+        .order_by("id")
+    )
+    for invocation in waiting:
+        log = _log_wait(invocation, consent.wire_id)
+        try:
+            if consent.state != ConsentState.APPROVED:
+                raise build_decision_problem(consent)
+            with transaction.atomic():
+                _resume(invocation, consent, log, by=by)
+        except Problem as problem:
+            state = State.EXPIRED if isinstance(problem, ConsentExpired) else State.DENIED
+            ending = Ending(state=state, problem=problem, ran=False, steps=log.steps)
+            end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=Q(state=State.HELD))
+
+
+def build_decision_problem(consent: Consent) -> Problem:
+    details = {"consent": consent.wire_id, "reason": consent.decision_reason or None}
+    if consent.state == ConsentState.DENIED:
+        return ConsentDenied(f"A person has denied this call: {consent.decision_reason}", details=details)
+    return build_expiry_problem(details)
+
+
+def build_expiry_problem(details: dict[str, Any]) -> Problem:
+    return ConsentExpired(
+        "Nobody decided on this call while it could wait.", remedy="Call again to ask once more.", details=details
+    )
+
+
+def check_held_call_unchanged(invocation: Invocation, consent: Consent, preflight: Preflight) -> None:
+    """A person has agreed to this call by this version, and for one call also under this policy."""
+    installed = preflight.decision_context.installed
+    now = installed.version if installed else ""
+    assert invocation.version is not None
+    if installed is not None and installed.version_id != invocation.version_id:
+        raise ConsentVoid(
+            f"The call was held for {invocation.tool} {invocation.version.version}; calls now get {now or 'none'}.",
+            remedy="Call again; somebody is asked about the version that would run.",
+            details={"consent": consent.wire_id, "held_for": invocation.version.version, "in_force": now},
+        )
+    if consent.mode == ConsentMode.ONCE and preflight.policy_hash != invocation.policy_hash:
+        raise ConsentVoid(
+            "The policy has changed since somebody was asked about this call.",
+            remedy="Call again; somebody is asked under the policy that is in force.",
+            details={
+                "consent": consent.wire_id,
+                "held_under": invocation.policy_version,
+                "in_force": preflight.policy_label,
+            },
+        )
+
+
+def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Principal) -> None:
+    """Queue a held call as if it came now: everything is looked at again, and its budgets are taken."""
+    call, agent = restore_call(invocation), build_caller_principal(invocation)
+    fingerprints = {
+        "arguments_fingerprint": invocation.arguments_fingerprint,
+        "user_fingerprint": invocation.user_fingerprint,
+    }
+    decision_context = load_decision_context(
+        tenant_id=invocation.tenant_id, agent_id=invocation.agent_id, tool=invocation.tool
+    )
+    preflight = run_preflight(call, decision_context, fingerprints, log=log)
+    check_held_call_unchanged(invocation, consent, preflight)
+    if consent.mode == ConsentMode.ONCE and consent.pk not in {each.id for each in decision_context.consents}:
+        raise ConsentVoid(
+            "The consent was for one call, and another that waited with the same arguments has used it.",
+            remedy="Call again if it is really to be done twice.",
+            details={"consent": consent.wire_id},
+        )
+    if preflight.problem is not None:
+        raise preflight.problem
+    assert preflight.version is not None
+    assert preflight.profile is not None
+    assert preflight.grant is not None
+    check_rates(preflight.lines, take=True)
+    won = Invocation.objects.move(
+        invocation.pk,
+        to=State.QUEUED,
+        attempt=invocation.attempt,
+        only=Q(state=State.HELD),
+        held_until=None,
+        grant_id=preflight.grant.id,
+        actors=preflight.grant.actors,
+        policy_version=preflight.policy_label,
+        policy_hash=preflight.policy_hash,
+        profile=preflight.profile.to_json(),
+        profile_hash=preflight.profile_hash,
+        limiters=preflight.limiters,
+        obligations=preflight.obligations,
+        budget=preflight.budget,
+        steps=[*invocation.steps, *log.steps],
+        **build_queued_fields(somebody_waits=False),
+    )
+    if not won:
+        raise Conflict("The call does not wait any more.")
+    evidence.record(
+        kind=Kind.INVOCATION_RESUMED,
+        subject=invocation.wire_id,
+        actor=by,
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        data={
+            "consent": consent.wire_id,
+            "grant": encode("grt", preflight.grant.id),
+            "actors": preflight.grant.actors,
+            "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
+            "profile": preflight.profile_hash,
+            "level": preflight.profile.isolation,
+            "decision_input": preflight.decision_input,
+            "decision": preflight.decision,
+            **build_reservation_data(preflight.lines, preflight.demand),
+        },
+    )
+    transaction.on_commit(partial(outbox.notify_workers, invocation))
+    if consent.mode == ConsentMode.ONCE:
+        spend_consent(consent_id=consent.pk, invocation_id=invocation.pk, by=agent)
+    limit = preflight.version.manifest.max_concurrency
+    lines = keep_manifest_limit(preflight.lines, tenant_id=invocation.tenant_id, tool=invocation.tool, limit=limit)
+    reserve_call_budgets(
+        call, invocation_id=invocation.pk, lines=lines, demand=preflight.demand, now=decision_context.at
+    )
+
+
+@transaction.atomic
+def cancel_call(*, invocation_id: UUID, by: Principal) -> Invocation:
+    """Take back a call that waits for a person or a worker; have one ended that runs."""
+    invocation = Invocation.objects.visible_to(by).select_related("version__tool").get(pk=invocation_id)
+    consent: Consent | None = None
+    if invocation.state == State.HELD and invocation.consent_id is not None:
+        consent = Consent.objects.select_for_update().get(pk=invocation.consent_id)  # as a decision does: consent first
+    when = "before it ran again; its first run was cut off" if invocation.was_lost else "before it started"
+    ending = Ending(
+        state=State.CANCELLED,
+        problem=CallCancelled(f"This call was cancelled {when}."),
+        ran=invocation.attempt > 0,
+        steps=_log_wait(invocation, "").steps if consent else [],
+    )
+    waits = Q(state__in=[State.HELD, State.QUEUED])
+    if not end_call(invocation, ending, actor=by, attempt=invocation.attempt, only=waits):
+        invocation.refresh_from_db()
+        if request_cancellation(invocation=invocation, by=by) or invocation.state == State.RUNNING:
+            return invocation
+        raise Conflict(
+            f"This call is {invocation.state}; only one that has not ended can be cancelled.",
+            details={"state": invocation.state},
+        )
+    if consent and not Invocation.objects.filter(consent_id=consent.pk, state=State.HELD).exists():
+        withdraw_request(consent, by=by)
+    invocation.refresh_from_db()
+    return invocation

@@ -1,0 +1,9 @@
+"""Addresses of dispatch."""
+
+from django.urls import path
+
+from invocations.dispatch import api
+
+API = [
+    path("dispatch", api.DispatchView.as_view(), name="api_dispatch"),
+]

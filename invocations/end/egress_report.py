@@ -1,0 +1,102 @@
+"""What is said of the connections of a run, in evidence and to people?
+
+A fact is never taken back, so it names a host only as the capabilities name it: a host that a tool made up, below a granted
+pattern or outside of every rule, is its own word and could spell out a value. The names as asked are sealed beside the logs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext
+
+from invocations.sandbox.egress.denial_reasons import DenialReason
+from kernel.canonical import canonicalize, compute_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from invocations.sandbox.base import ConnectionRecord
+
+MAX_BYTES = 8 * 1024  # in a fact, which has room for other things too
+
+
+def _named(connection: ConnectionRecord) -> dict[str, Any]:
+    return {
+        "host": connection.rule,
+        "port": connection.port,
+        "allowed": connection.allowed,
+        "why": connection.why,
+        "bytes_out": connection.bytes_out,
+        "bytes_in": connection.bytes_in,
+    }
+
+
+def build_connections_data(connections: Sequence[ConnectionRecord], *, known: bool = True) -> dict[str, Any]:
+    """For the End fact: attempts that a rule names, of very many the first, with number and digest of all; the rest is counted.
+
+    When they are not ``known`` it says that, instead of nothing.
+    """
+    if not known:
+        return {"connections_known": False}
+    named = [_named(each) for each in connections if each.rule]
+    data: dict[str, Any] = {}
+    if named:
+        kept: list[dict[str, Any]] = []
+        size = 0
+        for each in named:
+            size += len(canonicalize(each)) + 1
+            if size > MAX_BYTES:
+                data["all_connections"] = {"count": len(named), "hash": compute_digest(named)}
+                break
+            kept.append(each)
+        data["connections"] = kept
+    if len(connections) > len(named):
+        data["connections_elsewhere"] = len(connections) - len(named)
+    return data
+
+
+def build_sealed_connections(connections: Sequence[ConnectionRecord]) -> list[dict[str, Any]]:
+    """All of them, as they were asked for."""
+    return [asdict(each) | {"addresses": list(each.addresses)} for each in connections]
+
+
+def replace_hosts(
+    connections: Sequence[ConnectionRecord], change: Callable[[str], str]
+) -> tuple[ConnectionRecord, ...]:
+    """The same with other words for what the tool asked for."""
+    return tuple(replace(each, host=change(each.host)) for each in connections)
+
+
+def suggest_remedy(missing: Sequence[str]) -> str:
+    """What to do when the sandbox cannot provide these capabilities."""
+    if all(each.startswith(("net:https:", "cidr:udp:")) for each in missing):
+        return (
+            "Nobody sees methods inside https, and the gate carries no datagrams: allow all methods of the host, or plain http; "
+            "reach addresses by tcp."
+        )
+    return "Use a tool that does without, or a hub whose sandbox provides it."
+
+
+def describe_denial_reason(why: str) -> str:
+    """For people. Empty when nothing stood against it."""
+    words = {
+        DenialReason.NOT_GRANTED: gettext("not granted"),
+        DenialReason.METHOD: gettext("method not granted"),
+        DenialReason.METHODS_UNSEEN: gettext("single methods of https cannot be enforced"),
+        DenialReason.PRIVATE_ADDRESS: gettext("leads to a private address"),
+        DenialReason.OTHER_NAME: gettext("TLS for another host"),
+        DenialReason.NOT_TLS: gettext("not TLS"),
+        DenialReason.BAD_TARGET: gettext("not a plain host name"),
+        DenialReason.MALFORMED: gettext("request not understood"),
+        DenialReason.TOO_LARGE: gettext("header too large"),
+        DenialReason.TOO_SLOW: gettext("too slow"),
+        DenialReason.TOO_MANY: gettext("too many connections at once"),
+        DenialReason.TOO_OFTEN: gettext("too many attempts"),
+        DenialReason.UNRESOLVED: gettext("name not resolved"),
+        DenialReason.UNREACHABLE: gettext("nobody answered"),
+        DenialReason.TOO_MUCH: gettext("cut off: too many bytes"),
+        DenialReason.CALL_ENDED: gettext("the call ended first"),
+    }
+    return words.get(DenialReason(why), why) if why in set(DenialReason) else why

@@ -1,0 +1,399 @@
+"""How does a call end, whoever ends it?
+
+:func:`end_call` is the one place that writes a final state: the compare-and-set, the End fact, the sealed values and the
+attempt, in one transaction. Who loses the compare-and-set writes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+
+from access.budgets import ledger
+from evidence import services as evidence
+from evidence.keys.subject_keys import fingerprint_under
+from evidence.kinds import Kind
+from evidence.models import Snapshot, SnapshotKind
+from invocations.answer.wake_ups import get_waker
+from invocations.artifacts.services import build_artifacts_data, build_sealed_artifacts, keep_artifacts
+from invocations.end.egress_report import build_connections_data, build_sealed_connections
+from invocations.files.services import KeptFiles, keep_files, keep_nothing
+from invocations.metrics.call_metrics import count_call
+from invocations.models import Attempt, Invocation, State
+from invocations.problems import OutcomeUnknown
+from invocations.sandbox.base import Profile
+from invocations.signals import call_ended
+from invocations.step_log import read_step_result
+from invocations.value_keys import find_values_key, is_forgotten, recheck_forgotten
+from kernel.canonical import canonicalize, compute_digest
+from kernel.database.rows import delete_rows_later, update_rows_later
+from kernel.fault_injection import inject_fault
+from kernel.ids import encode
+from kernel.observability.telemetry import read_trace_id
+from kernel.principal import ActorKind, Principal
+from kernel.problems import Problem, find_problem_class
+from registry.tools.deprecation import deprecation_warnings, find_retirement
+from registry.versions.compiler import compiled_version
+
+if TYPE_CHECKING:
+    from django.db.models import Q
+
+    from evidence.models import SubjectKey
+    from invocations.artifacts.description import DescribedArtifact
+    from invocations.artifacts.models import Artifact
+    from invocations.end.output_repair import Repair
+    from invocations.sandbox.base import RunOutcome, TenantFile
+
+NOTHING = object()
+PLAN = "post_execution_plan"
+MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
+MAX_OBLIGATIONS_BYTES = 2 * 1024
+# Of a ruleset, a table, a document.
+PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._:/-]{0,79}")
+PLAIN = {"type": PLAIN_NAME, "name": PLAIN_NAME, "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")}
+KINDS_OF_CAPABILITIES = frozenset({"browser", "cidr", "fs", "net", "proc", "system"})
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a call ended. ``output`` is what the caller gets; NOTHING when there is none."""
+
+    state: State
+    problem: Problem | None = None
+    output: Any = NOTHING
+    post_execution_plan: Any = None
+    warnings: list[str] = field(default_factory=list)
+    ttl_seconds: int | None = None
+    sources: list[dict[str, str]] = field(default_factory=list)
+    outcome: RunOutcome | None = None
+    obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
+    artifacts: list[DescribedArtifact] = field(
+        default_factory=list
+    )  # what the call leaves for its caller, if it ends well
+    inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
+    repairs: list[Repair] = field(default_factory=list)  # what was done before that, so that it matches its schema
+    raw: Any = NOTHING  # the output before any of it; only a keyed hash of it is kept
+    ran: bool = True  # False when it is certain that the tool did not begin: then the idempotency key is free again
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+
+def split_plan(output: Any) -> tuple[Any, Any]:
+    """A tool's output without its plan, and the plan; None when there is none."""
+    if not isinstance(output, dict) or PLAN not in output:
+        return output, None
+    return {name: each for name, each in output.items() if name != PLAN}, output[PLAN]
+
+
+def build_caller_principal(invocation: Invocation) -> Principal:
+    """The agent that made the call, as the actor of its facts."""
+    return Principal(
+        kind=ActorKind.AGENT,
+        id=encode("agt", invocation.agent_id),
+        name="",
+        tenant_id=invocation.tenant_id,
+        agent_id=invocation.agent_id,
+    )
+
+
+def build_sources_data(sources: list[dict[str, str]], key: SubjectKey) -> dict[str, Any]:
+    """All of them while they fit; of very many the first, with the number and a hash of all. What a tool calls a source is its own
+    word: a name that is none of a ruleset or a table, but an address or a number, say, is only hashed.
+    """
+    kept: list[dict[str, str]] = []
+    size = 0
+    for source in (_hash_free_text(each, key) for each in sources):
+        size += len(canonicalize(source)) + 1
+        if size > MAX_SOURCES_BYTES:
+            whole = fingerprint_under(key, canonicalize(sources))
+            return {"sources": kept, "all_sources": {"count": len(sources), "hash": whole}}
+        kept.append(source)
+    return {"sources": kept}
+
+
+def _hash_free_text(source: dict[str, str], key: SubjectKey) -> dict[str, str]:
+    """The plain hash of what is only hashed could be guessed, so it is hashed as well."""
+    plain = {name for name, text in source.items() if not text or (name in PLAIN and PLAIN[name].fullmatch(text))}
+    if plain >= PLAIN.keys():
+        return source
+    return {name: text if name in plain else fingerprint_under(key, text.encode()) for name, text in source.items()}
+
+
+def build_obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was done to the output; of very long lists their length and digest."""
+    if len(canonicalize(applied)) > MAX_OBLIGATIONS_BYTES:
+        return {"all_obligations": {"count": len(applied), "hash": compute_digest(applied)}}
+    return {"obligations": applied}
+
+
+def build_repairs_data(repairs: list[Repair]) -> dict[str, Any]:
+    """As with obligations: pointers and kinds, never values."""
+    said = [repair.to_json() for repair in repairs]
+    if len(canonicalize(said)) > MAX_OBLIGATIONS_BYTES:
+        return {"all_repairs": {"count": len(said), "hash": compute_digest(said)}}
+    return {"repairs": said}
+
+
+def build_spending_data(ending: Ending) -> dict[str, Any]:
+    """What is taken of the budgets that the Begin names; what is not named here counts as it was reserved."""
+    spent = compute_spending(ending)
+    if spent is None:
+        return {"budget": {"spent": {}, "released": True}}
+    measured = {"bytes_out": spent.bytes_out, "cpu_ms": spent.cpu_ms}
+    return {"budget": {"spent": {name: amount for name, amount in measured.items() if amount is not None}}}
+
+
+def build_end_leaf(invocation: Invocation, ending: Ending, key: SubjectKey) -> dict[str, Any]:
+    """What the End fact says beside its columns."""
+    data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
+    if invocation.version is not None:
+        data["tool"] = {
+            "name": invocation.tool,
+            "version": invocation.version.version,
+            "manifest": invocation.version.manifest_digest,
+            "build": invocation.version.build_digest,
+        }
+    if invocation.profile_hash:
+        data["profile"] = invocation.profile_hash
+    if ending.sources:
+        data |= build_sources_data(ending.sources, key)
+    if ending.repairs:
+        data |= build_repairs_data(ending.repairs)
+    if ending.obligations:
+        data |= build_obligations_data(ending.obligations)
+    if invocation.budget:
+        data |= build_spending_data(ending)
+    if ending.outcome is not None:
+        outcome = ending.outcome
+        data["run"] = {
+            "status": str(outcome.status),
+            "image": outcome.image,
+            "clock": invocation.started_at.isoformat() if invocation.started_at else "",  # that the tool was told
+            "box": outcome.box,
+            "level": outcome.level,
+            "clean": outcome.clean,
+            "duration_ms": round(outcome.duration_ms),
+            "cpu_ms": None if outcome.cpu_ms is None else round(outcome.cpu_ms),
+            "max_rss_bytes": outcome.max_rss_bytes,
+            "result_bytes": outcome.result_bytes,
+        }
+        if not outcome.cpu_exact:
+            data["run"]["cpu_exact"] = False
+        reached_for = {*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])}
+        if reached_for:
+            # Only kinds that we know: what a tool reaches for is its own word and could spell out a value. The rest is sealed.
+            kinds = {each.partition(":")[0] for each in reached_for}
+            data["blocked"] = sorted(kinds & KINDS_OF_CAPABILITIES) + (
+                ["other"] if kinds - KINDS_OF_CAPABILITIES else []
+            )
+        data |= build_connections_data(outcome.connections, known=outcome.connections_known)
+    return data
+
+
+def _has_output(outcome: RunOutcome) -> bool:
+    return any(
+        (
+            *(outcome.stdout, outcome.stderr, outcome.error_message, outcome.attempts),
+            *(outcome.files, outcome.gone, outcome.skipped, outcome.connections),
+        )
+    )
+
+
+def collect_notices(invocation: Invocation) -> list[str]:
+    """What the hub adds to a tool's own warnings. Kept with the answer, so that a repeated call is answered byte for byte."""
+    version = invocation.version
+    if version is None:
+        return []
+    return deprecation_warnings(find_retirement(version.tool), compiled_version(version.pk).manifest)
+
+
+def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifacts: list[Artifact]) -> dict[str, Any]:
+    """Store the values of an ending; returns their commitments for the End fact."""
+    key = find_values_key(invocation)
+    place: dict[str, Any] = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk, "key": key}
+    said: dict[str, Any] = {}
+    notices = collect_notices(invocation)
+    if ending.output is not NOTHING:
+        value = {
+            "data": ending.output,
+            "post_execution_plan": ending.post_execution_plan,
+            "warnings": [*ending.warnings, *notices],
+            "obligations": ending.obligations,
+            "artifacts": build_sealed_artifacts(artifacts, ending.artifacts) if artifacts else [],
+        }
+        snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
+        said["output"] = _commitment(snapshot)
+    if ending.raw is not NOTHING:
+        document = evidence.json_bytes(ending.raw)
+        commit = fingerprint_under(key, document)
+        said["raw_output"] = {"commit": commit, "bytes": len(document)}
+    if ending.problem is not None:
+        problem = ending.problem
+        value = {
+            "detail": problem.detail,
+            "details": problem.details,
+            "remedy": problem.remedy,
+            "retry_after": problem.retry_after,
+            "warnings": notices,
+        }
+        said["error"] = _commitment(evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value))
+    outcome = ending.outcome
+    if outcome is not None and _has_output(outcome):
+        logs: dict[str, Any] = {
+            "stdout": outcome.stdout,
+            "stderr": outcome.stderr,
+            "error_type": outcome.error_type,
+            "error_message": outcome.error_message,
+            "attempts": list(outcome.attempts),
+        }
+        if outcome.files or outcome.gone or outcome.skipped:
+            logs["files"] = kept.sealed()
+        if outcome.connections:
+            logs["connections"] = build_sealed_connections(outcome.connections)
+        said["logs"] = _commitment(evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs))
+    return said
+
+
+def _commitment(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "commit": snapshot.commitment,
+        "alg": snapshot.alg,
+        "bytes": snapshot.size,
+        "snapshot": snapshot.wire_id,
+    }
+
+
+def _keep_files(invocation: Invocation, ending: Ending) -> KeptFiles:
+    """Only a call that succeeded leaves files; of any other nothing is kept."""
+    outcome = ending.outcome
+    if outcome is None:
+        return KeptFiles()
+    if ending.state != State.SUCCEEDED:
+        return keep_nothing(outcome, ending.inputs, "the call did not succeed")
+    if is_forgotten(invocation):
+        return keep_nothing(outcome, ending.inputs, "the values of this call were erased")
+    reach = Profile.from_json(invocation.profile or {}).capabilities
+    return keep_files(
+        outcome, reach, ending.inputs, key=find_values_key(invocation), by=encode("agt", invocation.agent_id)
+    )
+
+
+def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: datetime) -> None:
+    """The files, the sealed values and the End fact, in the transaction of the caller."""
+    kept = _keep_files(invocation, ending)
+    keeps = ending.state == State.SUCCEEDED and not is_forgotten(invocation)
+    artifacts = keep_artifacts(invocation, ending.artifacts) if keeps else []
+    said = seal_ending(invocation, ending, kept, artifacts) | build_artifacts_data(artifacts)
+    if files := kept.describe_changes():
+        said["files"] = files
+    evidence.record(
+        kind=Kind.DRY_RUN_ENDED if invocation.dry_run else Kind.INVOCATION_ENDED,
+        subject=invocation.wire_id,
+        actor=actor,
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        outcome=str(ending.state),
+        reason=ending.problem.reason if ending.problem else "",
+        trace_id=read_trace_id(invocation.trace),
+        at=at,
+        data=build_end_leaf(invocation, ending, find_values_key(invocation)) | said,
+    )
+    duration_s = (at - invocation.created_at).total_seconds()
+    transaction.on_commit(partial(count_call, invocation, ending, duration_s))
+
+
+def compute_spending(ending: Ending) -> ledger.CallUsage | None:
+    """None: nothing ran, so nothing is taken. What was never measured counts as reserved."""
+    if not ending.ran:
+        return None
+    outcome = ending.outcome
+    if outcome is None:
+        return ledger.CallUsage()
+    cpu_ms = None if outcome.cpu_ms is None else math.ceil(outcome.cpu_ms)
+    return ledger.CallUsage(bytes_out=outcome.result_bytes, cpu_ms=cpu_ms)
+
+
+def settle_budgets(invocation: Invocation, ending: Ending) -> None:
+    """Count what the call has taken, last in the transaction of its End."""
+    spent = compute_spending(ending)
+    if spent is None:
+        ledger.release_reservations(invocation_id=invocation.pk)
+    else:
+        ledger.settle_reservations(invocation_id=invocation.pk, spent=spent)
+
+
+def end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None = None) -> bool:
+    """End a call that has begun. False when somebody else ended it first; then nothing is written.
+
+    ``attempt`` is the fencing token: the run that is ended, 0 for a call that no worker has claimed. ``only`` narrows it
+    further, to what the caller has seen and decided on. Who is forgotten at this moment leaves nothing.
+    """
+    try:
+        return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
+    except IntegrityError:
+        if not recheck_forgotten(invocation):
+            raise
+        return _end_call(invocation, ending, actor=actor, attempt=attempt, only=only)
+
+
+def _end_call(invocation: Invocation, ending: Ending, *, actor: Principal, attempt: int, only: Q | None) -> bool:
+    now = datetime.now(UTC)
+    if not ending.ran and invocation.was_lost:  # it did not run this time; nobody knows what it did before
+        ending = Ending(state=State.OUTCOME_UNKNOWN, problem=OutcomeUnknown(), steps=ending.steps)
+    with transaction.atomic():
+        won = Invocation.objects.move(
+            invocation.pk,
+            to=ending.state,
+            attempt=attempt,
+            only=only,
+            finished_at=now,
+            lease_until=None,
+            progress=None,
+            reason=ending.problem.reason if ending.problem else "",
+            ttl_seconds=ending.ttl_seconds,
+            sources=[] if is_forgotten(invocation) else ending.sources,
+            output_digest="" if ending.output is NOTHING or is_forgotten(invocation) else compute_digest(ending.output),
+            steps=[*invocation.steps, *ending.steps],
+            output_valid=read_step_result(ending.steps, "output.validate"),
+            **({} if ending.ran else {"idempotency_key": ""}),
+        )
+        if not won:
+            return False
+        outcome = ending.outcome
+        if invocation.attempt:
+            delete_rows_later(Snapshot, {"invocation_id": invocation.pk, "kind": SnapshotKind.LIVE})
+            update_rows_later(
+                Attempt,
+                {"invocation": invocation.pk, "number": invocation.attempt, "finished_at": None},
+                {
+                    "finished_at": now,
+                    "status": str(outcome.status) if outcome else str(ending.state),
+                    "box": outcome.box[:64] if outcome else "",
+                    "image": outcome.image[:80] if outcome else "",
+                    "cpu_ms": outcome.cpu_ms if outcome else None,
+                    "max_rss_bytes": outcome.max_rss_bytes if outcome else None,
+                },
+            )
+        write_end(invocation, ending, actor=actor, at=now)
+        call_ended.send(sender=Invocation, invocation=invocation, ending=ending)
+        settle_budgets(invocation, ending)
+        inject_fault("finish.before_commit")
+        transaction.on_commit(partial(inject_fault, "finish.committed"))
+        transaction.on_commit(partial(get_waker().wake, invocation.pk))
+    return True
+
+
+def restore_problem(invocation: Invocation, sealed: dict[str, Any]) -> Problem:
+    """The problem that ended a call, as it was answered the first time."""
+    cls = find_problem_class(invocation.reason)
+    return cls(
+        sealed.get("detail", ""),
+        details=sealed.get("details", {}),
+        remedy=sealed.get("remedy", ""),
+        retry_after_s=sealed.get("retry_after"),
+    )

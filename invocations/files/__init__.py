@@ -1,0 +1,1 @@
+"""Files: what a tenant's tools may read and write, stored encrypted."""

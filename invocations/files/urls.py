@@ -1,0 +1,30 @@
+"""Addresses of files."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from invocations.files import api, pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="files",
+        label=gettext_lazy("Files"),
+        icon="archive",
+        address="files",
+        permission="files.manage",
+        section=Section.TOOLS,
+        order=40,
+    ),
+]
+
+PAGES = [
+    path("files", pages.file_list, name="files"),
+    path("files/take/<path:path>", pages.file_take, name="file_take"),
+    path("files/remove/<path:path>", pages.file_remove, name="file_remove"),
+]
+
+API = [
+    path("files", api.FileListView.as_view(), name="api_files"),
+    path("files/<path:path>", api.FileView.as_view(), name="api_file"),
+]

@@ -1,0 +1,104 @@
+"""What does a `tools/call` ask for?
+
+The SPEC-1 envelope around the arguments comes from `_meta`, under the key `toolhub/envelope`, with the names that REST has; all
+of it may be left out. What is not said is made up from what the client says of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from invocations.calls import CallRequest
+from invocations.mcp.errors import error_json
+from invocations.mcp.request_context import (
+    get_mcp_request,
+    read_client,
+    read_client_capabilities,
+    supports_tasks,
+    supports_url_elicitation,
+)
+from invocations.models import Origin
+from invocations.serializers import SCOPE, EnvelopeFields
+from kernel.http.base_serializers import validate_data
+from kernel.http.exception_handlers import translate_exception
+from kernel.ids import new_id
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams, RequestId
+
+ENVELOPE = "toolhub/envelope"
+MAX_NAME = 128
+
+
+@dataclass(frozen=True, slots=True)
+class McpToolCall:
+    """A call, and what its client can do with an answer that is not there yet."""
+
+    call: CallRequest
+    modern: bool  # 2026-07-28
+    takes_task: bool  # a handle in place of an answer; before 2026-07-28: wants nothing else
+    shows_url: bool  # to its user, where somebody can agree to the call
+
+
+def derive_request_id(session: str, id: RequestId) -> str:
+    """What a call is found again by when the client takes its request back: in its session, by the id that the client gave it."""
+    return f"mcp-{session}-{hashlib.sha256(json.dumps(id).encode()).hexdigest()[:16]}"
+
+
+def build_unknown_tool_error(name: str) -> MCPError:
+    return MCPError(INVALID_PARAMS, f"Unknown tool: {name[:MAX_NAME]}")
+
+
+def read_tool_call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> McpToolCall:
+    """Raises an MCP error for an envelope that is not one: that is the client's mistake, not the model's."""
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        capabilities = read_client_capabilities(context)
+        takes_task = supports_tasks(capabilities)
+        shows_url = (
+            supports_url_elicitation(capabilities) and not params.input_responses
+        )  # whose user has been there already
+        return McpToolCall(
+            _call(context, params, hold=takes_task), modern=True, takes_task=takes_task, shows_url=shows_url
+        )
+    takes_task = params.task is not None
+    call, shows_url = _call(context, params, hold=takes_task), get_mcp_request(context).session.asks_by_url
+    return McpToolCall(call, modern=False, takes_task=takes_task, shows_url=shows_url)
+
+
+def _call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams, *, hold: bool) -> CallRequest:
+    arrival, (app, version) = get_mcp_request(context), read_client(context)
+    session, id = arrival.session.id, context.request_id
+    said: dict[str, Any] = {
+        "request_id": derive_request_id(session, id) if session and id is not None else f"mcp-{new_id()}",
+        "actor": {"type": "agent", "id": arrival.by.id},
+        "session_id": session,
+        "on_consent": "hold" if hold else "ask",
+        "purpose": f"{app or 'An MCP client'} called {params.name[:MAX_NAME]}.",
+    }
+    if app:
+        said["client"] = {"app": app, "version": version}
+    given = (params.meta or {}).get(ENVELOPE, {})
+    if not isinstance(given, dict):
+        raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}] must be an object.")
+    try:
+        envelope = validate_data(EnvelopeFields, said | given).to_envelope()
+    except Exception as error:
+        problem = translate_exception(error)
+        raise MCPError(INVALID_PARAMS, f"_meta[{ENVELOPE!r}]: {problem.detail}", data=error_json(problem)) from error
+    return CallRequest(
+        tool=params.name,
+        arguments=params.arguments or {},
+        envelope=envelope,
+        origin=Origin.MCP,
+        scope=SCOPE,
+        wait_s=settings.TOOLHUB_SYNC_WAIT_S,
+    )

@@ -1,0 +1,273 @@
+"""Who gets in at `/mcp`, and with what?
+
+An ASGI application before Django's. It looks at where a request comes from, whose it is and how it reads, in this order and as REST
+does, and hands what may pass to the SDK, which knows the protocol. Nothing is remembered from one request to the next, so any
+web process answers any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import ErrorData, JSONRPCError
+from mcp_types.jsonrpc import PARSE_ERROR
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from access.authentication.bearer import resolve_header_principal
+from invocations.mcp.request_context import SCOPE_KEY, McpRequest, McpSession
+from invocations.mcp.results import READ
+from invocations.mcp.server import make_server
+from invocations.mcp.tool_calls import cancel_mcp_request
+from invocations.request_tallies import note_rejected
+from invocations.serializers import SCOPE
+from kernel.database.connections import release_connection
+from kernel.database.tenancy import acting_for_nobody
+from kernel.http.body_limits import send_refusal
+from kernel.http.exception_handlers import build_challenge, translate_exception
+from kernel.http.parsers import MAX_BODY_BYTES, read_json
+from kernel.http.traffic import ROUTE
+from kernel.observability.log_context import note_for_log
+from kernel.problems import Forbidden, Malformed, MethodNotAllowed, NotFound, Problem, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.http.body_limits import Application, Receive, Send
+    from kernel.http.deferred_responses import InThread
+    from kernel.principal import Principal
+
+PATH = "/mcp"
+SHORT = 16 * 1024  # bytes that take no longer to read than a thread to find
+# Objects and arrays of a message. The SDK reads it again on the event loop, where everybody waits meanwhile: about 5 ms for 1,000.
+MAX_PARTS = 20_000
+LIST_SCOPE = "tools:read"
+# A call's scope is looked at with everything else about the call, so that its refusal has a pair too.
+SCOPES = {
+    "tools/list": LIST_SCOPE,
+    **dict.fromkeys(("tasks/get", "tasks/result", "tasks/list"), READ),
+    **dict.fromkeys(("tasks/cancel", "tasks/update"), SCOPE),
+}
+
+
+class McpEndpoint:
+    """``application`` gets what is not for MCP."""
+
+    def __init__(self, application: Application, in_thread: InThread) -> None:
+        self._application, self._in_thread = application, in_thread
+        self._keeper: asyncio.Task[None] | None = None
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") != PATH:
+            await self._application(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        scope[ROUTE] = PATH.strip("/")
+        send = _with_transport_security(send, scope)
+        try:
+            check_scheme(scope)
+            await self._pass(scope, headers, receive, send)
+        except Problem as problem:
+            await send_refusal(send, problem, _more(problem, tried="authorization" in headers))
+
+    async def _pass(self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive, send: Send) -> None:
+        check_origin(headers)
+        by = await self._authenticated(scope, headers)
+        note_for_log(tenant=str(by.tenant_id))
+        if scope["method"] != "POST":
+            raise MethodNotAllowed("MCP is spoken here with POST; there is no stream to listen on.")
+        try:
+            body = await _body(receive)
+            check_message_size(body)
+        except Problem as problem:
+            await self._in_thread(partial(_noted, problem, by))
+            raise
+        try:
+            message = read_json(body) if len(body) <= SHORT else await self._in_thread(partial(read_json, body))
+        except Malformed as problem:
+            await self._in_thread(partial(_noted, problem, by))
+            await _refuse_message(send, problem)
+            return
+        said = message if isinstance(message, dict) else {}
+        if needed := SCOPES.get(str(said.get("method"))):
+            by.check(needed)
+        session, header = McpSession(), headers.get("mcp-session-id", "")
+        if said.get("method") == "initialize":
+            session = McpSession.begin(said.get("params"))
+            send = _with_session(send, session.sealed_for(by))
+        elif (
+            header
+            and headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1]) in HANDSHAKE_PROTOCOL_VERSIONS
+        ):
+            opened = McpSession.opened(header, by=by)
+            if opened is None:
+                raise NotFound("This session is unknown or over.", remedy="Begin a new one with `initialize`.")
+            session = opened
+        scope[SCOPE_KEY] = arrival = McpRequest(by, self._in_thread, session)
+        if said.get("method") == "notifications/cancelled":
+            params = said.get("params")
+            await cancel_mcp_request(arrival, params.get("requestId") if isinstance(params, dict) else None)
+        manager = await self._running()
+        await manager.handle_request(scope, cast("Any", _again(body, receive)), cast("Any", send))
+
+    async def _authenticated(self, scope: dict[str, Any], headers: Mapping[str, str]) -> Principal:
+        address = (scope.get("client") or ("",))[0]
+
+        def ask() -> Principal:
+            try:
+                with acting_for_nobody():
+                    return resolve_header_principal(headers.get("authorization", ""), address=address)
+            except Exception as error:
+                problem = translate_exception(error)
+                note_rejected(problem, by=None)
+                raise problem from error
+            finally:
+                release_connection()
+
+        found: Principal = await self._in_thread(ask)
+        return found
+
+    async def _running(self) -> StreamableHTTPSessionManager:
+        """The SDK's manager for this event loop, begun with its first request: web servers may run without lifespan events."""
+        loop = asyncio.get_running_loop()
+        if self._manager is None or self._keeper is None or self._keeper.get_loop() is not loop or self._keeper.done():
+            manager = StreamableHTTPSessionManager(make_server(), stateless=True, max_request_body_size=MAX_BODY_BYTES)
+            ready = loop.create_future()
+            self._manager, self._keeper, self._ready = manager, loop.create_task(_keep(manager, ready)), ready
+        await asyncio.shield(self._ready)
+        return self._manager
+
+
+async def _keep(manager: StreamableHTTPSessionManager, ready: asyncio.Future[None]) -> None:
+    try:
+        async with manager.run():
+            ready.set_result(None)
+            await asyncio.Event().wait()
+    except Exception as error:
+        if not ready.done():
+            ready.set_exception(error)
+        raise
+
+
+def _more(problem: Problem, *, tried: bool) -> list[tuple[bytes, bytes]]:
+    """What the authorization specification of MCP wants a client to be told, so that it gets a token, or a better one."""
+    if isinstance(problem, MethodNotAllowed):
+        return [(b"allow", b"POST")]
+    if problem.status == 401:
+        return [(b"www-authenticate", build_challenge(tried, path=PATH, scope=f"{LIST_SCOPE} {SCOPE}").encode())]
+    if "missing" in problem.details:
+        said = build_challenge(True, error="insufficient_scope", path=PATH, scope=problem.details["missing"])
+        return [(b"www-authenticate", said.encode())]
+    return []
+
+
+async def _refuse_message(send: Send, problem: Problem) -> None:
+    """For what is not JSON, in the words of JSON-RPC."""
+    error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=problem.detail))
+    body = error.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _noted(problem: Problem, by: Principal) -> None:
+    try:
+        note_rejected(problem, by=by)
+    finally:
+        release_connection()
+
+
+def check_scheme(scope: Mapping[str, Any]) -> None:
+    """Refused, not sent to https as a page is: clients would follow with GET and without the message, and go on using http."""
+    if settings.SECURE_SSL_REDIRECT and scope.get("scheme") != "https":
+        raise Forbidden(
+            "The hub is asked over https only.",
+            remedy=f"Connect to {settings.TOOLHUB_PUBLIC_URL}{PATH}. A key that was sent over http may have been read: replace it.",
+        )
+
+
+def check_origin(headers: Mapping[str, str]) -> None:
+    """Neither a name that is not the hub's (DNS rebinding) nor a page of somebody else speaks to it through a browser."""
+    host = headers.get("host", "")
+    if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
+        raise Forbidden(
+            "The hub is not called by this name.", remedy="Use the address in TOOLHUB_PUBLIC_URL, or ask an operator."
+        )
+    origin = headers.get("origin")
+    if origin is None or origin in settings.CSRF_TRUSTED_ORIGINS:
+        return
+    if _place_of(origin) != host:
+        raise Forbidden(
+            "This page may not speak to the hub.",
+            remedy="Ask an operator to add its origin to TOOLHUB_TRUSTED_ORIGINS.",
+        )
+
+
+def _place_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
+
+
+def check_message_size(body: bytes) -> None:
+    if body.count(b"[") + body.count(b"{") > MAX_PARTS:
+        raise TooLarge(
+            f"The message has more than {MAX_PARTS:,} objects and arrays.",
+            remedy="Send less at once, or make this call over REST.",
+            details={"max_parts": MAX_PARTS},
+        )
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Malformed("The request ended before its body.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY_BYTES:
+            raise TooLarge(f"The body is larger than {MAX_BODY_BYTES:,} bytes.", details={"max_bytes": MAX_BODY_BYTES})
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, and then what the connection says."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Mapping[str, Any]:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _with_transport_security(send: Send, scope: Mapping[str, Any]) -> Send:
+    """Browsers keep to https after answers from here too, as Django's middleware says with its own."""
+    if not settings.SECURE_HSTS_SECONDS or scope.get("scheme") != "https":
+        return send
+    header = (b"strict-transport-security", f"max-age={settings.SECURE_HSTS_SECONDS}".encode())
+
+    async def send_message(message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), header]}
+        await send(message)
+
+    return send_message
+
+
+def _with_session(send: Send, id: str) -> Send:
+    async def send_message(message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            message = {**message, "headers": [*message.get("headers", ()), (b"mcp-session-id", id.encode())]}
+        await send(message)
+
+    return send_message

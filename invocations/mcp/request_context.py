@@ -1,0 +1,139 @@
+"""Who sends an MCP message, with which client, and in which session?
+
+The door (:mod:`invocations.mcp.endpoint`) finds it out and puts it into the scope of the request; the handlers read it from there.
+A session is nothing that the hub keeps: its id is what the client said of itself in `initialize`, signed, so that any web process
+can read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.core import signing
+from mcp import MCPError
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
+
+from invocations.mcp.errors import error_of
+from kernel.database.connections import release_connection
+from kernel.database.tenancy import acting_for
+from kernel.http.exception_handlers import translate_exception
+from kernel.ids import new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from mcp.server.context import ServerRequestContext
+
+    from kernel.http.deferred_responses import InThread
+    from kernel.principal import Principal
+
+    T = TypeVar("T")
+
+SCOPE_KEY = "toolhub.mcp"
+TASKS = "io.modelcontextprotocol/tasks"  # the extension of 2026-07-28
+SALT = "toolhub.mcp.session"
+LIFETIME_S = 30 * 24 * 3600
+MAX_SESSION_ID = 4096
+MAX_WORD = 40
+
+
+@dataclass(frozen=True, slots=True)
+class McpSession:
+    """What `initialize` said: the client's name and version, and which of its capabilities the hub makes use of."""
+
+    id: str = ""
+    app: str = ""
+    version: str = ""
+    asks_by_url: bool = False
+
+    @classmethod
+    def begin(cls, params: Any) -> McpSession:
+        said = params if isinstance(params, dict) else {}
+        app, version = _named(said.get("clientInfo"))
+        return cls(new_id().hex, app, version, supports_url_elicitation(said.get("capabilities")))
+
+    def sealed_for(self, by: Principal) -> str:
+        """The session's id on the wire: printable ASCII, for this agent only."""
+        said = {"i": self.id, "a": self.app, "v": self.version, "u": self.asks_by_url, "p": by.id}
+        return signing.dumps(said, salt=SALT, compress=True)
+
+    @classmethod
+    def opened(cls, text: str, *, by: Principal) -> McpSession | None:
+        """None for what the hub has not given out to this agent, or too long ago."""
+        try:
+            said = signing.loads(text[:MAX_SESSION_ID], salt=SALT, max_age=LIFETIME_S)
+        except signing.BadSignature:
+            return None
+        if said["p"] != by.id:
+            return None
+        return cls(said["i"], said["a"], said["v"], said["u"])
+
+
+def _named(client: Any) -> tuple[str, str]:
+    said = client if isinstance(client, dict) else {}
+    return _word(said.get("name", "")), _word(said.get("version", ""))
+
+
+def _word(said: Any) -> str:
+    """Who decides on a call reads it: signs that break lines, turn the direction of what follows or are not seen are left out."""
+    return "".join(sign for sign in str(said)[:MAX_WORD] if sign.isprintable()).strip()
+
+
+def supports_url_elicitation(capabilities: Any) -> bool:
+    """Whether the client shows its user an address and says when the user has been there."""
+    elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    return isinstance(elicitation, dict) and isinstance(elicitation.get("url"), dict)
+
+
+def supports_tasks(capabilities: dict[str, Any]) -> bool:
+    return TASKS in (capabilities.get("extensions") or {})
+
+
+@dataclass(frozen=True, slots=True)
+class McpRequest:
+    """One message at the door. ``in_thread`` does what needs the database, in the threads that requests share."""
+
+    by: Principal
+    in_thread: InThread
+    session: McpSession = field(default_factory=McpSession)
+
+    async def within(self, work: Callable[[], T]) -> T:
+        """Work for this agent's tenant in a thread, whose connection is given back at the end. What it raises is an MCP error, in
+        the words of the catalogue.
+        """
+
+        def scoped() -> T:
+            try:
+                with acting_for(self.by.tenant_id):
+                    return work()
+            except MCPError:
+                raise
+            except Exception as error:
+                raise error_of(translate_exception(error)) from error
+            finally:
+                release_connection()
+
+        found: T = await self.in_thread(scoped)
+        return found
+
+
+def get_mcp_request(context: ServerRequestContext[Any, Any]) -> McpRequest:
+    assert context.request is not None
+    found: McpRequest = context.request.scope[SCOPE_KEY]
+    return found
+
+
+def read_client(context: ServerRequestContext[Any, Any]) -> tuple[str, str]:
+    """Name and version of the client: of its session, or of the message itself (2026-07-28); empty where it says nothing."""
+    session = get_mcp_request(context).session
+    if session.app:
+        return session.app, session.version
+    return _named((context.meta or {}).get(CLIENT_INFO_META_KEY))
+
+
+def read_client_capabilities(context: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    """What a client of 2026-07-28 says that it can do, with each message; its shape was checked by the SDK."""
+    meta: dict[str, Any] = dict(context.meta or {})
+    return dict(meta.get(CLIENT_CAPABILITIES_META_KEY) or {})

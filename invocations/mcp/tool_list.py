@@ -1,0 +1,85 @@
+"""Which tools does `tools/list` show to an agent?
+
+Those that it may call now (:mod:`registry.discovery.callable_tools`), in the order of their ids. The cursor is the last id
+seen, so a list that
+changes meanwhile neither skips nor repeats.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcp import MCPError
+from mcp.shared.inbound import X_MCP_HEADER_KEY
+from mcp_types import INVALID_PARAMS, ListToolsResult, Tool, ToolAnnotations, ToolExecution
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from invocations.mcp.request_context import get_mcp_request
+from registry.discovery.callable_tools import offer_tools
+from registry.discovery.tool_specs import build_spec
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import PaginatedRequestParams
+
+    from kernel.principal import Principal
+    from unitools.manifest import Manifest
+
+PAGE_SIZE = 100
+
+
+def _cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def _name_of(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise MCPError(INVALID_PARAMS, "The cursor is not one that this list gave out.") from None
+
+
+def _without_headers(schema: Any) -> Any:
+    """The hub takes no argument from a header, and asks no client to send one there (SEP-2243)."""
+    if isinstance(schema, Mapping):
+        said = {name: value for name, value in schema.items() if name != X_MCP_HEADER_KEY or not isinstance(value, str)}
+        return {name: _without_headers(value) for name, value in said.items()}
+    return [_without_headers(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def build_mcp_tool(manifest: Manifest, *, modern: bool) -> Tool:
+    """The tool as MCP has it. Before 2026-07-28 structured content is an object or nothing."""
+    spec = build_spec(manifest)
+    structured = modern or (spec.output_schema or {}).get("type") == "object"
+    hints = spec.annotations
+    return Tool(
+        name=spec.name,
+        title=spec.title or None,
+        description=spec.description,
+        input_schema=_without_headers(spec.parameters),
+        output_schema=dict(spec.output_schema) if spec.output_schema is not None and structured else None,
+        annotations=ToolAnnotations(
+            read_only_hint=hints.read_only,
+            destructive_hint=hints.destructive,
+            idempotent_hint=hints.idempotent,
+            open_world_hint=hints.open_world,
+        ),
+        execution=None if modern else ToolExecution(task_support="optional"),
+    )
+
+
+def list_tools_after(name: str, *, by: Principal, modern: bool) -> ListToolsResult:
+    """One page of what may be called now."""
+    offered = sorted(offer_tools(by=by).manifests, key=lambda manifest: manifest.id)
+    rest = [manifest for manifest in offered if manifest.id > name]
+    tools = [build_mcp_tool(manifest, modern=modern) for manifest in rest[:PAGE_SIZE]]
+    return ListToolsResult(tools=tools, next_cursor=_cursor(tools[-1].name) if len(rest) > PAGE_SIZE else None)
+
+
+async def list_tools(context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None) -> ListToolsResult:
+    arrival, modern = get_mcp_request(context), context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    after = _name_of(params.cursor) if params is not None and params.cursor else ""
+    return await arrival.within(lambda: list_tools_after(after, by=arrival.by, modern=modern))

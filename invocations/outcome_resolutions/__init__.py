@@ -1,0 +1,1 @@
+"""Outcome resolutions: what a person found out about a call whose outcome is unknown."""

@@ -1,0 +1,13 @@
+"""Addresses of outcome resolutions."""
+
+from django.urls import path
+
+from invocations.outcome_resolutions import pages
+
+PAGES = [
+    path(
+        "invocations/<inv:invocation_id>/resolve",
+        pages.invocation_resolve,
+        name="invocation_resolve",
+    ),
+]

@@ -1,0 +1,239 @@
+"""How do people browse calls and their timelines in the console?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from access.models import Agent
+from access.sign_in.adapters import recently_authenticated
+from evidence.kinds import BEGINS, PAIR, Kind
+from evidence.models import Fact, Snapshot, SnapshotKind
+from evidence.search.related_facts import attach_free_text, facts_naming
+from evidence.services import reveal_values
+from invocations import services
+from invocations.artifacts.pages import list_artifacts, sign_artifact_tokens
+from invocations.end.egress_report import describe_denial_reason
+from invocations.models import Invocation, State
+from kernel.components.forms import ReasonForm, add_problem
+from kernel.components.waterfall import Step, lay_out_steps
+from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.http.pagination import fetch_page
+from kernel.problems import Problem, SchemaInvalid, find_problem_class
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpResponse
+
+    from invocations.models import InvocationQuerySet
+
+FILTERS = ("q", "state", "tool", "agent", "reason", "from", "to")
+MAX_FACTS = 200  # of one call on its page, the last ones; all of them are in the list of facts
+MAX_SEGMENTS = 50  # of what a long run said, the last ones
+WAITING_STEPS = ("queue.wait", "consent.wait")
+
+
+def _day(text: str, *, following: int = 0) -> datetime:
+    """The beginning of a day, or of one ``following`` days later."""
+    try:
+        day = parse_date(text)
+        if day is not None:
+            midnight = datetime(day.year, day.month, day.day) + timedelta(days=following)  # noqa: DTZ001  aware below
+            return timezone.make_aware(midnight).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # no such day, or one at the end of time
+    raise SchemaInvalid(gettext("Write the day as YYYY-MM-DD."))
+
+
+def filter_invocations(rows: InvocationQuerySet, filters: dict[str, str]) -> InvocationQuerySet:
+    if filters["state"]:
+        if filters["state"] not in State.values:
+            raise SchemaInvalid(gettext("There is no such state to filter by."))
+        rows = rows.filter(state=filters["state"])
+    if filters["tool"]:
+        rows = rows.filter(tool=filters["tool"])
+    if filters["agent"]:
+        rows = rows.by_or_for(name=filters["agent"])
+    if filters["reason"]:
+        rows = rows.filter(reason=filters["reason"])
+    if filters["q"]:
+        rows = (
+            rows.filter(request_id=filters["q"])
+            | rows.filter(idempotency_key=filters["q"])
+            | rows.filter(tool__icontains=filters["q"])
+        )
+    if filters["from"]:
+        rows = rows.filter(created_at__gte=_day(filters["from"]))
+    if filters["to"]:
+        rows = rows.filter(created_at__lt=_day(filters["to"], following=1))
+    return rows
+
+
+@require_GET
+@needs("invocations.view")
+def invocation_list(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of Invocation with .agent, .version), filters, states, agents."""
+    filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
+    rows = filter_invocations(
+        Invocation.objects.visible_to(request.principal).select_related("agent", "version"), filters
+    )
+    context = {
+        "section": "invocations",
+        "page": fetch_page(rows, prefix="inv", after=request.GET.get("after", "")),
+        "filters": filters,
+        "states": State.values,
+        "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
+    }
+    return render_page(request, "invocations/invocation_list.html", context, partial="rows")
+
+
+def build_chart_steps(invocation: Invocation) -> list[Step]:
+    return [
+        Step(
+            name=step["name"],
+            start_ms=step["begin_ms"],
+            end_ms=step["end_ms"],
+            kind=step["kind"],
+            status="" if step["status"] == "ok" else step["status"],
+            note=step["note"],
+            depth=1
+            if step["name"].startswith("sandbox.") and step["name"] not in ("sandbox.execute", "sandbox.prepare")
+            else 0,
+            waiting=step["name"] in WAITING_STEPS,
+        )
+        for step in invocation.steps
+    ]
+
+
+def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
+    """Begin and End with their leaves as data."""
+    found: dict[str, dict[str, Any] | None] = {"begin": None, "end": None}
+    for fact in facts:
+        if fact.kind in PAIR:
+            side = "begin" if fact.kind in BEGINS else "end"
+            found[side] = {"fact": fact, "leaf": fact.content, "hash": bytes(fact.leaf_hash).hex()}
+    return found
+
+
+def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
+    """The connections of a call, as its End has them: {rows, more, elsewhere, known}; empty when there were none."""
+    said = end["leaf"].get("data", {}) if end else {}
+    rows = [each | {"why_told": describe_denial_reason(each["why"])} for each in said.get("connections", [])]
+    more = said.get("all_connections", {}).get("count", len(rows)) - len(rows)
+    elsewhere = said.get("connections_elsewhere", 0)
+    known = said.get("connections_known", True)
+    if known and not (rows or elsewhere):
+        return {}
+    return {"rows": rows, "more": more, "elsewhere": elsewhere, "known": known}
+
+
+def _page(
+    request: ConsoleRequest,
+    invocation: Invocation,
+    form: ReasonForm,
+    revealed: list[dict[str, Any]] | None = None,
+    opened: list[dict[str, Any]] | None = None,
+) -> HttpResponse:
+    rows = Fact.objects.visible_to(request.principal).filter(invocation_id=invocation.pk).order_by("id")
+    if not request.principal.may("evidence.view"):
+        # Who looked into a call, and why, is for those who may browse evidence.
+        rows = rows.filter(kind__in=(*PAIR, Kind.INVOCATION_SEGMENT))
+    pair = _pair(list(rows.filter(kind__in=PAIR)))
+    context = {
+        "section": "invocations",
+        "invocation": invocation,
+        "chart": lay_out_steps(build_chart_steps(invocation)) if invocation.steps else None,
+        "facts": _facts_of(request, invocation, list(rows.reverse()[:MAX_FACTS])),
+        "pair": pair,
+        "attempts": invocation.attempts.order_by("number"),
+        "reached": _reached(pair["end"]),
+        "problem": find_problem_class(invocation.reason) if invocation.reason else None,
+        "snapshots": _snapshots(invocation),
+        "callback": invocation.callbacks.first() if request.principal.may("agents.view") else None,
+        "artifacts": list_artifacts(invocation, request.principal),
+        "may_remove_artifacts": request.principal.may("files.manage"),
+        "opened": opened or [],
+        "may_reveal": request.principal.may("evidence.reveal"),
+        "may_replay": invocation.is_final and request.principal.may("invocations.replay"),
+        "may_cancel": not invocation.is_final and request.principal.may("invocations.cancel"),
+        "may_resolve": invocation.state == State.OUTCOME_UNKNOWN
+        and not invocation.resolution
+        and request.principal.may("invocations.resolve"),
+        "form": form,
+        "revealed": revealed,
+    }
+    return render_page(
+        request, "invocations/invocation_detail.html", context, partial="values", status=422 if form.errors else 200
+    )
+
+
+def _facts_of(request: ConsoleRequest, invocation: Invocation, own: list[Fact]) -> list[Fact]:
+    """In their order; for who may browse evidence with those of others that name the call: a replay of it, an export, an erasure."""
+    others = facts_naming(request.principal, invocation.wire_id) if request.principal.may("evidence.view") else []
+    return attach_free_text(sorted({fact.pk: fact for fact in (*others, *own)}.values(), key=lambda fact: fact.pk))
+
+
+def _snapshots(invocation: Invocation) -> list[Snapshot]:
+    """What is stored of a call, in its order."""
+    rows = Snapshot.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id)
+    segments = rows.filter(kind=SnapshotKind.SEGMENT).order_by("-number")[:MAX_SEGMENTS]
+    return sorted([*rows.exclude(kind=SnapshotKind.SEGMENT), *segments], key=lambda row: row.pk)
+
+
+def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
+    rows = Invocation.objects.visible_to(request.principal).select_related("agent", "version__tool", "grant", "consent")
+    return rows.get(pk=invocation_id)
+
+
+@require_GET
+@needs("invocations.view")
+def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
+    None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
+    None), snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery
+    or None), artifacts (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them,
+    once they are revealed), revealed (None, or a list of {snapshot, value}: shown once, after a POST).
+    """
+    return _page(request, _invocation(request, invocation_id), ReasonForm())
+
+
+@require_POST
+@needs("invocations.cancel")
+def invocation_cancel(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """End a call that waits or runs."""
+    ended = services.cancel_and_wait(invocation_id=invocation_id, by=request.principal)
+    if ended.is_final:
+        messages.success(request, gettext("This call has ended."))
+    else:
+        messages.info(request, gettext("This call is being ended."))
+    return redirect("invocation", invocation_id)
+
+
+@require_POST
+@needs("evidence.reveal")
+@recently_authenticated
+def invocation_values(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
+    """Show the sealed values of a call, once. The access is a fact before anything is shown."""
+    found = _invocation(request, invocation_id)
+    form = ReasonForm(request.POST)
+    revealed: list[dict[str, Any]] | None = None
+    opened: list[dict[str, Any]] = []
+    if form.is_valid():
+        reason = form.cleaned_data["reason"]
+        try:
+            revealed = [
+                {"snapshot": snapshot, "value": reveal_values(snapshot=snapshot, reason=reason, by=request.principal)}
+                for snapshot in _snapshots(found)
+            ]
+            opened = sign_artifact_tokens(list_artifacts(found, request.principal), reason=reason, by=request.principal)
+        except Problem as problem:
+            add_problem(form, problem)
+    return _page(request, found, form, revealed, opened)

@@ -1,0 +1,1 @@
+"""Proposals: one call as a model proposes it."""

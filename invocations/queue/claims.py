@@ -1,0 +1,182 @@
+"""Which of the calls that wait does a worker take next?
+
+A message only says that there is something to do; who hears it takes the call whose turn it is. Tenants with fewer running calls
+come first, then older calls; a tool that takes one call at a time is passed over while it runs. Of the places of one worker a tenant
+has at most all but those that are kept for others, and calls that may take long have at most half.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+
+from invocations.models import FOR_WORK, Attempt, Invocation, State, WorkClass
+from kernel.database.prepared_statements import fetch_prepared
+from kernel.database.rows import insert_row
+from kernel.fault_injection import inject_fault
+from kernel.observability.telemetry import PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOOKS = 5  # at most, for one that no other worker takes meanwhile
+# queued -> running, by compare-and-set; `attempt` is the fencing token of the run.
+STATEMENT = """
+WITH chosen AS (
+  SELECT i.id FROM invocations_invocation i
+    LEFT JOIN (SELECT tenant_id, count(*) AS at_work FROM invocations_invocation WHERE state = 'running' GROUP BY tenant_id) busy
+      ON busy.tenant_id = i.tenant_id
+   WHERE i.state = 'queued' AND (i.queue_deadline_at IS NULL OR i.queue_deadline_at > {now})
+     AND i.work_class IN ({classes}) AND i.tenant_id NOT IN ({full})
+     AND NOT (i.serial AND EXISTS (
+         SELECT 1 FROM invocations_invocation r
+          WHERE r.state = 'running' AND r.serial AND r.tenant_id = i.tenant_id AND r.tool = i.tool))
+   ORDER BY COALESCE(busy.at_work, 0), i.id LIMIT 1 {lock}
+)
+UPDATE invocations_invocation
+   SET state = 'running', attempt = attempt + 1, started_at = {started}, lease_until = {lease_until}
+ WHERE id = (SELECT id FROM chosen) AND state = 'queued'
+RETURNING id
+"""
+POSTGRESQL = STATEMENT.format(
+    now="clock_timestamp()",
+    classes="SELECT unnest(%(classes)s::text[])",
+    full="SELECT unnest(%(full)s::uuid[])",
+    lock="FOR UPDATE OF i SKIP LOCKED",
+    started="%(started)s",
+    lease_until="clock_timestamp() + %(lease_s)s * interval '1 second'",
+).encode()
+SQLITE = STATEMENT.format(
+    now="%(started)s",
+    classes="SELECT value FROM json_each(%(classes)s)",
+    full="SELECT value FROM json_each(%(full)s)",
+    lock="",
+    started="%(started)s",
+    lease_until="%(lease_until)s",
+)
+
+# With the state as a word, not as a parameter: else the general plan cannot use the indexes of what is queued or runs.
+WAITING = b"SELECT 1 FROM invocations_invocation WHERE state = 'queued' LIMIT 1"
+
+
+class WorkerSlots:
+    """What this process is working on. One thread claims at a time, so that the counts are true."""
+
+    def __init__(self) -> None:
+        self.claiming = threading.Lock()
+        self._lock = threading.Lock()
+        self._of_tenant: Counter[UUID] = Counter()
+        self._long = 0
+
+    def full(self) -> list[UUID]:
+        """Tenants that have all the places that they may have here."""
+        with self._lock:
+            return [tenant for tenant, count in self._of_tenant.items() if count >= settings.TOOLHUB_WORKER_CONCURRENCY]
+
+    def classes(self) -> list[str]:
+        """The classes of work that may be begun here now."""
+        with self._lock:
+            some_left = self._long < max(1, settings.TOOLHUB_WORKER_CONCURRENCY // 2)
+        served = settings.TOOLHUB_WORK_CLASSES
+        return [each for each in served if some_left or served == [WorkClass.LONG] or each != WorkClass.LONG]
+
+    def any_taken(self) -> bool:
+        with self._lock:
+            return bool(self._of_tenant)
+
+    def taken(self) -> int:
+        """How many calls this process works on."""
+        with self._lock:
+            return self._of_tenant.total()
+
+    def take(self, invocation: Invocation) -> None:
+        with self._lock:
+            self._of_tenant[invocation.tenant_id] += 1
+            self._long += invocation.work_class == WorkClass.LONG
+
+    def leave(self, invocation: Invocation) -> None:
+        with self._lock:
+            self._of_tenant[invocation.tenant_id] -= 1
+            self._long -= invocation.work_class == WorkClass.LONG
+            self._of_tenant += Counter()  # forgets who has none
+
+
+places = WorkerSlots()
+
+
+@contextmanager
+def claim_next_call() -> Iterator[Invocation | None]:
+    """Claim the next call and hold a place for it; None when there is nothing to do here."""
+    with places.claiming:
+        invocation = claim_call()
+        if invocation is not None:
+            places.take(invocation)
+    try:
+        yield invocation
+    finally:
+        if invocation is not None:
+            places.leave(invocation)
+
+
+def is_working() -> bool:
+    """Whether this process is working on a call."""
+    return places.any_taken()
+
+
+def has_queued_calls() -> bool:
+    """Whether any call of any tenant waits for a worker, here or elsewhere."""
+    if connection.vendor == "postgresql":
+        return bool(fetch_prepared(WAITING, ()))
+    return Invocation.objects.filter(state=State.QUEUED).exists()
+
+
+def claim_call() -> Invocation | None:
+    """The call whose turn it is, now running under a lease; None when no call waits that may run here."""
+    classes, full = places.classes(), places.full()
+    if not classes:
+        return None
+    for _ in range(LOOKS):
+        try:
+            with transaction.atomic():
+                return _claim(classes, full)
+        except IntegrityError:
+            continue  # another worker has begun a call of the same serial tool at this moment, and is seen from now on
+    return None
+
+
+def _claim(classes: list[str], full: list[UUID]) -> Invocation | None:
+    now = datetime.now(UTC)
+    lease_s = settings.TOOLHUB_LEASE_S
+    if connection.vendor == "postgresql":
+        asked: dict[str, Any] = {"classes": classes, "full": full, "started": now, "lease_s": lease_s}
+        rows = fetch_prepared(POSTGRESQL, asked)
+    else:
+        rows = _claim_sqlite(classes, full, now, now + timedelta(seconds=lease_s))
+    if not rows:
+        return None
+    invocation = FOR_WORK.get(pk=UUID(str(rows[0][0])))
+    insert_row(Attempt(invocation=invocation, number=invocation.attempt, worker=PROCESS, started_at=now))
+    inject_fault("claim.before_commit")
+    return invocation
+
+
+def _claim_sqlite(classes: list[str], full: list[UUID], now: datetime, lease_until: datetime) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            SQLITE,
+            {
+                "classes": json.dumps(classes),
+                "full": json.dumps([each.hex for each in full]),
+                "started": connection.ops.adapt_datetimefield_value(now),
+                "lease_until": connection.ops.adapt_datetimefield_value(lease_until),
+            },
+        )
+        return list(cursor.fetchall())

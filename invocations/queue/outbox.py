@@ -1,0 +1,103 @@
+"""How do workers learn that a call waits?
+
+The row of a queued call is its own outbox: the transaction that queues it also says that a message is due (``rung_at``). The
+message is sent after the commit, holds an id and nothing else, and may arrive twice or never: who hears it takes the call whose
+turn it is (:mod:`invocations.queue.claims`), and a call that nobody took in time is rung for again by every sweeper.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError as BrokerError
+
+from invocations.models import Invocation, State
+from kernel.database.connections import database_now
+from kernel.fault_injection import inject_fault
+from kernel.names import QUEUES, RUN_INVOCATION
+from kernel.singleton import Once
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from celery import Celery
+
+log = logging.getLogger("toolhub.queue")
+# What kombu's transports raise when the broker does not answer, mapped or not.
+BROKER_ERRORS = (BrokerError, ConnectionError, TimeoutError, OSError)
+LOST_MESSAGE_AFTER = timedelta(seconds=2)
+
+
+class WakeUpSender:
+    """Sends the same message of Celery's again and again, over a channel that is kept.
+
+    ``send_task`` finds out for each message anew what it says, where it goes and over which connection, and takes twice as long.
+    """
+
+    def __init__(self, app: Celery, task: str) -> None:
+        self._app = app
+        self._made = app.amqp.as_task_v2("", task, ignore_result=True)
+
+    @cached_property
+    def _channel(self) -> Any:
+        return self._app.connection_for_write().default_channel
+
+    def send(self, queue: str, **kwargs: str) -> None:
+        """Raises one of ``BROKER_ERRORS`` when nobody takes the message."""
+        channel, id = self._channel, str(uuid4())
+        message = channel.prepare_message(
+            json.dumps([[], kwargs, self._made.body[2]]),
+            content_type="application/json",
+            content_encoding="utf-8",
+            headers=self._made.headers | {"id": id, "root_id": id},
+            properties={"correlation_id": id},
+        )
+        broker = channel.connection
+        try:
+            channel.basic_publish(message, "", queue)
+        except (*broker.connection_errors, *broker.channel_errors) as error:
+            raise BrokerError(str(error)) from error
+
+
+@Once
+def get_wake_up_sender() -> WakeUpSender:
+    return WakeUpSender(current_app, RUN_INVOCATION)
+
+
+def send_wake_up(invocation_id: UUID, work_class: str) -> None:
+    """Send one message. Raises one of ``BROKER_ERRORS`` when nobody takes the message."""
+    get_wake_up_sender().send(QUEUES[work_class], invocation_id=str(invocation_id))
+
+
+def notify_workers(invocation: Invocation) -> bool:
+    """Tell the workers of a call that was just queued. False when the broker does not answer."""
+    try:
+        send_wake_up(invocation.pk, invocation.work_class)
+    except BROKER_ERRORS as error:
+        log.warning("The broker does not answer, %s waits to be rung for again: %s", invocation.wire_id, error)
+        return False
+    return True
+
+
+def relay_due_messages(*, limit: int) -> int:
+    """The relay: send the messages that are due since a while. Their calls were committed by a process that died before it sent
+    them, or the broker has lost them, or all workers are busy.
+    """
+    with transaction.atomic():
+        due = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
+            state=State.QUEUED, rung_at__lte=database_now() - LOST_MESSAGE_AFTER
+        )
+        found = list(due.order_by("rung_at").only("id", "work_class")[:limit])
+        Invocation.objects.filter(pk__in=[each.pk for each in found]).update(rung_at=database_now())
+        if found:
+            inject_fault("relay.before_commit")
+    if found:
+        inject_fault("relay.committed")
+    return sum(1 for each in found if notify_workers(each))

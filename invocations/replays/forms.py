@@ -1,0 +1,106 @@
+"""What do people fill in to have calls replayed?"""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
+
+from access.models import PolicyState, PolicyVersion
+from invocations.replays.labels import WHAT
+from invocations.replays.models import What
+from invocations.replays.services import MOST_READ, MOST_RUNS
+from kernel.components.forms import ReasonForm
+from registry.models import ToolVersion, VersionState
+
+if TYPE_CHECKING:
+    from invocations.models import Invocation
+    from kernel.principal import Principal
+
+DAY = {"type": "date"}
+
+
+class ReplayForm(ReasonForm):
+    version = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Version"),
+        help_text=gettext_lazy("Another one shows what it would have answered."),
+    )
+    todays_image = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Use today's sandbox image"),
+        help_text=gettext_lazy("When the image that the call ran in is not there any more."),
+    )
+    field_order = ("version", "todays_image", "reason")
+
+    def __init__(self, data: Any, *, invocation: Invocation) -> None:
+        super().__init__(data)
+        recorded = invocation.version
+        choices = [("", f"{recorded.version if recorded else ''} · {gettext_lazy('recorded')}")]
+        if recorded is not None:
+            rows = ToolVersion.objects.filter(tool=recorded.tool, review_state=VersionState.APPROVED)
+            others = rows.exclude(pk=recorded.pk).order_by("-id").values_list("version", flat=True)[:50]
+            choices += [(each, each) for each in others]
+        self.fields["version"].choices = choices  # type: ignore[attr-defined]
+
+
+class PeriodForm(ReasonForm):
+    what = forms.ChoiceField(choices=list(WHAT.items()), widget=forms.RadioSelect, label=gettext_lazy("What"))
+    since = forms.DateField(widget=forms.DateInput(attrs=DAY), label=gettext_lazy("From"))
+    until = forms.DateField(
+        widget=forms.DateInput(attrs=DAY), label=gettext_lazy("To"), help_text=gettext_lazy("The day is included.")
+    )
+    tool = forms.CharField(
+        required=False, max_length=128, label=gettext_lazy("Tool"), help_text=gettext_lazy("Empty: all tools.")
+    )
+    most = forms.IntegerField(
+        min_value=1,
+        max_value=MOST_READ,
+        initial=100,
+        label=gettext_lazy("At most this many calls"),
+        help_text=gettext_lazy("Runs: up to 1,000."),
+    )
+    policy = forms.ModelChoiceField(
+        queryset=PolicyVersion.objects.none(),
+        required=False,
+        label=gettext_lazy("Policy"),
+        empty_label=gettext_lazy("The recorded one"),
+        help_text=gettext_lazy("Decide with this one, a draft too."),
+    )
+    version = forms.CharField(
+        required=False,
+        max_length=64,
+        label=gettext_lazy("Version"),
+        help_text=gettext_lazy("Run this version of the tool instead of the recorded one."),
+    )
+    field_order = ("what", "since", "until", "tool", "most", "policy", "version", "reason")
+
+    def __init__(self, data: Any, *, by: Principal) -> None:
+        super().__init__(data, initial={"what": What.DECISIONS})
+        if by.may("policies.view"):
+            rows = PolicyVersion.objects.visible_to(by).exclude(state=PolicyState.DISCARDED).order_by("-id")
+            self.fields["policy"].queryset = rows  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        said: dict[str, Any] = super().clean() or {}
+        since, until = said.get("since"), said.get("until")
+        if since and until and since > until:
+            self.add_error("until", gettext_lazy("A period ends after it begins."))
+        if said.get("what") == What.RUNS and (said.get("most") or 0) > MOST_RUNS:
+            self.add_error("most", gettext_lazy("Runs: up to 1,000."))
+        return said
+
+    def period(self) -> dict[str, Any]:
+        """As :func:`invocations.replays.services.replay_period` takes it."""
+        said = self.cleaned_data
+        named = {name: said[name] for name in ("what", "tool", "most", "version", "reason")}
+        policy = said["policy"]
+        until = said["until"] + timedelta(days=1)
+        return named | {
+            "since": timezone.make_aware(datetime.combine(said["since"], time())),
+            "until": timezone.make_aware(datetime.combine(until, time())),
+            "policy_id": policy.pk if policy else None,
+        }

@@ -1,0 +1,101 @@
+"""How are the outcomes of a replay said to people?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy
+
+from invocations.replays.models import What
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+WHAT: dict[str, StrOrPromise] = {
+    What.FACTS: gettext_lazy("Rebuild calls from their facts"),
+    What.DECISIONS: gettext_lazy("Decide again"),
+    What.RUNS: gettext_lazy("Run again in a sandbox"),
+}
+# Why a call cannot be run again.
+WHY: dict[str, StrOrPromise] = {
+    "not_ended": gettext_lazy("The call has not ended."),
+    "nothing_ran": gettext_lazy("The tool was never run: the call was refused, or ended before."),
+    "cut_off": gettext_lazy("The run was cut off, so there is no end to compare with."),
+    "no_values": gettext_lazy("The arguments are not kept any more."),
+    "erased": gettext_lazy("The values of the person whom the call was made for were erased."),
+    "key_unavailable": gettext_lazy("The key of the stored values is not available."),
+    "code_changed": gettext_lazy("The code of this version is not on the workers any more, or is another one."),
+    "dependencies": gettext_lazy("The packages that the tool needs are not on the worker."),
+    "image_gone": gettext_lazy("The image that the call ran in is not on the worker any more."),
+    "no_box": gettext_lazy("No sandbox could be started from this image."),
+    "network": gettext_lazy("The tool needs the network, which no replay has."),
+    "browser": gettext_lazy("The tool needs a browser with a network, which no replay has."),
+    "secrets": gettext_lazy("The tool needs a secret, which no replay has."),
+    "files": gettext_lazy("The tool needs the tenant's files, which no replay has."),
+    "config": gettext_lazy("The tool is configured in another way than it was then."),
+}
+# What was another thing than in the call; or was found beside the verdict.
+NOTE: dict[str, StrOrPromise] = {
+    "other_version": gettext_lazy("Run with another version of the tool."),
+    "todays_image": gettext_lazy("Run in the image of today."),
+    "ran_directly": gettext_lazy("The call ran beside the worker; the replay ran in a box."),
+    "no_seed": gettext_lazy("The call is older than the recording of chance: random numbers are others."),
+    "program_clock": gettext_lazy("The tool is a program: it saw the clock of the machine."),
+    "config": gettext_lazy("The tool is configured in another way than it was then."),
+    "without_network": gettext_lazy("Run without the network that the call had."),
+    "without_browser": gettext_lazy("Run without the browser that the call had."),
+    "without_secrets": gettext_lazy("Run without the secrets that the call had."),
+    "without_files": gettext_lazy("Run without the files that the call had."),
+    "ignored": gettext_lazy("Places that the manifest names under determinism were not compared."),
+    "not_compared": gettext_lazy("The manifest says that outputs differ each time: they were not compared."),
+    "digest_only": gettext_lazy("The result is not kept any more: only its digest was compared."),
+    "raw_same": gettext_lazy("What the tool returned is what it returned then, before the obligations of the policy."),
+    "raw_other": gettext_lazy("What the tool returned differs, before the obligations of the policy."),
+}
+# What is compared when a call is rebuilt from its facts, or decided again.
+FIELDS: dict[str, StrOrPromise] = {
+    "begin": gettext_lazy("Begin"),
+    "leaves": gettext_lazy("Text and hash of its facts"),
+    "pair": gettext_lazy("Begin and End"),
+    "state": gettext_lazy("State"),
+    "row": gettext_lazy("The stored call"),
+    "agent": gettext_lazy("Agent"),
+    "tool": gettext_lazy("Tool"),
+    "created_at": gettext_lazy("Received"),
+    "finished_at": gettext_lazy("Ended"),
+    "reason": gettext_lazy("Reason"),
+    "attempt": gettext_lazy("Run"),
+    "retries": gettext_lazy("Runs after a crash"),
+    "dry_run": gettext_lazy("Dry run"),
+    "origin": gettext_lazy("Origin"),
+    "request_id": gettext_lazy("Request id"),
+    "version": gettext_lazy("Version of the tool"),
+    "manifest": gettext_lazy("Manifest"),
+    "build": gettext_lazy("Code"),
+    "policy": gettext_lazy("Policy"),
+    "policy_hash": gettext_lazy("Hash of the policy"),
+    "grant": gettext_lazy("Grant"),
+    "consent": gettext_lazy("Consent"),
+    "profile": gettext_lazy("Profile"),
+    "profile_document": gettext_lazy("Stored profile"),
+    "obligations": gettext_lazy("Obligations"),
+    "sources": gettext_lazy("Sources"),
+    "resolution": gettext_lazy("What became of it"),
+    "image": gettext_lazy("Image"),
+    "box": gettext_lazy("Box"),
+    "budget": gettext_lazy("Budgets"),
+    "level": gettext_lazy("Isolation"),
+    "error": gettext_lazy("Commitment to the error"),
+    "logs": gettext_lazy("Commitment to the output of the process"),
+    "error_value": gettext_lazy("Stored error"),
+    "logs_value": gettext_lazy("Stored output of the process"),
+    "input": gettext_lazy("Commitment to the arguments"),
+    "output": gettext_lazy("Commitment to the result"),
+    "input_value": gettext_lazy("Stored arguments"),
+    "output_value": gettext_lazy("Stored result"),
+    "output_digest": gettext_lazy("Digest of the result"),
+    "decision": gettext_lazy("Decision of the policy"),
+    "decision_input": gettext_lazy("What was decided on"),
+    "allowed": gettext_lazy("Allowed or denied"),
+    "rules": gettext_lazy("Rules"),
+}

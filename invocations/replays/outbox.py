@@ -1,0 +1,45 @@
+"""How do workers learn that a replay waits?
+
+As with calls: the row is its own outbox, a message only says that there is something to do, and every sweeper rings again for what
+nobody took, and for what a worker that died has left.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from celery import current_app
+from django.db.models import Q
+
+from invocations.queue.outbox import BROKER_ERRORS
+from invocations.replays.models import Replay, ReplayState
+from kernel.database.connections import database_now
+from kernel.names import QUEUES, RUN_REPLAYS
+
+log = logging.getLogger("toolhub.replays")
+RING_AGAIN_AFTER = timedelta(seconds=10)
+
+
+def notify_replay_worker() -> bool:
+    """Tell a worker. False when the broker does not answer; then it is rung for again."""
+    try:
+        current_app.send_task(RUN_REPLAYS, queue=QUEUES["long"], retry=False, ignore_result=True, expires=None)
+    except BROKER_ERRORS as error:
+        log.warning("The broker does not answer, replays wait to be rung for again: %s", error)
+        return False
+    return True
+
+
+def build_waiting_filter() -> Q:
+    """What a worker may take: what waits, and what one that died has left."""
+    return Q(state=ReplayState.QUEUED) | Q(state=ReplayState.RUNNING, lease_until__lte=database_now())
+
+
+def relay_waiting_replays() -> int:
+    """Ring for what has waited for a while; once, since whoever hears it rings for the rest."""
+    due = Replay.objects.filter(build_waiting_filter(), rung_at__lte=database_now() - RING_AGAIN_AFTER)
+    count = due.update(rung_at=database_now())
+    if count:
+        notify_replay_worker()
+    return count

@@ -1,0 +1,303 @@
+"""What do the facts alone say about a call, and is that what its row says?
+
+The facts of a call, from its Begin to its End, are read as bytes; each field that they hold is put beside the row and the stored
+values. ``not_kept`` says that a side has nothing to compare: values were erased, or facts of that time did not say it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evidence import services as evidence
+from evidence.keys.subject_keys import fingerprint_under
+from evidence.kinds import BEGINS, ENDS, Kind
+from evidence.models import Fact, Snapshot, SnapshotKind
+from evidence.problems import KeyUnavailable, ValuesErased
+from invocations.end.end_record import build_sources_data
+from invocations.models import Invocation, State
+from invocations.replays.redecision import Redecider
+from invocations.value_keys import known_key_of
+from kernel.canonical import compute_digest
+from kernel.ids import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+EQUAL, DIFFERS, NOT_KEPT = "equal", "differs", "not_kept"
+_NOTHING: Any = object()
+HASHED_SINCE = 2  # version of the leaf
+COMMITTED = (
+    (SnapshotKind.INPUT, "begin"),
+    (SnapshotKind.OUTPUT, "end"),
+    (SnapshotKind.ERROR, "end"),
+    (SnapshotKind.LOGS, "end"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReconstructionFinding:
+    """One field. ``facts`` and ``row`` are ids, digests, names and times, never values of the call."""
+
+    field: str
+    verdict: str
+    facts: str = ""
+    row: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return {"field": self.field, "verdict": self.verdict, "facts": self.facts, "row": self.row}
+
+
+def choose_verdict(findings: Iterable[ReconstructionFinding]) -> str:
+    return DIFFERS if any(each.verdict == DIFFERS for each in findings) else EQUAL
+
+
+@dataclass(slots=True)
+class CallFacts:
+    """What the facts of one call say."""
+
+    leaves: list[dict[str, Any]]
+    broken: list[str]  # facts whose columns or hash are not those of their leaf
+
+    def of(self, *kinds: str) -> list[dict[str, Any]]:
+        return [leaf for leaf in self.leaves if leaf["kind"] in kinds]
+
+    def first(self, *kinds: str) -> dict[str, Any] | None:
+        return next(iter(self.of(*kinds)), None)
+
+    @property
+    def begin(self) -> dict[str, Any]:
+        return self.first(*BEGINS) or {}
+
+    @property
+    def end(self) -> dict[str, Any]:
+        return self.first(*ENDS) or {}
+
+    @property
+    def state(self) -> str:
+        """Where the facts leave the call."""
+        if self.end:
+            return str(self.end["outcome"])
+        if self.of(Kind.INVOCATION_HELD) and not self.of(Kind.INVOCATION_RESUMED):
+            return State.HELD
+        return {"held": State.HELD, "denied": State.DENIED}.get(str(self.begin.get("outcome")), State.QUEUED)
+
+
+def load_call_facts(invocation: Invocation) -> CallFacts:
+    rows = Fact.objects.filter(tenant_id=invocation.tenant_id, invocation_id=invocation.pk).order_by("id")
+    return read_call_facts(rows)
+
+
+def read_call_facts(rows: Iterable[Fact]) -> CallFacts:
+    leaves, broken = [], []
+    for row in rows:
+        raw = bytes(row.leaf)
+        leaf = json.loads(raw)
+        columns = {"kind": row.kind, "outcome": row.outcome, "reason": row.reason, "tool": row.tool, "id": row.wire_id}
+        if hashlib.sha256(b"\x00" + raw).digest() != bytes(row.leaf_hash) or any(
+            leaf.get(name, "") != value for name, value in columns.items()
+        ):
+            broken.append(row.wire_id)
+        leaves.append(leaf)
+    return CallFacts(leaves, broken)
+
+
+def _data(leaf: dict[str, Any], *path: str) -> Any:
+    """What a fact says there; _NOTHING where it says nothing."""
+    found: Any = leaf.get("data", {})
+    for name in path:
+        if not isinstance(found, dict) or name not in found:
+            return _NOTHING
+        found = found[name]
+    return found
+
+
+def _iso(moment: Any) -> str:
+    return str(moment.isoformat(timespec="microseconds")) if moment is not None else ""
+
+
+def _wire(prefix: str, id: Any) -> str:
+    return encode(prefix, id) if id else ""
+
+
+# field -> (what the facts say, what the row says)
+_Side = "Callable[[Told, Invocation], Any]"
+FIELDS: dict[str, tuple[Callable[[CallFacts, Invocation], Any], Callable[[CallFacts, Invocation], Any]]] = {
+    "agent": (lambda told, _: told.begin["actor"]["id"], lambda _, row: encode("agt", row.agent_id)),
+    "tool": (lambda told, _: told.begin.get("tool", ""), lambda _, row: row.tool),
+    "created_at": (lambda told, _: told.begin["at"], lambda _, row: _iso(row.created_at)),
+    "finished_at": (lambda told, _: told.end.get("at", ""), lambda _, row: _iso(row.finished_at)),
+    "reason": (lambda told, _: told.end.get("reason", ""), lambda _, row: row.reason if row.is_final else ""),
+    "attempt": (
+        lambda told, row: _data(told.end, "attempt") if told.end and row.attempt else _NOTHING,
+        lambda _, row: row.attempt,
+    ),
+    "dry_run": (lambda told, _: _data(told.begin, "dry_run"), lambda _, row: row.dry_run),
+    "origin": (lambda told, _: _data(told.begin, "origin"), lambda _, row: row.origin),
+    "level": (lambda told, _: _decided(told, "level"), lambda _, row: (row.profile or {}).get("isolation", "")),
+    "version": (lambda told, _: _last(told, "tool", "version"), lambda _, row: row.version and row.version.version),
+    "manifest": (
+        lambda told, _: _last(told, "tool", "manifest"),
+        lambda _, row: row.version and row.version.manifest_digest,
+    ),
+    "build": (lambda told, _: _last(told, "tool", "build"), lambda _, row: row.version and row.version.build_digest),
+    "policy": (lambda told, _: _decided(told, "policy", "version"), lambda _, row: row.policy_version),
+    "policy_hash": (lambda told, _: _decided(told, "policy", "hash"), lambda _, row: row.policy_hash),
+    "grant": (lambda told, _: _decided(told, "grant"), lambda _, row: _wire("grt", row.grant_id)),
+    "consent": (lambda told, _: _decided(told, "consent"), lambda _, row: _wire("cns", row.consent_id)),
+    "profile": (lambda told, _: _last(told, "profile"), lambda _, row: row.profile_hash),
+    "profile_document": (
+        lambda told, row: _last(told, "profile") if row.profile is not None else "",
+        lambda _, row: compute_digest(row.profile) if row.profile is not None else "",
+    ),
+    "obligations": (
+        lambda told, row: _decided(told, "obligations") if row.obligations else "",
+        lambda _, row: compute_digest(row.obligations) if row.obligations else "",
+    ),
+    "resolution": (
+        lambda told, _: (told.first(Kind.INVOCATION_RESOLVED) or {}).get("outcome", ""),
+        lambda _, row: row.resolution,
+    ),
+}
+
+
+def _last(told: CallFacts, *path: str) -> Any:
+    """The End's word, or that of what the call was decided by last."""
+    found = _data(told.end, *path)
+    return found if found is not _NOTHING else _decided(told, *path)
+
+
+def _decided(told: CallFacts, *path: str) -> Any:
+    """A call that waited for a person was decided about again when it went on."""
+    for leaf in reversed(told.of(Kind.INVOCATION_RESUMED)):
+        found = _data(leaf, *path)
+        if found is not _NOTHING:
+            return found
+    return _data(told.begin, *path)
+
+
+def reconstruct_call(
+    invocation: Invocation, *, opened: bool, redecider: Redecider | None = None
+) -> list[ReconstructionFinding]:
+    """Every field. ``opened``: stored values are decrypted and committed to anew; else only what lies beside them is compared.
+
+    Within :func:`one_snapshot`, in which ``invocation`` was read too: what happens between two reads is no difference.
+    """
+    told = load_call_facts(invocation)
+    if not told.begin:
+        return [ReconstructionFinding("begin", DIFFERS, row=invocation.wire_id)]
+    findings = [ReconstructionFinding("leaves", DIFFERS if told.broken else EQUAL, facts=", ".join(told.broken))]
+    findings += [
+        _compared("pair", bool(told.end), invocation.is_final),
+        _compared("state", _running_as(told.state, invocation), invocation.state),
+    ]
+    for name, (facts, row) in FIELDS.items():
+        findings.append(_compared(name, facts(told, invocation), row(told, invocation)))
+    findings += list(_budget(told, invocation))
+    findings += list(_marked(told, invocation))
+    findings += list(_attempts(told, invocation))
+    findings += list(_values(told, invocation, opened=opened))
+    again = (redecider or Redecider()).look(told.begin, invocation.tenant_id)
+    findings.append(
+        ReconstructionFinding("decision", {"same": EQUAL, "not_kept": NOT_KEPT}.get(again.verdict, DIFFERS), again.why)
+    )
+    return findings
+
+
+def _running_as(told: str, invocation: Invocation) -> str:
+    """Facts do not tell a call that runs from one that waits for a worker."""
+    return State.RUNNING if told == State.QUEUED and invocation.state == State.RUNNING else told
+
+
+def _compared(field: str, facts: Any, row: Any) -> ReconstructionFinding:
+    if facts is _NOTHING:
+        return ReconstructionFinding(field, NOT_KEPT, row=_text(row))
+    verdict = EQUAL if (facts or "") == (row or "") else DIFFERS
+    return ReconstructionFinding(field, verdict, _text(facts), _text(row))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return compute_digest(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None or value is _NOTHING else str(value)
+
+
+def _budget(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
+    """The budgets that the call held are among those that stand in its row."""
+    held = _data(told.begin, "budget", "of")
+    if held is not _NOTHING:
+        known = {line.get("budget") for line in invocation.budget}
+        yield _compared("budget", held, [each for each in held if each in known])
+
+
+def _marked(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
+    """What callers and tools have named, which facts hold hashed under the key of the call's person."""
+    asked, sources = _data(told.begin, "request_id"), _data(told.end, "sources")
+    mark: Any = invocation.request_id
+    named: Any = invocation.sources
+    if told.begin.get("v", 1) >= HASHED_SINCE:
+        key = known_key_of(invocation)
+        if key is None or key.destroyed_at is not None:
+            asked, sources = _NOTHING, _NOTHING
+        else:
+            mark = fingerprint_under(key, mark.encode())
+            named = build_sources_data(named, key)["sources"] if named else named
+    yield _compared("request_id", asked, mark)
+    if sources is not _NOTHING or invocation.sources:
+        yield _compared("sources", sources, named)
+
+
+def _attempts(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
+    """Each run beyond the first has a fact that says why; and the last run is in the End."""
+    again = len(told.of(Kind.INVOCATION_RETRIED))
+    runs = invocation.attempts.count()
+    # One that was cut off and has not run since: it waits for a worker, or was ended while it did.
+    waited = again == runs and invocation.state != State.RUNNING and _data(told.end, "run") is _NOTHING
+    yield _compared("retries", again, runs if waited else max(0, runs - 1))
+    last = invocation.attempts.order_by("-number").first()
+    image = _data(told.end, "run", "image")
+    if last is not None and image is not _NOTHING:
+        yield _compared("image", image[:80], last.image)
+        yield _compared("box", str(_data(told.end, "run", "box"))[:64], last.box)
+
+
+def _values(told: CallFacts, invocation: Invocation, *, opened: bool) -> Iterable[ReconstructionFinding]:
+    kept = {
+        row.kind: row
+        for row in Snapshot.objects.filter(
+            tenant_id=invocation.tenant_id,
+            invocation_id=invocation.pk,
+            kind__in=[kind for kind, _ in COMMITTED],
+        )
+    }
+    plain = told.begin.get("v", 1) < HASHED_SINCE
+    for field, side in COMMITTED:
+        leaf = told.begin if side == "begin" else told.end
+        said, row = _data(leaf, str(field), "commit"), kept.get(field)
+        if said is _NOTHING and (row is None or (plain and field in (SnapshotKind.ERROR, SnapshotKind.LOGS))):
+            continue
+        if row is None:
+            yield ReconstructionFinding(str(field), NOT_KEPT, facts=_text(said))
+            continue
+        yield _compared(str(field), said, row.commitment)
+        if opened:
+            yield from _opened(str(field), said, row, invocation)
+
+
+def _opened(field: str, said: Any, row: Snapshot, invocation: Invocation) -> Iterable[ReconstructionFinding]:
+    """Salt and value, hashed again."""
+    try:
+        commitment, value = evidence.recompute_commitment(row), evidence.open_values(row)
+    except ValuesErased:
+        yield ReconstructionFinding(f"{field}_value", NOT_KEPT, facts=_text(said))
+        return
+    except KeyUnavailable:
+        yield ReconstructionFinding(f"{field}_value", DIFFERS, facts=_text(said))
+        return
+    yield _compared(f"{field}_value", said, commitment)
+    if field == SnapshotKind.OUTPUT and invocation.output_digest:
+        yield _compared("output_digest", compute_digest(value["data"]), invocation.output_digest)

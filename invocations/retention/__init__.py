@@ -1,0 +1,1 @@
+"""Retention: how long values of calls are kept, and how they are erased."""

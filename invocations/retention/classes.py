@@ -1,0 +1,36 @@
+"""Which classes of values can a tenant set a time for? Says so to evidence when the app is loaded."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.utils.translation import gettext_noop as _
+
+from evidence.erasures.holders import AFTERWARDS, CLASSES, HOLDERS, RetentionClass
+from evidence.models import SnapshotKind
+from invocations.retention.erasure import (
+    CallHolder,
+    ReplayHolder,
+    forget_hashes,
+    remove_old_artifacts,
+    remove_old_files,
+    remove_old_values,
+)
+
+HOLDERS += [CallHolder(), ReplayHolder()]
+AFTERWARDS.append(forget_hashes)
+
+
+def _values(label: str, *kinds: SnapshotKind) -> RetentionClass:
+    return RetentionClass(label, partial(remove_old_values, kinds), kinds)
+
+
+CLASSES |= {
+    "inputs": _values(_("Arguments of calls, plans of chains"), SnapshotKind.INPUT),
+    "outputs": _values(_("Results of calls"), SnapshotKind.OUTPUT, SnapshotKind.REPLAY),
+    "errors": _values(_("Texts of errors"), SnapshotKind.ERROR),
+    "logs": _values(_("What tools printed"), SnapshotKind.LOGS, SnapshotKind.LIVE),
+    "segments": _values(_("What long runs said meanwhile"), SnapshotKind.SEGMENT),
+    "artifacts": RetentionClass(_("Artifacts"), remove_old_artifacts),
+    "files": RetentionClass(_("Files that calls have written"), remove_old_files),
+}

@@ -1,0 +1,86 @@
+"""How does a caller's wish to end a running call reach the worker that runs it?
+
+The wish stands in the row and is a fact; a message on the wire makes it quick. Who misses the message sees the row with the next
+heartbeat.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import redis
+from django.conf import settings
+from django.db import transaction
+
+from evidence import services as evidence
+from evidence.kinds import Kind
+from invocations.models import Invocation, State
+from invocations.run.lease_heartbeat import end_run
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from kernel.principal import Principal
+
+log = logging.getLogger("toolhub.worker")
+CHANNEL = "toolhub:cancel"
+_PATIENCE_S = 1.0
+
+
+@transaction.atomic
+def request_cancellation(*, invocation: Invocation, by: Principal) -> bool:
+    """Have a running call ended. False when it does not run, or somebody has asked already."""
+    asked = Invocation.objects.filter(pk=invocation.pk, state=State.RUNNING, cancel_asked_at=None)
+    if not asked.update(cancel_asked_at=datetime.now(UTC)):
+        return False
+    evidence.record(
+        kind=Kind.INVOCATION_CANCEL_ASKED,
+        subject=invocation.wire_id,
+        actor=by,
+        invocation_id=invocation.pk,
+        tool=invocation.tool,
+        data={"attempt": invocation.attempt},
+    )
+    transaction.on_commit(partial(_publish_cancellation, invocation.pk))
+    return True
+
+
+def _publish_cancellation(invocation_id: UUID) -> None:
+    if not settings.TOOLHUB_REDIS_URL:
+        end_run(invocation_id)
+        return
+    try:
+        with redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2, socket_timeout=5) as client:
+            client.publish(CHANNEL, invocation_id.bytes)
+    except redis.RedisError as error:
+        log.warning("The worker is not told and sees by itself that a call is to end: %s", error)
+
+
+def _messages(stop: threading.Event) -> Iterator[UUID]:
+    with (
+        redis.Redis.from_url(settings.TOOLHUB_REDIS_URL, socket_connect_timeout=2, socket_timeout=5) as client,
+        client.pubsub(ignore_subscribe_messages=True) as pubsub,
+    ):
+        pubsub.subscribe(CHANNEL)
+        while not stop.is_set():
+            message = pubsub.get_message(timeout=_PATIENCE_S)
+            if message is not None and len(message["data"]) == 16:
+                yield UUID(bytes=message["data"])
+
+
+def listen_for_cancellations(stop: threading.Event) -> None:
+    """Listen until told to stop; a worker of the production shape runs this in a thread."""
+    while not stop.is_set():
+        try:
+            for invocation_id in _messages(stop):
+                end_run(invocation_id)
+        except redis.RedisError as error:
+            log.warning("Redis does not answer; runs are cancelled with their heartbeat: %s", error)
+            stop.wait(_PATIENCE_S)
+        except Exception:
+            log.exception("A wish to cancel was not followed at once")

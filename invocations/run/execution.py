@@ -1,0 +1,404 @@
+"""What does a worker do with a call?
+
+Claim it by compare-and-set, run the tool in the sandbox inside the recorded profile, check what came back, and end the
+call. No transaction and no connection is held while the tool runs; a heartbeat keeps the lease, and a worker that has lost
+its lease discards what it has.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from opentelemetry.trace import StatusCode
+
+from access.halts.services import check_not_halted
+from access.models import Consent
+from access.problems import ConsentRequired, NoGrant
+from evidence import services as evidence
+from evidence.models import Snapshot, SnapshotKind
+from evidence.problems import ValuesErased
+from invocations.direct_runs.pool import DirectSandbox
+from invocations.direct_runs.selection import is_vouched_for
+from invocations.end.end_record import Ending, build_caller_principal, end_call
+from invocations.end.obligation_enforcement import enforce_obligations
+from invocations.end.outcomes import build_ending
+from invocations.end.secret_leaks import withhold_leaks
+from invocations.files.services import load_run_files
+from invocations.metrics.call_metrics import count_side_effect, record_queue_wait
+from invocations.models import Invocation, State, build_box_name
+from invocations.problems import CallCancelled, OutcomeUnknown, RunCancelled
+from invocations.queue.claims import claim_next_call, has_queued_calls, is_working
+from invocations.queue.retries import derive_tool_key, may_run_again, requeue_call
+from invocations.run.lease_heartbeat import keep_lease
+from invocations.run.live_output import LiveReport
+from invocations.run.staged_packages import find_run_image, stage_package
+from invocations.sandbox.base import BoxKey, Profile, RunStatus, SandboxCall
+from invocations.sandbox.factory import current_sandbox
+from invocations.step_log import StepLog
+from kernel import names
+from kernel.database.connections import release_connection
+from kernel.database.rows import PreparedQuery
+from kernel.fault_injection import inject_fault
+from kernel.ids import encode
+from kernel.names import HEADER_REQUEST_ID
+from kernel.observability.log_context import bind_log_context
+from kernel.observability.telemetry import current_trace, extract_context, read_trace_id, tracer
+from kernel.problems import DatabaseUnavailable, Forbidden, Internal, Problem
+from registry.decision_context import load_decision_context
+from registry.dependencies import find_dependency_folder
+from registry.installations.services import settings_for_run
+from registry.tools.callability import check_callable, check_not_yanked
+from registry.versions.compiler import compiled_version
+
+if TYPE_CHECKING:
+    from invocations.sandbox.base import Limits, RunOutcome
+    from registry.versions.compiler import CompiledVersion
+
+log = logging.getLogger("toolhub.worker")
+WRITE_AGAIN_S = 0.5
+INPUT = PreparedQuery(
+    lambda invocation_id: Snapshot.objects.filter(invocation_id=invocation_id, kind=SnapshotKind.INPUT).select_related(
+        "subject_key__tenant_key"
+    ),
+    invocation_id=UUID,
+)
+
+
+def read_profile(invocation: Invocation) -> Profile:
+    """The profile that preflight recorded; the worker adds nothing to it, and guesses nothing about one of another version."""
+    try:
+        return Profile.from_json(invocation.profile or {})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        log.warning("The profile of %s cannot be read: %r", invocation.wire_id, error)
+        raise CallCancelled(
+            "This call was accepted by another version of the hub, which wrote down differently what it may reach. Nothing ran.",
+            remedy="Make a new call, under a new key if this one had one.",
+        ) from error
+
+
+def build_box_key(invocation: Invocation, dependencies: str) -> BoxKey:
+    """Whose box this is: the tenant's that calls, for this code and no other."""
+    version = invocation.version
+    assert version is not None
+    return BoxKey(
+        tenant=str(invocation.tenant_id),
+        code=version.build_digest,
+        dependencies=dependencies,
+        principal=str(invocation.agent_id) if version.view.isolated_by_agent else "",
+    )
+
+
+def _input_of(invocation: Invocation) -> Snapshot:
+    snapshot = INPUT.first(invocation_id=invocation.pk)
+    if snapshot is None:
+        raise ValuesErased()
+    return snapshot
+
+
+def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
+    assert invocation.version is not None
+    sealed = evidence.open_values(_input_of(invocation))
+    envelope = sealed["envelope"]
+    config, secrets = settings_for_run(tenant_id=invocation.tenant_id, name=invocation.tool, version=invocation.version)
+    dependencies = find_dependency_folder(invocation.version) or ("", None)
+    reach = read_profile(invocation).capabilities
+    within = reach.secrets  # what grant and policy left of those that the manifest names
+    context = {
+        "call_id": invocation.wire_id,
+        "tool_id": invocation.tool,
+        "tool_version": invocation.version.version,
+        "locale": envelope["locale"],
+        "currency": envelope["currency"],
+        "timezone": envelope["timezone"],
+        "request_id": envelope["request_id"],
+        "session_id": envelope["session_id"],
+        "client": envelope["client"],
+        "dry_run": invocation.dry_run,
+        "idempotency_key": derive_tool_key(invocation) if invocation.keyed else None,
+        "started_at": invocation.created_at.isoformat(),
+        "now": (invocation.started_at or invocation.created_at).isoformat(),
+        "seed": sealed.get("seed"),
+    }
+    return SandboxCall(
+        name=build_box_name(invocation),
+        package=package,
+        module=invocation.version.view.module,
+        entry=invocation.version.view.entry,
+        arguments=evidence.json_bytes(sealed["arguments"]),
+        context=context,
+        labels={"toolhub.tool": invocation.tool},
+        key=build_box_key(invocation, dependencies[0]),
+        dependencies=dependencies[1],
+        files=load_run_files(reach, tenant_id=invocation.tenant_id) if reach.fs else (),
+        config=config,
+        secrets={name: value for name, value in secrets.items() if name in within},
+        program=invocation.version.view.program,
+        image=find_run_image(invocation.version),
+        trusted=is_vouched_for(invocation.version),
+    )
+
+
+def check_still_allowed(invocation: Invocation) -> None:
+    """What allowed the call may have been taken back while it waited: a stop, a pause or a revocation counts at once.
+
+    The policy is the one that it was accepted under.
+    """
+    decision_context = load_decision_context(
+        tenant_id=invocation.tenant_id,
+        agent_id=invocation.agent_id,
+        key_id=invocation.key_id,
+        tool=invocation.tool,
+    )
+    check_callable(decision_context)
+    version = invocation.version
+    assert version is not None
+    if decision_context.installed is not None and decision_context.installed.version_id != version.pk:
+        check_not_halted(
+            tenant_id=invocation.tenant_id,
+            publisher_id=decision_context.installed.publisher_id,
+            agent_id=invocation.agent_id,
+            tool=invocation.tool,
+            version_id=version.pk,
+        )
+        check_not_yanked(version)
+    if not decision_context.agent_in_use:
+        raise Forbidden("The agent was disabled while the call waited.", remedy="Ask an operator to enable it.")
+    if decision_context.key_revoked:  # one that ran out meanwhile may go on
+        raise Forbidden(
+            "The key of this call was revoked while the call waited.", remedy="Call again with another key."
+        )
+    if invocation.grant_id not in {grant.id for grant in decision_context.grants}:
+        raise NoGrant(
+            "The grant of this call was revoked or ran out while the call waited.",
+            remedy="Ask an operator for a grant.",
+        )
+    if (
+        invocation.consent_id
+        and not Consent.objects.spent_or_valid(decision_context.at).filter(pk=invocation.consent_id).exists()
+    ):
+        raise ConsentRequired(
+            "The consent of this call was revoked or ran out while the call waited.", remedy="Ask for consent again."
+        )
+
+
+def execute_call(invocation: Invocation) -> Ending:
+    """Run the tool and judge the result. Every failure is an ending; nothing is raised for what a tool does."""
+    assert invocation.version is not None
+    compiled = compiled_version(invocation.version.pk)
+    invocation.version.manifest = compiled.manifest.document  # for_work() has left it out
+    steps = StepLog(invocation.created_at)
+    queued_from = max((step["end_ms"] for step in invocation.steps), default=0.0)
+    queued_ms = round(max(0.0, steps.now_ms() - queued_from), 3)
+    steps.add("queue.wait", "control", queued_from, steps.now_ms())
+    record_queue_wait(queued_ms / 1000, invocation.work_class)
+    try:
+        with steps.step("worker.recheck"):
+            check_still_allowed(invocation)
+    except Problem as problem:
+        return Ending(state=State.CANCELLED, problem=problem, ran=False, steps=steps.steps)
+    except (OperationalError, InterfaceError) as error:
+        return _not_begun(invocation, error, steps)
+    try:
+        with steps.step("sandbox.prepare"):
+            package = stage_package(invocation.version)
+            call, profile = build_sandbox_call(invocation, package), read_profile(invocation)
+    except CallCancelled as problem:
+        return Ending(state=State.CANCELLED, problem=problem, ran=False, steps=steps.steps)
+    except Problem as problem:
+        return Ending(state=State.FAILED, problem=problem, ran=False, steps=steps.steps)
+    except (OperationalError, InterfaceError) as error:
+        return _not_begun(invocation, error, steps)
+    release_connection()  # nothing of the database is held while the tool runs
+    # Also while its result is judged: to look through what it left may take longer than a lease.
+    with keep_lease(invocation) as watch:
+        outcome = _run(invocation, call, profile, steps, queued_ms=queued_ms)
+        if outcome.box and invocation.version.side_effect != "None":
+            count_side_effect(boxed=outcome.image != DirectSandbox.image)
+        if watch.given_up and outcome.status is RunStatus.CANCELLED and not outcome.nothing_ran:
+            lost = OutcomeUnknown(remedy="Check whether the effect took place before you call again.")
+            return Ending(state=State.OUTCOME_UNKNOWN, problem=lost, outcome=outcome, steps=steps.steps)
+        return _judged(invocation, outcome, call, profile.limits, compiled, steps)
+
+
+def _not_begun(invocation: Invocation, error: Exception, steps: StepLog) -> Ending:
+    log.warning("%s was not begun, since the database does not answer: %s", invocation.wire_id, error)
+    return Ending(state=State.CANCELLED, problem=DatabaseUnavailable(), ran=False, steps=steps.steps)
+
+
+def _run(
+    invocation: Invocation, call: SandboxCall, profile: Profile, steps: StepLog, *, queued_ms: float
+) -> RunOutcome:
+    span_name = names.SPAN_TOOL_EXECUTION.format(tool_id=invocation.tool)
+    with tracer.start_as_current_span(span_name, context=extract_context(invocation.trace)) as span:
+        span.set_attributes(
+            {
+                names.ATTR_OPERATION: "execute_tool",
+                names.ATTR_TOOL_NAME: invocation.tool,
+                names.ATTR_TOOL_TYPE: "function",
+                names.ATTR_AGENT_ID: encode("agt", invocation.agent_id),
+                names.ATTR_CALL_ID: invocation.wire_id,
+                names.ATTR_TENANT: str(invocation.tenant_id),
+                names.ATTR_QUEUE_MS: queued_ms,
+            }
+        )
+        call = replace(call, context=call.context | {"traceparent": current_trace().get("traceparent", "")})
+        begin = steps.now_ms()
+        with LiveReport(invocation, call.secrets) as live:
+            inject_fault("run.before")
+            outcome = current_sandbox().run(profile, call, live)
+            inject_fault("run.after")
+        steps.add(
+            "sandbox.execute",
+            "tool",
+            begin,
+            steps.now_ms(),
+            status="ok" if outcome.status == "ok" else "failed",
+            note=str(outcome.status),
+        )
+        took: dict[str, float] = {}
+        for name, begin_ms, end_ms in outcome.steps:
+            cut = name == "load" and outcome.status is RunStatus.LOAD_TIMED_OUT
+            steps.add(f"sandbox.{name}", "tool", begin + begin_ms, begin + end_ms, status="failed" if cut else "ok")
+            took[name] = took.get(name, 0.0) + end_ms - begin_ms
+        for name, ms in took.items():
+            span.set_attribute(names.ATTR_STEP_MS.format(step=name), round(ms, 3))
+        span.set_attribute(names.ATTR_OUTCOME, str(outcome.status))
+        span.set_attribute(names.ATTR_ISOLATION, outcome.level)
+        if outcome.status is not RunStatus.OK:
+            span.set_attribute(names.ATTR_ERROR, str(outcome.status))
+            span.set_status(StatusCode.ERROR)
+    return outcome
+
+
+def _judged(
+    invocation: Invocation,
+    outcome: RunOutcome,
+    call: SandboxCall,
+    limits: Limits,
+    compiled: CompiledVersion,
+    steps: StepLog,
+) -> Ending:
+    assert invocation.version is not None
+    outcome, leak = withhold_leaks(outcome, call.secrets)
+    if outcome.status is RunStatus.START_FAILED:
+        log.error("No sandbox for %s: %s", invocation.wire_id, outcome.error_message)
+    if outcome.status is RunStatus.CANCELLED and _cancel_was_asked(invocation):
+        ending = _cancelled(outcome, steps)
+    elif leak is not None:
+        ending = Ending(state=State.FAILED, problem=leak, outcome=outcome, steps=steps.steps)
+    else:
+        ending = build_ending(invocation.version, outcome, steps, limits=limits, limiters=invocation.limiters)
+        ending.inputs = call.files
+    if not invocation.obligations:
+        return ending
+    validator = compiled.output_validator
+    return enforce_obligations(
+        ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps
+    )
+
+
+def _cancel_was_asked(invocation: Invocation) -> bool:
+    try:
+        return Invocation.objects.filter(pk=invocation.pk, cancel_asked_at__isnull=False).exists()
+    except (OperationalError, InterfaceError) as error:
+        log.warning("Whether somebody cancelled %s cannot be asked: %s", invocation.wire_id, error)
+        return False
+
+
+def _cancelled(outcome: RunOutcome, steps: StepLog) -> Ending:
+    if outcome.nothing_ran:
+        problem = CallCancelled("This call was cancelled before its tool was run.")
+    else:
+        remedy = "Check whether its effect took place before you call again."
+        problem = CallCancelled("This call was cancelled while it ran.", remedy=remedy)
+    ran = not outcome.nothing_ran
+    return Ending(state=State.CANCELLED, problem=problem, outcome=outcome, ran=ran, steps=steps.steps)
+
+
+def write_ending(invocation: Invocation, ending: Ending) -> bool:
+    """End the call. A database that does not answer for a moment costs no result: while nobody else has closed the call, it is
+    tried again.
+    """
+    until = time.monotonic() + settings.TOOLHUB_LEASE_S
+    while True:
+        try:
+            return _write_ending(invocation, ending)
+        except (OperationalError, InterfaceError) as error:
+            if time.monotonic() + WRITE_AGAIN_S > until:
+                raise  # the sweeper closes the call when the database answers again
+            log.warning("The ending of %s was not written, trying again: %s", invocation.wire_id, error)
+            release_connection()
+            time.sleep(WRITE_AGAIN_S)
+
+
+def _write_ending(invocation: Invocation, ending: Ending) -> bool:
+    """What cannot be stored as it is ends the call too, at once and not when its lease has run out."""
+    actor = build_caller_principal(invocation)
+    try:
+        return end_call(invocation, ending, actor=actor, attempt=invocation.attempt)
+    except (OperationalError, InterfaceError):
+        raise
+    except Problem as problem:  # the tenant's files have no room for what the call has made
+        refused = Ending(
+            state=State.FAILED, problem=problem, outcome=ending.outcome, inputs=ending.inputs, steps=ending.steps
+        )
+        return end_call(invocation, refused, actor=actor, attempt=invocation.attempt)
+    except Exception as error:
+        log.exception("The ending of %s cannot be stored", invocation.wire_id, exc_info=error)
+        lesser = Ending(state=State.FAILED, problem=Internal())
+        return end_call(invocation, lesser, actor=actor, attempt=invocation.attempt)
+
+
+def run_queued_calls() -> None:
+    """Run calls until none waits that may run here. Called for each message; a message too many does no harm.
+
+    Each call has a message of its own. So after the first call there is as a rule nothing left; and where somebody works here
+    already, who goes on with what waits, most messages find nothing. That is found out by a look, which costs a fifth of a claim.
+    """
+    looks = is_working()
+    while not current_sandbox().closing:  # what waits then is rung for again, for whoever goes on
+        if looks and not has_queued_calls():
+            return
+        with claim_next_call() as invocation:
+            if invocation is None:
+                return
+            run_claimed_call(invocation)
+        looks = True
+
+
+def run_claimed_call(invocation: Invocation) -> None:
+    """Run a call that this worker has claimed, and end it."""
+    known = {
+        "request_id": invocation.trace.get(HEADER_REQUEST_ID.lower(), ""),
+        "call_id": invocation.wire_id,
+        "tenant": str(invocation.tenant_id),
+    }
+    with bind_log_context(**known, trace_id=read_trace_id(invocation.trace)):
+        _run_claimed(invocation)
+
+
+def _run_claimed(invocation: Invocation) -> None:
+    inject_fault("claim.committed")
+    try:
+        ending = execute_call(invocation)
+    except CallCancelled as problem:  # before it ran, by its caller or because the lease was lost
+        ending = Ending(state=State.CANCELLED, problem=problem, ran=False)
+    except Exception as error:
+        # The boundary of the worker: whatever it was, the call gets its End and the stack goes to the log.
+        log.exception("Unmapped exception while running %s", invocation.wire_id, exc_info=error)
+        ending = Ending(state=State.FAILED, problem=Internal())
+    cut_off = ending.problem if isinstance(ending.problem, OutcomeUnknown | RunCancelled) else None
+    if cut_off and may_run_again(invocation) and requeue_call(invocation, because=cut_off.reason):
+        return
+    if not write_ending(invocation, ending):
+        log.warning(
+            "%s was ended by somebody else; the result of attempt %s is discarded",
+            invocation.wire_id,
+            invocation.attempt,
+        )

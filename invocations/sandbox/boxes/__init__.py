@@ -1,0 +1,1 @@
+"""Boxes: how a container is made, loaded, talked to and removed."""

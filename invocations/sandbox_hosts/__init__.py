@@ -1,0 +1,1 @@
+"""Sandbox hosts: what the sandboxes of all hosts report."""

@@ -1,0 +1,41 @@
+"""Which key are the values of a call sealed with, and is there anybody left whom they may be kept of?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evidence.keys.subject_keys import choose_key_subject, get_subject_key
+from evidence.models import SubjectKey
+
+if TYPE_CHECKING:
+    from invocations.models import Invocation
+
+
+def find_values_key(invocation: Invocation) -> SubjectKey:
+    """The call's own. One that was accepted by an older version of the hub has none; its person's is taken."""
+    if invocation.values_key is not None:
+        return invocation.values_key
+    subject = choose_key_subject(invocation.user_fingerprint, agent_id=invocation.agent_id, at=invocation.created_at)
+    return get_subject_key(tenant_id=invocation.tenant_id, subject=subject)
+
+
+def known_key_of(invocation: Invocation) -> SubjectKey | None:
+    """The same for whoever only reads: no key is made, and none is held on to. None where there is none in use."""
+    if invocation.values_key is not None:
+        return invocation.values_key
+    subject = choose_key_subject(invocation.user_fingerprint, agent_id=invocation.agent_id, at=invocation.created_at)
+    rows = SubjectKey.objects.select_related("tenant_key")
+    return rows.filter(tenant_id=invocation.tenant_id, subject=subject, destroyed_at=None).first()
+
+
+def is_forgotten(invocation: Invocation) -> bool:
+    """Whether the call's person was erased: of what it returns nothing is kept."""
+    return invocation.values_key is not None and invocation.values_key.destroyed_at is not None
+
+
+def recheck_forgotten(invocation: Invocation) -> bool:
+    """Look again, after the database has refused a value: whether its key was destroyed since the row was read."""
+    if invocation.values_key_id is None or is_forgotten(invocation):
+        return False
+    invocation.values_key = SubjectKey.objects.select_related("tenant_key").get(pk=invocation.values_key_id)
+    return is_forgotten(invocation)

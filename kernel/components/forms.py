@@ -1,0 +1,30 @@
+"""What do forms of all parts share: how a problem finds its field, and the reason that is kept as evidence?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django import forms
+from django.utils.translation import gettext_lazy
+
+if TYPE_CHECKING:
+    from kernel.problems import Problem
+
+
+def add_problem(form: forms.BaseForm, problem: Problem) -> None:
+    """Show a problem's findings at the fields that their pointers name; the rest above the form."""
+    findings = problem.details.get("findings", [])
+    for finding in findings:
+        name = finding["pointer"].strip("/").split("/")[0]
+        form.add_error(name if name in form.fields else None, finding["message"])
+    if not findings:
+        form.add_error(None, f"{problem.detail} {problem.remedy}".strip())
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Kept as evidence."),
+    )

@@ -1,0 +1,361 @@
+"""In which words, tones and formats do people read states, amounts and times?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.utils.functional import _StrPromise
+
+    Text = str | _StrPromise
+
+NO_VALUE = "—"
+
+# word -> (tone, icon, label). A word means the same wherever it is a state: of an invocation, tool, consent or review.
+STATUS: dict[str, tuple[str, str, Text]] = {
+    "received": ("info", "circle-dot", gettext_lazy("Received")),
+    "accepted": ("info", "play", gettext_lazy("Accepted")),
+    "held": ("warn", "hourglass", gettext_lazy("Waiting for consent")),
+    "queued": ("info", "circle-dashed", gettext_lazy("Queued")),
+    "running": ("info", "circle-dashed", gettext_lazy("Running")),
+    "succeeded": ("ok", "circle-check", gettext_lazy("Succeeded")),
+    "failed": ("bad", "circle-x", gettext_lazy("Failed")),
+    "denied": ("bad", "ban", gettext_lazy("Denied")),
+    "compensating": ("warn", "undo-2", gettext_lazy("Being undone")),
+    "timed_out": ("bad", "timer", gettext_lazy("Timed out")),
+    "cancelled": ("hold", "circle-stop", gettext_lazy("Cancelled")),
+    "expired": ("hold", "calendar-clock", gettext_lazy("Expired")),
+    "outcome_unknown": ("warn", "circle-help", gettext_lazy("Outcome unknown")),
+    "registered": ("warn", "clock", gettext_lazy("Needs review")),
+    "level_met": ("ok", "circle-check", gettext_lazy("Met")),
+    "level_missed": ("bad", "triangle-alert", gettext_lazy("Missed")),
+    "level_idle": ("idle", "circle-dashed", gettext_lazy("Nothing to judge")),
+    "enabled": ("ok", "circle-check", gettext_lazy("Enabled")),
+    "paused": ("hold", "circle-pause", gettext_lazy("Paused")),
+    "deprecated": ("hold", "archive", gettext_lazy("Deprecated")),
+    "submitted": ("warn", "clock", gettext_lazy("Needs review")),
+    "requested": ("warn", "hourglass", gettext_lazy("Requested")),
+    "approved": ("ok", "stamp", gettext_lazy("Approved")),
+    "refused": ("bad", "ban", gettext_lazy("Refused")),
+    "withdrawn": ("hold", "undo-2", gettext_lazy("Withdrawn")),
+    "pending": ("warn", "clock", gettext_lazy("Needs review")),
+    "suspended": ("hold", "circle-pause", gettext_lazy("Suspended")),
+    "revoked": ("bad", "ban", gettext_lazy("Revoked")),
+    "active": ("ok", "circle-check", gettext_lazy("Active")),
+    "nearly": ("warn", "hourglass", gettext_lazy("Nearly used up")),
+    "over": ("bad", "ban", gettext_lazy("Used up")),
+    "used": ("hold", "check", gettext_lazy("Used")),
+    "waiting": ("warn", "hourglass", gettext_lazy("Waiting")),
+    "granted": ("ok", "handshake", gettext_lazy("Granted")),
+    "declined": ("bad", "ban", gettext_lazy("Declined")),
+    "once": ("info", "stamp", gettext_lazy("For one call")),
+    "period": ("info", "calendar-clock", gettext_lazy("For a time")),
+    "standing": ("info", "repeat", gettext_lazy("Until revoked")),
+    "allowed": ("ok", "circle-check", gettext_lazy("Allowed")),
+    "open": ("warn", "circle-dashed", pgettext_lazy("a Begin without its End", "Open")),
+    "removed": ("hold", "unplug", gettext_lazy("Removed")),
+    "yanked": ("bad", "undo-2", gettext_lazy("Yanked")),
+    "resolving": ("info", "circle-dashed", gettext_lazy("Being resolved")),
+    "unresolved": ("bad", "circle-x", gettext_lazy("Not resolved")),
+    "locked": ("info", "lock", gettext_lazy("Versions locked")),
+    "building": ("info", "circle-dashed", gettext_lazy("Being installed")),
+    "ready": ("ok", "circle-check", gettext_lazy("Installed")),
+    "box_creating": ("info", "circle-dashed", gettext_lazy("Starting")),
+    "box_loading": ("info", "circle-dashed", gettext_lazy("Loading")),
+    "box_ready": ("info", "circle-dot", gettext_lazy("Blank")),
+    "box_loaded": ("ok", "circle-check", gettext_lazy("Warm")),
+    "box_busy": ("info", "play", gettext_lazy("Busy")),
+    "box_retiring": ("hold", "circle-stop", gettext_lazy("Ending")),
+    "draft": ("info", "file-json-2", gettext_lazy("Draft")),
+    "in_force": ("ok", "circle-check", gettext_lazy("In force")),
+    "superseded": ("hold", "history", gettext_lazy("Superseded")),
+    "discarded": ("hold", "archive", gettext_lazy("Discarded")),
+    "permit": ("ok", "check", gettext_lazy("Permit")),
+    "forbid": ("bad", "ban", gettext_lazy("Forbid")),
+    "consent": ("warn", "user-check", gettext_lazy("Consent")),
+    "ceiling": ("info", "box", gettext_lazy("Bound")),
+    "isolation": ("info", "unplug", gettext_lazy("Isolation")),
+    "oblige": ("info", "eye-off", gettext_lazy("Obligation")),
+    "price": ("info", "scale", gettext_lazy("Price")),
+    "now_denied": ("bad", "ban", gettext_lazy("Now denied")),
+    "now_held": ("warn", "hourglass", gettext_lazy("Now held")),
+    "now_allowed": ("warn", "play", gettext_lazy("Now allowed")),
+    "wider": ("warn", "unfold-vertical", gettext_lazy("Wider")),
+    "narrower": ("info", "fold-vertical", gettext_lazy("Narrower")),
+    "different": ("warn", "git-compare", gettext_lazy("Different")),
+    "match": ("ok", "circle-check", gettext_lazy("Match")),
+    "differs": ("bad", "git-compare", gettext_lazy("Differs")),
+    "not_deterministic": ("warn", "repeat", gettext_lazy("Not deterministic")),
+    "cannot": ("hold", "unplug", gettext_lazy("Cannot be replayed")),
+    "equal": ("ok", "circle-check", gettext_lazy("Equal")),
+    "same": ("ok", "circle-check", gettext_lazy("Same")),
+    "not_kept": ("hold", "archive", gettext_lazy("Not kept")),
+    "ok": ("ok", "check", gettext_lazy("Passed")),
+    "warn": ("warn", "triangle-alert", gettext_lazy("Warning")),
+    "bad": ("bad", "x", gettext_lazy("Failed")),
+    "disabled": ("hold", "circle-pause", gettext_lazy("Disabled")),
+    "live": ("ok", "circle-check", gettext_lazy("Works")),
+    "trusted": ("ok", "circle-check", gettext_lazy("Trusted")),
+    "distrusted": ("bad", "ban", gettext_lazy("Not trusted")),
+    "delivered": ("ok", "circle-check", gettext_lazy("Delivered")),
+    "trying": ("info", "repeat", gettext_lazy("Trying")),
+    "given_up": ("bad", "circle-x", gettext_lazy("Given up")),
+    "ended": ("hold", "circle-stop", gettext_lazy("Ended")),
+    "asked": ("info", "circle-dashed", gettext_lazy("Asked for")),
+    "erasing": ("info", "circle-dashed", gettext_lazy("Being removed")),
+    "done": ("ok", "circle-check", gettext_lazy("Done")),
+    "passed": ("ok", "stamp", gettext_lazy("Verified")),
+    "skipped": ("quiet", "minus", gettext_lazy("Not reached")),
+}
+# kind of fact -> (tone, icon, label)
+FACT: dict[str, tuple[str, str, Text]] = {
+    "invocation.began": ("info", "play", gettext_lazy("Call began")),
+    "invocation.ended": ("quiet", "circle-stop", gettext_lazy("Call ended")),
+    "dry_run.began": ("info", "play", gettext_lazy("Dry run began")),
+    "dry_run.ended": ("quiet", "circle-stop", gettext_lazy("Dry run ended")),
+    "invocation.preflighted": ("quiet", "circle-check", gettext_lazy("Preflights")),
+    "invocation.rerun": ("info", "rotate-ccw", gettext_lazy("Call run again to compare")),
+    "replay.began": ("info", "play", gettext_lazy("Replay began")),
+    "replay.ended": ("quiet", "circle-stop", gettext_lazy("Replay ended")),
+    "request.rejected": ("warn", "circle-x", gettext_lazy("Requests turned away")),
+    "chain.began": ("info", "play", gettext_lazy("Chain began")),
+    "chain.ended": ("quiet", "circle-stop", gettext_lazy("Chain ended")),
+    "chain.refused": ("bad", "ban", gettext_lazy("Chain refused")),
+    "chain.cancel_asked": ("hold", "circle-stop", gettext_lazy("End of a chain asked for")),
+    "invocation.held": ("warn", "hourglass", gettext_lazy("Call waits for consent")),
+    "invocation.resumed": ("ok", "play", gettext_lazy("Call resumed")),
+    "invocation.cancel_asked": ("hold", "circle-stop", gettext_lazy("Cancelling asked for")),
+    "invocation.segment": ("quiet", "scroll-text", gettext_lazy("Said so far")),
+    "callback.made": ("info", "link", gettext_lazy("Callback endpoint set up")),
+    "callback.rotated": ("info", "key-round", gettext_lazy("Secret of a callback endpoint rotated")),
+    "callback.disabled": ("hold", "unplug", gettext_lazy("Callback endpoint disabled")),
+    "callback.delivered": ("ok", "circle-check", gettext_lazy("Callback delivered")),
+    "callback.failed": ("bad", "circle-x", gettext_lazy("Callback given up")),
+    "callback.redelivered": ("info", "repeat", gettext_lazy("Callback asked for again")),
+    "invocation.retried": ("hold", "repeat", gettext_lazy("Run again after a crash")),
+    "invocation.resolved": ("ok", "circle-check", gettext_lazy("Outcome found out")),
+    "artifact.read": ("quiet", "download", gettext_lazy("Artifact read")),
+    "artifact.removed": ("quiet", "circle-x", gettext_lazy("Artifact removed")),
+    "delegation.given": ("info", "circle-check", gettext_lazy("Grant handed on")),
+    "delegation.revoked": ("warn", "ban", gettext_lazy("Handed-on grant taken back")),
+    "invocation.replayed": ("quiet", "repeat", gettext_lazy("Answer given again")),
+    "tool.registered": ("info", "upload", gettext_lazy("Version submitted")),
+    "tool.reviewed": ("info", "stamp", gettext_lazy("Version reviewed")),
+    "tool.enabled": ("ok", "circle-check", gettext_lazy("Tool enabled")),
+    "tool.paused": ("hold", "circle-pause", gettext_lazy("Tool paused")),
+    "tool.deprecated": ("hold", "archive", gettext_lazy("Tool deprecated")),
+    "tool.shared": ("info", "users", gettext_lazy("Tool shared")),
+    "tool.unshared": ("hold", "users", gettext_lazy("Sharing ended")),
+    "version.staged": ("info", "users", gettext_lazy("Version staged")),
+    "version.yanked": ("bad", "undo-2", gettext_lazy("Version yanked")),
+    "version.trusted": ("ok", "shield-check", gettext_lazy("Version trusted")),
+    "version.distrusted": ("hold", "shield-alert", gettext_lazy("Trust in a version ended")),
+    "dependencies.locked": ("info", "lock", gettext_lazy("Dependencies locked")),
+    "dependencies.unresolved": ("bad", "circle-x", gettext_lazy("Dependencies not resolved")),
+    "dependencies.queued": ("info", "circle-dashed", gettext_lazy("Dependencies wanted")),
+    "dependencies.started": ("info", "play", gettext_lazy("Installing dependencies began")),
+    "dependencies.built": ("ok", "circle-check", gettext_lazy("Dependencies installed")),
+    "dependencies.failed": ("bad", "circle-x", gettext_lazy("Dependencies not installed")),
+    "dependencies.retried": ("info", "repeat", gettext_lazy("Dependencies tried again")),
+    "dependencies.released": ("hold", "archive", gettext_lazy("Dependencies not needed any more")),
+    "installation.changed": ("info", "settings", gettext_lazy("Installation changed")),
+    "installation.moved": ("info", "arrow-right", gettext_lazy("Installation got another version")),
+    "secret.set": ("info", "lock", gettext_lazy("Secret set")),
+    "secret.removed": ("hold", "lock", gettext_lazy("Secret removed")),
+    "file.stored": ("info", "upload", gettext_lazy("File stored")),
+    "file.read": ("quiet", "download", gettext_lazy("File read")),
+    "file.removed": ("hold", "x", gettext_lazy("File removed")),
+    "halt.thrown": ("bad", "hand", gettext_lazy("Kill switch thrown")),
+    "halt.lifted": ("ok", "play", gettext_lazy("Kill switch lifted")),
+    "policy.drafted": ("info", "file-json-2", gettext_lazy("Policy drafted")),
+    "policy.simulated": ("info", "repeat", gettext_lazy("Policy tried on past calls")),
+    "policy.published": ("ok", "scale", gettext_lazy("Policy put in force")),
+    "policy.discarded": ("hold", "archive", gettext_lazy("Draft of a policy discarded")),
+    "grant.given": ("ok", "handshake", gettext_lazy("Grant given")),
+    "grant.extended": ("ok", "calendar-clock", gettext_lazy("Grant extended")),
+    "grant.requested": ("warn", "hand", gettext_lazy("Grant asked for")),
+    "grant.declined": ("bad", "ban", gettext_lazy("Request for a grant declined")),
+    "grant.revoked": ("bad", "ban", gettext_lazy("Grant revoked")),
+    "consent.requested": ("warn", "hourglass", gettext_lazy("Consent requested")),
+    "consent.approved": ("ok", "stamp", gettext_lazy("Consent approved")),
+    "consent.denied": ("bad", "ban", gettext_lazy("Consent denied")),
+    "consent.revoked": ("bad", "ban", gettext_lazy("Consent revoked")),
+    "consent.used": ("hold", "check", gettext_lazy("Consent used")),
+    "consent.expired": ("hold", "calendar-clock", gettext_lazy("Consent expired")),
+    "budget.set": ("info", "timer", gettext_lazy("Budget set")),
+    "budget.ended": ("hold", "timer", gettext_lazy("Budget ended")),
+    "tenant.created": ("info", "building-2", gettext_lazy("Tenant created")),
+    "membership.given": ("info", "user", gettext_lazy("Role given")),
+    "agent.created": ("info", "bot", gettext_lazy("Agent created")),
+    "membership.ended": ("bad", "user", gettext_lazy("Role taken back")),
+    "permission.given": ("info", "shield-check", gettext_lazy("Permission given")),
+    "permission.taken": ("bad", "shield-alert", gettext_lazy("Permission taken back")),
+    "person.invited": ("info", "user", gettext_lazy("Person invited")),
+    "person.password_set": ("info", "lock", gettext_lazy("Password set")),
+    "person.factor_added": ("ok", "shield-check", gettext_lazy("Second factor added")),
+    "person.factor_removed": ("bad", "shield-alert", gettext_lazy("Second factor removed")),
+    "person.account_linked": ("info", "user", gettext_lazy("Account of an identity provider linked")),
+    "person.account_unlinked": ("bad", "user", gettext_lazy("Account of an identity provider unlinked")),
+    "agent.disabled": ("hold", "bot", gettext_lazy("Agent disabled")),
+    "agent.enabled": ("ok", "bot", gettext_lazy("Agent enabled")),
+    "key.rotated": ("info", "key-round", gettext_lazy("Key rotated")),
+    "issuer.trusted": ("ok", "fingerprint", gettext_lazy("Identity provider trusted")),
+    "issuer.changed": ("info", "fingerprint", gettext_lazy("Identity provider changed")),
+    "issuer.distrusted": ("bad", "fingerprint", gettext_lazy("Trust in an identity provider ended")),
+    "identity.mapped": ("info", "link", gettext_lazy("Subject mapped to an agent")),
+    "identity.unmapped": ("bad", "unplug", gettext_lazy("Subject speaks for nobody")),
+    "notification.set": ("info", "message-square", gettext_lazy("Channel set up")),
+    "notification.ended": ("hold", "message-square", gettext_lazy("Channel ended")),
+    "configuration.applied": ("info", "settings", gettext_lazy("Configuration applied")),
+    "configuration.exported": ("info", "download", gettext_lazy("Configuration exported")),
+    "master_keys.rotated": ("info", "key-round", gettext_lazy("Master key rotated")),
+    "log_key.added": ("info", "key-round", gettext_lazy("Signing key of the logs added")),
+    "log_key.retired": ("quiet", "key-round", gettext_lazy("Signing key of the logs retired")),
+    "key.created": ("info", "key-round", gettext_lazy("Key created")),
+    "key.revoked": ("bad", "key-round", gettext_lazy("Key revoked")),
+    "sink.made": ("info", "arrow-right", gettext_lazy("Event sink made")),
+    "sink.paused": ("hold", "circle-pause", gettext_lazy("Event sink paused")),
+    "sink.resumed": ("ok", "play", gettext_lazy("Event sink resumed")),
+    "sink.refused": ("bad", "unplug", gettext_lazy("Event sink wants nothing any more")),
+    "sink.rotated": ("info", "key-round", gettext_lazy("Secret of an event sink rotated")),
+    "sink.tested": ("quiet", "arrow-right", gettext_lazy("Event sink tested")),
+    "sink.ended": ("hold", "circle-stop", gettext_lazy("Event sink ended")),
+    "anchor.refused": ("bad", "triangle-alert", gettext_lazy("An anchor has seen another history")),
+    "anchor.agreed": ("ok", "stamp", gettext_lazy("An anchor agrees again")),
+    "erasure.asked": ("warn", "lock", gettext_lazy("Erasure of a person asked for")),
+    "subject.erased": ("warn", "lock", gettext_lazy("A person's values made unreadable")),
+    "words.erased": ("warn", "lock", gettext_lazy("What people wrote about a person removed")),
+    "erasure.finished": ("ok", "lock", gettext_lazy("Erasure finished")),
+    "retention.set": ("info", "timer", gettext_lazy("Retention set")),
+    "retention.applied": ("hold", "timer", gettext_lazy("Old values removed")),
+    "snapshot.read": ("warn", "eye", gettext_lazy("Stored values revealed")),
+    "export.made": ("info", "archive", gettext_lazy("Export asked for")),
+    "export.finished": ("ok", "archive", gettext_lazy("Export finished")),
+    "export.failed": ("bad", "circle-x", gettext_lazy("Export failed")),
+    "export.cancelled": ("hold", "circle-stop", gettext_lazy("Export cancelled")),
+    "export.read": ("warn", "eye", gettext_lazy("Export downloaded")),
+    "export.expired": ("hold", "calendar-clock", gettext_lazy("Export expired")),
+    "verification.asked": ("info", "search", gettext_lazy("Verification asked for")),
+    "verification.passed": ("ok", "stamp", gettext_lazy("Log verified")),
+    "verification.failed": ("bad", "triangle-alert", gettext_lazy("Log does not verify")),
+    "verification.closed": ("ok", "stamp", gettext_lazy("Finding not there any more")),
+}
+SNAPSHOT: dict[str, Text] = {
+    "input": gettext_lazy("Arguments"),
+    "output": gettext_lazy("Result"),
+    "error": gettext_lazy("Error"),
+    "logs": gettext_lazy("Output of the process"),
+    "segment": gettext_lazy("What was said, part"),
+    "replay": gettext_lazy("What a replay said"),
+    "live": gettext_lazy("What is said now"),
+}
+BUMP: dict[str, Text] = {
+    "none": gettext_lazy("nothing"),
+    "patch": gettext_lazy("a new patch"),
+    "minor": gettext_lazy("a new minor"),
+    "major": gettext_lazy("a new major"),
+}
+RISK: dict[str, tuple[str, int, Text]] = {
+    "high": ("bad", 3, gettext_lazy("High risk")),
+    "medium": ("warn", 2, gettext_lazy("Medium risk")),
+    "low": ("quiet", 1, gettext_lazy("Low risk")),
+}
+TONE_ICONS = {
+    "ok": "circle-check",
+    "warn": "triangle-alert",
+    "bad": "circle-alert",
+    "hold": "circle-pause",
+    "info": "info",
+    "quiet": "info",
+}
+
+
+def number(value: float | None) -> str:
+    """Grouped by thousands, which is what readers of both languages expect (Django groups Chinese by four)."""
+    return NO_VALUE if value is None else f"{value:,}"
+
+
+def size(count: int | None) -> str:
+    """Bytes, in units of 1,024."""
+    if count is None:
+        return NO_VALUE
+    amount, units = float(count), ["B", "KiB", "MiB", "GiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{number_format(amount, decimal_pos=0 if amount.is_integer() else 1)} {units[0]}"
+
+
+def dur(ms: float | None) -> str:
+    """A duration given in milliseconds."""
+    if ms is None:
+        return NO_VALUE
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    if seconds < 3600:
+        rest = f"{seconds % 60:.1f}".removesuffix(".0")
+        return _("%(m)d m %(s)s s") % {"m": seconds // 60, "s": rest}
+    if seconds < 172_800:
+        return _("%(h)d h %(m)d m") % {"h": seconds // 3600, "m": seconds % 3600 // 60}
+    days = round(seconds / 86_400)
+    return ngettext("%(d)d day", "%(d)d days", days) % {"d": days}
+
+
+def span(seconds: int) -> str:
+    """A length of time that a person chose: a day, 90 minutes."""
+    unit = next((unit for unit in (86_400, 3600, 60) if seconds and seconds % unit == 0), 1)
+    n = int(seconds // unit)
+    match unit:
+        case 86_400:
+            return ngettext("%(d)d day", "%(d)d days", n) % {"d": n}
+        case 3600:
+            return ngettext("%(n)d hour", "%(n)d hours", n) % {"n": n}
+        case 60:
+            return ngettext("%(n)d minute", "%(n)d minutes", n) % {"n": n}
+        case _:
+            return dur(seconds * 1000)
+
+
+def format_zone(local: datetime) -> str:
+    """``UTC+8``, as the top bar shows it."""
+    offset = local.utcoffset()
+    minutes = int(offset.total_seconds() // 60) if offset else 0
+    hours, rest = divmod(abs(minutes), 60)
+    return "UTC" if not minutes else f"UTC{'+' if minutes > 0 else '−'}{hours}{f':{rest:02d}' if rest else ''}"
+
+
+def format_relative_time(value: datetime, now: datetime) -> str:
+    """How long before or after ``now`` the moment is."""
+    seconds = (now - value).total_seconds()
+    away = abs(seconds)
+    if away < 5:
+        return _("just now")
+    unit = next((unit for unit, span in (("s", 60), ("m", 3600), ("h", 86_400)) if away < span), "d")
+    n = int(away // {"s": 1, "m": 60, "h": 3600, "d": 86_400}[unit])
+    match unit, seconds > 0:
+        case "s", True:
+            said = ngettext("%(n)d s ago", "%(n)d s ago", n)
+        case "m", True:
+            said = ngettext("%(n)d min ago", "%(n)d min ago", n)
+        case "h", True:
+            said = ngettext("%(n)d h ago", "%(n)d h ago", n)
+        case _, True:
+            said = ngettext("%(n)d day ago", "%(n)d days ago", n)
+        case "s", _:
+            said = ngettext("in %(n)d s", "in %(n)d s", n)
+        case "m", _:
+            said = ngettext("in %(n)d min", "in %(n)d min", n)
+        case "h", _:
+            said = ngettext("in %(n)d h", "in %(n)d h", n)
+        case _:
+            said = ngettext("in %(n)d day", "in %(n)d days", n)
+    return said % {"n": n}

@@ -1,0 +1,141 @@
+"""How is a JSON value or a series of numbers drawn, without a script?
+
+Trees fold by ``<details>``. Charts are SVG whose geometry is in attributes, because the CSP forbids styles.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from kernel.components.diffs import draw_invisible
+from kernel.components.labels import NO_VALUE, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EMPTY = SafeString("")
+MAX_NODES = 2000
+MANY_NODES = 200
+
+
+def json_tree(value: Any, open_depth: int = 2) -> SafeString:
+    """A folding tree. More than 200 nodes start folded; after 2,000 the rest is only counted, for the page's sake."""
+    total = _count(value)
+    budget = [MAX_NODES]
+    tree = _node(None, value, 0, min(open_depth, 1) if total > MANY_NODES else open_depth, budget)
+    rest = EMPTY
+    if total > MAX_NODES:
+        rest = format_html(
+            '<p class="j-h">{}</p>', _("%(n)s more values are not shown here.") % {"n": total - MAX_NODES}
+        )
+    return format_html('<div class="json">{}{}</div>', tree, rest)
+
+
+def _count(value: Any) -> int:
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(_count(child) for child in children)
+
+
+def _node(key: str | None, value: Any, depth: int, open_depth: int, budget: list[int]) -> SafeString:
+    budget[0] -= 1
+    name = EMPTY
+    if key is not None:
+        name = format_html('<span class="j-p">{}</span><span class="j-c">: </span>', draw_invisible(_json(key)))
+    if not isinstance(value, (dict, list)) or not value:
+        kind = "s" if isinstance(value, str) else "k" if value is None or isinstance(value, (bool, dict, list)) else "n"
+        return format_html('{}<span class="j-{}">{}</span>', name, kind, draw_invisible(_json(value)))
+    items: list[tuple[str | None, Any]]
+    if isinstance(value, dict):
+        items = [(str(k), v) for k, v in value.items()]
+        start, end, hint = "{", "}", ngettext("%(n)s key", "%(n)s keys", len(items))
+    else:
+        items = [(None, v) for v in value]
+        start, end, hint = "[", "]", ngettext("%(n)s item", "%(n)s items", len(items))
+    children = []
+    for child_key, child in items:
+        if budget[0] <= 0:
+            children.append(("…",))
+            break
+        children.append((_node(child_key, child, depth + 1, open_depth, budget),))
+    return format_html(
+        "<details{}><summary>{}{}"
+        '<span class="j-h">{}</span><span class="j-z">{}</span></summary>'
+        '<ul>{}</ul><span class="j-e">{}</span></details>',
+        SafeString(" open") if depth < open_depth else "",
+        name,
+        start,
+        hint % {"n": len(items)},
+        end,
+        format_html_join("", "<li>{}</li>", children),
+        end,
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ---- charts: server-rendered SVG, geometry in attributes because the CSP forbids styles ------------------------------
+
+
+def spark(values: Sequence[float], label: str, width: int = 96, height: int = 24) -> SafeString:
+    """A line without axes; ``label`` says in a sentence what it shows."""
+    if not values:
+        return format_html('<span class="dim">{}</span>', NO_VALUE)
+    top, step = max(values) or 1, width / max(len(values) - 1, 1)
+    points = [(round(i * step, 1), round(height - 2 - v / top * (height - 4), 1)) for i, v in enumerate(values)]
+    path = "M" + "L".join(f"{x} {y}" for x, y in points)
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        '<path d="{3}"/><circle cx="{4}" cy="{5}" r="2"/></svg>',
+        width,
+        height,
+        label,
+        path,
+        *points[-1],
+    )
+
+
+def bars(rows: Sequence[tuple[str, float, float]], label: str, height: int = 104) -> SafeString:
+    """Stacked columns: each row is its caption, how many were well, and how many were not."""
+    top = max((good + bad for _caption, good, bad in rows), default=0) or 1
+    room, parts = height - 36, []
+    for i, (caption, good, bad) in enumerate(rows):
+        good_h, bad_h = good / top * room, bad / top * room
+        x, base = i * 26, height - 20
+        parts.append(
+            format_html(
+                '<text x="{}" y="{}" text-anchor="middle">{}</text>'
+                '<rect class="n" x="{}" y="{}" width="18" height="{}" rx="2"/>'
+                '<rect class="a" x="{}" y="{}" width="18" height="{}" rx="2"/>'
+                '<text x="{}" y="{}" text-anchor="middle">{}</text>',
+                x + 12,
+                round(base - good_h - bad_h - 4, 1),
+                number(good + bad) if good + bad else "",
+                x + 3,
+                round(base - good_h, 1),
+                round(good_h, 1),
+                x + 3,
+                round(base - good_h - bad_h, 1),
+                round(bad_h, 1),
+                x + 12,
+                height - 5,
+                caption,
+            )
+        )
+    width = max(len(rows) * 26, 26)
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        '<line x1="0" x2="{0}" y1="{3}" y2="{3}"/>{4}</svg>',
+        width,
+        height,
+        label,
+        height - 19.5,
+        format_html_join("", "{}", ((part,) for part in parts)),
+    )

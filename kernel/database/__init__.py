@@ -1,0 +1,1 @@
+"""Database: the engines for PostgreSQL and SQLite, whose rows a statement sees, and statements prepared once."""

@@ -1,0 +1,65 @@
+"""What does a thread do with its connection while it waits, and whose clock decides?"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from kernel.database.prepared_statements import fetch_prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READ_AGAIN_S = 60.0  # quartz drifts by milliseconds meanwhile
+
+
+@contextmanager
+def one_snapshot() -> Iterator[None]:
+    """All that is read within is as it was at one moment. For reading only. Within a transaction it is as that transaction sees it.
+
+    What holds one thing that was read against another needs it: what somebody writes between the two is no contradiction.
+    """
+    if connection.in_atomic_block:
+        yield
+    else:
+        with connection.one_snapshot():  # type: ignore[attr-defined]  # both of our engines have it
+            yield
+
+
+def release_connection() -> None:
+    """Give the connection back before waiting for something that is not the database. Never inside a transaction."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def database_now() -> Any:
+    """Now, by the one clock that all hosts share; for use in queries. Leases of one host are not judged by the clock of another."""
+    return Now() if connection.vendor == "postgresql" else datetime.now(UTC)
+
+
+class _DatabaseClock:
+    """The database's, as this process last read it, and how long it has counted on since."""
+
+    def __init__(self) -> None:
+        self._read: tuple[float, datetime] | None = None
+
+    def now(self) -> datetime:
+        read = self._read  # one look: threads share the clock
+        if read is None or time.monotonic() - read[0] >= READ_AGAIN_S:
+            before = time.monotonic()
+            ((moment,),) = fetch_prepared(b"SELECT clock_timestamp()", ())
+            read = self._read = (before, moment.astimezone(UTC))
+        return read[1] + timedelta(seconds=time.monotonic() - read[0])
+
+
+_clock = _DatabaseClock()
+
+
+def database_time() -> datetime:
+    """The same as a value, for leases and deadlines that other hosts judge. The database is asked once a minute, not for each."""
+    return _clock.now() if connection.vendor == "postgresql" else datetime.now(UTC)

@@ -1,0 +1,181 @@
+"""How does a connection know for whom it works?
+
+Before a statement, the connection takes the role and the tenant of :mod:`kernel.database.tenancy`: within a transaction for
+that transaction only, outside of one for the connection. What a connection was told last stays written on it, also in the pool, so
+that it is told only what is new.
+
+Statements whose result nobody waits for are kept until one comes whose result somebody wants, or the transaction ends, and go to the
+database together with it (:mod:`kernel.database.postgresql.pipeline`). So an error of theirs is raised there.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, transaction
+from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
+
+from kernel.database.postgresql.pipeline import COMMIT, StatementPipeline
+from kernel.database.tenancy import HUB, current_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg.pq.abc import PGresult
+
+    from kernel.database.postgresql.pipeline import Parameters, Ready
+
+ROLE = "toolhub_app"  # owns nothing, so that row level security binds it
+SETTING = "app.tenant"
+_HAS_ROLE = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s AND pg_has_role(session_user, oid, 'MEMBER'))"
+_TOLD = "toolhub_scope"
+_UNKNOWN = "?"
+# Of what is prepared, in functions too. Left to itself, PostgreSQL plans some of it for each call, which takes four times as long as
+# running it. So what chooses a partial index stands in the statement as a word: a plan for any parameter cannot use it.
+_PLAN_ONCE = "SET plan_cache_mode = force_generic_plan"
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_TELL = f"SELECT set_config('role', %s, %s), set_config('{SETTING}', %s, %s)".encode()
+
+
+_walled: set[tuple[str, ...]] = set()  # databases in which the role was found; it is not looked for again
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """``connection.walls``: whether the role exists. Without it there is one wall only, and `doctor` says so."""
+
+    walls = False
+    _of_transaction: str | None = None  # None: nothing was said to it, so it is as the connection is
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._later: list[Ready] = []
+
+    def init_connection_state(self) -> None:
+        self._forget_transaction()
+        super().init_connection_state()
+        self.look_for_walls()
+        if not StatementPipeline.knows(self.connection):
+            with self.wrap_database_errors:
+                self.connection.execute(_PLAN_ONCE)
+
+    def look_for_walls(self) -> None:
+        """With each new connection until it is found; a migration that has just made the role calls it too."""
+        database = tuple(str(self.settings_dict[part]) for part in ("HOST", "PORT", "NAME"))
+        if database not in _walled:
+            with self.wrap_database_errors:
+                found = self.connection.execute(_HAS_ROLE, [ROLE]).fetchone()
+            if found and found[0]:
+                _walled.add(database)
+        self.walls = database in _walled
+
+    @contextmanager
+    def one_snapshot(self) -> Iterator[None]:
+        """A transaction that reads, all of it as it was at its first statement."""
+        with transaction.atomic(using=self.alias):
+            with self.wrap_database_errors:
+                self.connection.execute(_SNAPSHOT)  # before anything is asked, also for whom it works
+            yield
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        with transaction.mark_for_rollback_on_error(self.alias):
+            if scope := self._scope_to_tell():
+                self._tell(*scope)
+            elif self._later:
+                self._exchange()
+        return super().create_cursor(name)
+
+    def _scope_to_tell(self) -> tuple[str, list[object]] | None:
+        """The current scope and what makes the connection take it; None where it has it, or nothing but a rollback can follow."""
+        if not self.walls or self.connection is None:
+            return None
+        scope, local = current_scope(), self.in_atomic_block
+        told = getattr(self.connection, _TOLD, None)  # of the connection beneath, which several wrappers use in turn
+        if local and self._of_transaction is not None:
+            told = self._of_transaction
+        if scope == told or self.connection.info.transaction_status == TransactionStatus.INERROR:
+            return None
+        is_hub = scope == HUB
+        return scope, ["none" if is_hub else ROLE, local, "" if is_hub else scope, local]
+
+    def _tell(self, scope: str, words: list[object], *asked: tuple[bytes, Parameters]) -> PGresult:
+        result = self._exchange((_TELL, words), *asked)
+        self._note_scope(scope)  # a transaction that failed takes it back
+        return result
+
+    def _note_scope(self, scope: str) -> None:
+        if self.in_atomic_block:
+            self._of_transaction = scope
+        else:
+            setattr(self.connection, _TOLD, scope)
+
+    def ask(self, statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is a constant, or built from models once."""
+        result = self._asked(statement, parameters)
+        return StatementPipeline.of(self.connection).rows(result)
+
+    def change(self, statement: bytes, parameters: Parameters) -> int:
+        """How many rows such a statement has changed."""
+        return self._asked(statement, parameters).command_tuples or 0
+
+    def _asked(self, statement: bytes, parameters: Parameters) -> PGresult:
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias):
+            if scope := self._scope_to_tell():
+                return self._tell(*scope, (statement, parameters))
+            return self._exchange((statement, parameters))
+
+    def change_later(self, statement: bytes, parameters: Parameters) -> None:
+        """Send it with what follows in this transaction; outside of one, at once."""
+        if not self.in_atomic_block:
+            self.change(statement, parameters)
+            return
+        self.ensure_connection()
+        with transaction.mark_for_rollback_on_error(self.alias), self.wrap_database_errors:
+            exchange = StatementPipeline.of(self.connection)
+            ready = exchange.ready(statement, parameters)  # now: who asks hears of a value that cannot be written
+            if scope := self._scope_to_tell():
+                self._later.append(exchange.ready(_TELL, scope[1]))
+                self._note_scope(scope[0])
+            self._later.append(ready)
+
+    def _exchange(self, *asked: tuple[bytes, Parameters]) -> PGresult:
+        self.ensure_connection()  # says so where it was lost within a transaction
+        with self.wrap_database_errors:
+            exchange = StatementPipeline.of(self.connection)
+            ready = [exchange.ready(*each) for each in asked]
+            kept, self._later = self._later, []
+            return exchange.run(self.connection, [*kept, *ready])
+
+    def _forget_transaction(self) -> None:
+        """What was set for a transaction, or within a savepoint, ends with it."""
+        self._later, self._of_transaction = [], None
+
+    def _commit(self) -> None:
+        try:
+            if self._later:
+                self._exchange((COMMIT, ()))
+            else:
+                super()._commit()  # type: ignore[misc]
+        except DatabaseError:
+            raise  # Django rolls back
+        except BaseException:
+            self.close()  # Django ends the block on this connection all the same, and would raise for its state instead
+            raise
+        finally:
+            self._forget_transaction()
+
+    def _rollback(self) -> Any:
+        self._forget_transaction()
+        return super()._rollback()  # type: ignore[misc]
+
+    def _savepoint_commit(self, sid: str) -> None:
+        if self._later:
+            self._exchange()  # whose failure Django ends by rolling back to the savepoint, and not all that is around it
+        super()._savepoint_commit(sid)  # type: ignore[misc]
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        self._later.clear()
+        super()._savepoint_rollback(sid)  # type: ignore[misc]
+        self._of_transaction = _UNKNOWN

@@ -1,0 +1,35 @@
+"""How does PostgreSQL run a statement of every call without planning it again?
+
+Django binds parameters in the client, which keeps a statement from being prepared. These go by Django's own connection, inside its
+transaction, and are prepared once a connection (:mod:`kernel.database.postgresql`). Only such statements are: for pages of lists the
+general plan is far worse than one made for the values at hand. Errors of the database are Django's, as everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+if TYPE_CHECKING:
+    from kernel.database.postgresql.base import DatabaseWrapper
+    from kernel.database.postgresql.pipeline import Parameters
+
+
+def _connection() -> DatabaseWrapper:
+    return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
+
+
+def fetch_prepared(statement: bytes, parameters: Parameters) -> list[tuple[Any, ...]]:
+    """The rows of a statement that is a constant of its module."""
+    return _connection().ask(statement, parameters)
+
+
+def execute_prepared(statement: bytes, parameters: Parameters) -> int:
+    """How many rows such a statement has written."""
+    return _connection().change(statement, parameters)
+
+
+def execute_prepared_later(statement: bytes, parameters: Parameters) -> None:
+    """Have it run before whatever follows in this transaction, sent together with that: its errors are raised there."""
+    _connection().change_later(statement, parameters)

@@ -1,0 +1,182 @@
+"""How are the rows of every call written and read without their SQL being worked out each time?
+
+Django builds the text of a statement anew whenever it is used, which takes longer than PostgreSQL needs to run it. These build
+it once a process, and have it prepared (:mod:`kernel.database.prepared_statements`); on SQLite they are Django's own ways of
+doing the same.
+No model signals are sent. Conditions are equal values, None, or ``…__in`` for any of a list.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from uuid import UUID, uuid4
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Model
+from django.db.models.query import get_related_populators
+
+from kernel.database.prepared_statements import execute_prepared, execute_prepared_later, fetch_prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models import Field, QuerySet
+
+Row = TypeVar("Row", bound=Model)
+ANY_OF = "__in"
+
+
+def _connection() -> BaseDatabaseWrapper:
+    """The connection itself: to go by way of Django's proxy takes long, when each column asks it something."""
+    return connections[DEFAULT_DB_ALIAS]
+
+
+def _field(model: type[Model], name: str) -> Field[Any, Any]:
+    return model._meta.get_field(name)  # type: ignore[return-value]
+
+
+@lru_cache
+def _insert(model: type[Model]) -> bytes:
+    columns = [str(field.column) for field in model._meta.concrete_fields]
+    places = ", ".join(["%s"] * len(columns))
+    return f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({places})".encode()  # noqa: S608  names only
+
+
+def insert_row(row: Row) -> Row:
+    """As ``row.save(force_insert=True)``, by the next statement of this transaction that asks for something, or its end."""
+    connection = _connection()
+    if connection.vendor != "postgresql":
+        row.save(force_insert=True)
+        return row
+    execute_prepared_later(_insert(type(row)), _values(row, connection))
+    return _written(row, connection)
+
+
+def _written(row: Row, connection: BaseDatabaseWrapper) -> Row:
+    row._state.adding, row._state.db = False, connection.alias
+    return row
+
+
+def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
+    assert row._state.adding, "a row is written once"
+    fields = row._meta.concrete_fields
+    return [each.get_db_prep_save(each.pre_save(row, True), connection) for each in fields]
+
+
+def _asked(model: type[Model], where: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """What follows WHERE, and its values."""
+    said, values = [], []
+    for name, value in where.items():
+        column = _field(model, name.removesuffix(ANY_OF)).column
+        if value is None:
+            said.append(f"{column} IS NULL")
+            continue
+        said.append(f"{column} = ANY(%s)" if name.endswith(ANY_OF) else f"{column} = %s")
+        values.append(value)
+    return " AND ".join(said), values
+
+
+def update_rows(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object]) -> int:
+    """As ``model.objects.filter(**where).update(**changes)``."""
+    connection = _connection()
+    if connection.vendor != "postgresql":
+        return model._default_manager.filter(**where).update(**changes)
+    return execute_prepared(*_update(model, where, changes, connection))
+
+
+def update_rows_later(model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object]) -> None:
+    """The same as :func:`insert_row` does it."""
+    connection = _connection()
+    if connection.vendor != "postgresql":
+        model._default_manager.filter(**where).update(**changes)
+        return
+    execute_prepared_later(*_update(model, where, changes, connection))
+
+
+def _update(
+    model: type[Model], where: Mapping[str, Any], changes: Mapping[str, object], connection: BaseDatabaseWrapper
+) -> tuple[bytes, list[Any]]:
+    fields = {name: _field(model, name) for name in changes}
+    condition, asked = _asked(model, where)
+    new = ", ".join(f"{field.column} = %s" for field in fields.values())
+    statement = f"UPDATE {model._meta.db_table} SET {new} WHERE {condition}"  # noqa: S608  names only
+    values = [field.get_db_prep_save(changes[name], connection) for name, field in fields.items()]
+    return statement.encode(), [*values, *asked]
+
+
+def delete_rows_later(model: type[Model], where: Mapping[str, Any]) -> None:
+    """As ``model.objects.filter(**where).delete()`` for rows that nothing refers to, as :func:`insert_row` does it."""
+    if _connection().vendor != "postgresql":
+        model._default_manager.filter(**where).delete()
+        return
+    condition, asked = _asked(model, where)
+    execute_prepared_later(f"DELETE FROM {model._meta.db_table} WHERE {condition}".encode(), asked)  # noqa: S608  names only
+
+
+class _Compiled(NamedTuple):
+    """A queryset as Django's compiler has it; ``columns`` and ``names`` are of the model itself, the rest of related ones."""
+
+    statement: bytes
+    parameters: tuple[Any, ...]
+    columns: slice
+    names: list[str]
+    converters: dict[int, Any]
+    populators: list[Any]
+
+
+class PreparedQuery(Generic[Row]):
+    """Rows of a queryset that differs by ids and texts only: ``PreparedQuery(make, id=UUID)``, and then ``.get(id=…)``."""
+
+    def __init__(self, make: Callable[..., QuerySet[Row]], **types: type[UUID | str]) -> None:
+        self._make = make
+        self._samples: dict[str, Any] = {name: kind(str(uuid4())) for name, kind in types.items()}
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        """With samples where the values go. What is read here is what Django's own ModelIterable reads."""
+        compiler = self._make(**self._samples).query.get_compiler(DEFAULT_DB_ALIAS)
+        statement, parameters = compiler.as_sql()
+        info, select = compiler.klass_info, compiler.select
+        assert info is not None
+        own = slice(info["select_fields"][0], info["select_fields"][-1] + 1)
+        return _Compiled(
+            statement.encode(),
+            parameters,
+            own,
+            [each[0].target.attname for each in select[own]],
+            compiler.get_converters([each[0] for each in select]),
+            get_related_populators(info, select, DEFAULT_DB_ALIAS),  # type: ignore[call-arg]  # stubs of Django 6
+        )
+
+    def all(self, **values: Any) -> list[Row]:
+        connection = _connection()
+        if connection.vendor != "postgresql":
+            return list(self._make(**values))
+        compiled = self._compiled
+        named = {sample: values[name] for name, sample in self._samples.items()}
+        asked = [named.get(each, each) for each in compiled.parameters]
+        return [self._row(compiled, list(read), connection) for read in fetch_prepared(compiled.statement, asked)]
+
+    def _row(self, compiled: _Compiled, read: list[Any], connection: BaseDatabaseWrapper) -> Row:
+        for at, (converters, expression) in compiled.converters.items():
+            for convert in converters:
+                read[at] = convert(read[at], expression, connection)
+        row = self._model.from_db(DEFAULT_DB_ALIAS, compiled.names, read[compiled.columns])
+        for populator in compiled.populators:
+            populator.populate(read, row)
+        return row
+
+    @cached_property
+    def _model(self) -> type[Row]:
+        return self._make(**self._samples).model
+
+    def first(self, **values: Any) -> Row | None:
+        return next(iter(self.all(**values)), None)
+
+    def get(self, **values: Any) -> Row:
+        row = self.first(**values)
+        if row is None:
+            raise self._model.DoesNotExist  # type: ignore[attr-defined]
+        return row

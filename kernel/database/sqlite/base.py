@@ -1,0 +1,79 @@
+"""Who writes next, when many threads of this process want to?
+
+SQLite has one writer at a time, and one who waits for it looks again and again: of a crowd, some find the file locked until
+they give up. Transactions of one process therefore take turns. Between processes the file's own lock decides, as ever; it
+also decides when somebody holds his turn too long.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.backends.sqlite3 import base
+
+from kernel.database.sqlite.stored_values import Cursor, DatabaseOperations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TURN_WITHIN_S = 10.0  # then whoever waits goes on to the file's lock
+
+_turns: dict[str, threading.Lock] = {}
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection has its turn from the beginning of a transaction to its end, or until it is closed in the middle."""
+
+    ops_class = DatabaseOperations
+
+    def __init__(self, settings_dict: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(settings_dict, *args, **kwargs)
+        self._has_turn = False
+        self._only_reads = False
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        return self.connection.cursor(factory=Cursor)
+
+    @property
+    def _turn(self) -> threading.Lock:
+        return _turns.setdefault(str(self.settings_dict["NAME"]), threading.Lock())
+
+    @contextmanager
+    def one_snapshot(self) -> Iterator[None]:
+        """A transaction that reads, all of it as it was at its first statement. It waits for no writer, and none for it."""
+        self._only_reads = True
+        try:
+            with transaction.atomic(using=self.alias):
+                yield
+        finally:
+            self._only_reads = False
+
+    def _start_transaction_under_autocommit(self) -> None:
+        if self._only_reads:
+            self.cursor().execute("BEGIN DEFERRED")
+            return
+        self._has_turn = self._turn.acquire(timeout=TURN_WITHIN_S)
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+        except BaseException:
+            self._end_turn()
+            raise
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        if autocommit:
+            self._end_turn()
+        super()._set_autocommit(autocommit)  # type: ignore[misc]
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]
+        finally:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._turn.release()

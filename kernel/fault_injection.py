@@ -1,0 +1,79 @@
+"""Where can a process be broken on purpose, to see that nothing is lost by it?
+
+For tests only. ``TOOLHUB_FAULTS=claim.committed=kill`` in the environment of a process ends it with SIGKILL when it comes to that
+point, as a crash would; ``claim.committed=stop:/a/file`` keeps it there until the file is there. Several are separated by commas.
+Without it a point is a look into an empty dictionary.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+# In the order in which a call comes by. The crash matrix (tests/crash) kills a process at each of them.
+POINTS = {
+    "call.decided": "web: the preflight has said yes, nothing is written",
+    "accept.before_commit": "web: row, Begin, budget and message are written, not committed",
+    "accept.committed": "web: the call is accepted, no message has been sent",
+    "ring.sent": "web: the message has been sent",
+    "wait.looked": "web: the caller waits, the call goes on",
+    "answer.before": "web: the call has ended, its caller has not been told",
+    "message.heard": "worker: a message was heard, nothing is claimed",
+    "claim.before_commit": "worker: the claim is written, not committed",
+    "claim.committed": "worker: the call is claimed, nothing has been prepared",
+    "run.before": "worker: all is prepared, the tool has not begun",
+    "run.after": "worker: the tool is done, nothing of it is written",
+    "finish.before_commit": "worker or sweeper: End, values and budget are written, not committed",
+    "finish.committed": "worker or sweeper: the call has ended, nobody has been woken",
+    "relay.before_commit": "sweeper: a message that was never sent is taken up, not committed",
+    "relay.committed": "sweeper: the same, committed, not sent",
+    "again.before_commit": "sweeper: a lost call is queued again, not committed",
+    "again.committed": "sweeper: the same, committed, no message has been sent",
+}
+# Of the keeper; no call waits for it. tests/integration/evidence/log/test_sealer_crashes.py kills it at each of them.
+SEALING = {
+    "seal.before_commit": "facts are in the tree and not pending any more, not committed",
+    "seal.committed": "the same, committed; the global log does not know",
+    "note.before_commit": "new checkpoints are leaves of the global log, not committed",
+    "note.committed": "the same, committed",
+}
+EXPORTING = {
+    "export.before_commit": "a piece of an export is written, not committed",
+    "export.committed": "the same, committed",
+}
+REPLAYING = {
+    "replay.before_commit": "worker: a piece of a replay is written, not committed",
+    "replay.committed": "the same, committed; the worker still has the replay",
+}
+ACTIONS = ("kill", "stop")
+
+
+def _read(text: str) -> dict[str, str]:
+    found = dict(part.strip().split("=", 1) for part in text.split(",") if "=" in part)
+    wrong = [
+        f"{name}={what}"
+        for name, what in found.items()
+        if name not in POINTS | SEALING | EXPORTING | REPLAYING or what.split(":")[0] not in ACTIONS
+    ]
+    if wrong or text.count(",") + 1 != len(found or [""]):
+        raise SystemExit(f"TOOLHUB_FAULTS is for tests; it cannot be read: {text}")
+    return found
+
+
+_ARMED = _read(os.environ.get("TOOLHUB_FAULTS", ""))
+
+
+def inject_fault(point: str) -> None:
+    """A point that a test may name."""
+    if _ARMED and (what := _ARMED.get(point)):
+        _break(what)
+
+
+def _break(what: str) -> None:
+    action, _, place = what.partition(":")
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    while not Path(place).exists():
+        time.sleep(0.05)

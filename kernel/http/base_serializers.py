@@ -1,0 +1,172 @@
+"""How is a request checked, so that a misspelled name is an answer and not a surprise; and what does an answer hold?
+
+:class:`StrictSerializer` reads bodies, :class:`QuerySerializer` the parameters of an address.
+:func:`build_envelope_serializer` and :func:`build_page_serializer`
+describe answers for the OpenAPI document; ``ResponseEnvelope`` writes them.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from drf_spectacular.utils import inline_serializer
+from rest_framework import serializers
+
+from kernel.http.pagination import MAX_LIMIT, PAGE_SIZE
+from kernel.problems import SchemaInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_NAMED = 10  # unknown names that one answer lists
+# What JSON each field takes. DRF would read 12345 as a text, "5" as a number and "yes" as true.
+_TAKES: tuple[tuple[type[Any] | tuple[type[Any], ...], tuple[type[Any], ...], str], ...] = (
+    (serializers.BooleanField, (bool,), "true or false"),
+    (serializers.IntegerField, (int,), "a whole number"),
+    (serializers.FloatField, (int, float), "a number"),
+    ((serializers.CharField, serializers.ChoiceField), (str,), "a text"),
+    ((serializers.DateField, serializers.DateTimeField), (str,), "a text"),
+)
+
+
+def _unfit_choice(field: Any, value: Any) -> str:
+    own_words = (
+        serializers.ChoiceField.default_error_messages["invalid_choice"] != field.error_messages["invalid_choice"]
+    )
+    if own_words or value in field.choices or (value == "" and field.allow_blank):
+        return ""
+    return f"{value[:40]!r} is not one of the values. They are: {', '.join(map(str, field.choices))}."
+
+
+def _mistaken(field: Any, value: Any) -> Any:
+    """What is wrong with the type of a value, or with a choice, as DRF says errors; empty when nothing is."""
+    if value is None or isinstance(
+        field, StrictSerializer
+    ):  # null is the field's own matter, and what is within is checked there
+        return ""
+    if isinstance(field, (serializers.ListField, serializers.ListSerializer)) and isinstance(value, list):
+        return {str(i): wrong for i, each in enumerate(value) if (wrong := _mistaken(field.child, each))}
+    if isinstance(field, serializers.DictField) and isinstance(value, dict):
+        return {name: wrong for name, each in value.items() if (wrong := _mistaken(field.child, each))}
+    for kinds, types, words in _TAKES:
+        if isinstance(field, kinds):
+            if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+                return [f"This must be {words}."]
+            break
+    unfit = _unfit_choice(field, value) if isinstance(field, serializers.ChoiceField) else ""
+    return [unfit] if unfit else ""
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses unknown fields by name, and values of another JSON type than the field's."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            unknown = sorted(set(data) - set(self.fields))
+            if unknown:
+                raise serializers.ValidationError(
+                    {
+                        name[:64]: [f"There is no field with this name. The fields are: {', '.join(self.fields)}."]
+                        for name in unknown[:MOST_NAMED]
+                    }
+                )
+            mistaken = {name: wrong for name, value in data.items() if (wrong := _mistaken(self.fields[name], value))}
+            if mistaken:
+                raise serializers.ValidationError(mistaken)
+        return super().to_internal_value(data)
+
+
+class QuerySerializer(serializers.Serializer[Any]):
+    """The query parameters that a GET takes: none, unless a subclass declares them. A parameter without a value is as none."""
+
+    @classmethod
+    def read(cls, given: Mapping[str, list[str]]) -> dict[str, Any]:
+        """What was asked for; refused is what the endpoint would ignore or cannot understand."""
+        fields = _blank(cls).fields
+        findings = [
+            {"pointer": f"/{name[:64]}", "message": wrong}
+            for name, values in sorted(given.items())
+            if (wrong := cls._wrong(name, values))
+        ][:MOST_NAMED]
+        if findings:
+            raise SchemaInvalid(
+                f"The parameter `{findings[0]['pointer'][1:]}` is refused. {findings[0]['message']}",
+                remedy="Correct or leave out the parameters that the findings name.",
+                details={"findings": findings, "parameters": list(fields)},
+            )
+        payload = copy.copy(_blank(cls))
+        payload.initial_data = {name: values[0] for name, values in given.items() if values[0] != ""}
+        payload.is_valid(raise_exception=True)
+        return dict(payload.validated_data)
+
+    @classmethod
+    def _wrong(cls, name: str, values: list[str]) -> str:
+        field = _blank(cls).fields.get(name)
+        if field is None:
+            names = ", ".join(_blank(cls).fields)
+            return (
+                f"There is no parameter with this name. The parameters are: {names}." if names else "This takes none."
+            )
+        if len(values) > 1:
+            return "It is given more than once."
+        if isinstance(field, serializers.ChoiceField) and values[0]:
+            return _unfit_choice(field, values[0])
+        return ""
+
+
+class PageSerializer(QuerySerializer):
+    """Which part of a list."""
+
+    after = serializers.CharField(required=False, help_text="The cursor `next` of the page before.")
+    limit = serializers.IntegerField(
+        required=False, default=PAGE_SIZE, min_value=1, max_value=MAX_LIMIT, help_text="At most so many rows."
+    )
+
+
+_PART = "Part of a link, which stands for a key."
+
+
+class LinkSerializer(QuerySerializer):
+    """A signed link, in the place of a key."""
+
+    tenant = serializers.CharField(required=False, help_text=_PART)
+    agent = serializers.CharField(required=False, help_text=_PART)
+    expires = serializers.CharField(required=False, help_text=_PART)
+    signature = serializers.CharField(required=False, help_text=_PART)
+
+
+Strict = TypeVar("Strict", bound=serializers.Serializer[Any])
+
+
+@lru_cache(maxsize=512)
+def _blank(kind: type[Strict]) -> Strict:
+    blank: Strict = kind()
+    blank.fields  # noqa: B018  makes them
+    return blank
+
+
+def validate_data(kind: type[Strict], data: object) -> Strict:
+    """As ``kind(data=data)`` and ``is_valid(raise_exception=True)``; fields are made once and not copied for each body."""
+    payload: Strict = copy.copy(_blank(kind))
+    payload.initial_data = data
+    payload.is_valid(raise_exception=True)
+    return payload
+
+
+class ReasonSerializer(StrictSerializer):
+    """Why; enough for what ends or stops something that the address names."""
+
+    reason = serializers.CharField(max_length=500, help_text="Kept as evidence.")
+
+
+def build_envelope_serializer(name: str, data: Any) -> Any:
+    """The SPEC-4 envelope around ``data``, by a name of its own."""
+    return inline_serializer(name, {"ok": serializers.BooleanField(), "data": data})
+
+
+def build_page_serializer(name: str, rows: str, row: type[serializers.Serializer[Any]]) -> Any:
+    """The envelope of one page of a list: ``{rows: [...], "next": cursor}``."""
+    fields = {rows: row(many=True), "next": serializers.CharField(allow_null=True)}
+    return build_envelope_serializer(f"{name}Envelope", inline_serializer(name, fields))

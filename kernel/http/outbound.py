@@ -1,0 +1,200 @@
+"""How does the hub ask somebody else's server something, without being sent to its own neighbours?
+
+For addresses that people type in (webhooks, keys of identity providers). The name is resolved once, every address of it must
+be a public one unless the operator allows its network (TOOLHUB_OUTBOUND_NETWORKS), and the connection goes to exactly the
+address that was checked. No redirects, no proxies, bounded time and size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from ipaddress import IPv4Address
+
+TIMEOUT_S = 5.0  # of one step
+DEADLINE_S = 10.0  # of all: a server that sends a byte now and then holds nobody
+MAX_BYTES = 256 * 1024
+MAX_URL = 500
+
+
+# Public by their numbers, and yet services that a host of a cloud finds beside itself, or not assigned to anybody.
+_NEVER_PUBLIC = (
+    *("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24"),
+    *("3fff::/20", "5f00::/16"),
+)
+
+
+class AddressRefused(Exception):
+    """The address is not one that the hub asks, in a sentence."""
+
+
+class OutboundFailed(Exception):
+    """Nobody answered, or not as expected, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundResponse:
+    """``headers`` by their names in lower case."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundTarget:
+    """``host`` is what the certificate must name; ``path`` has its query."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def _networks() -> list[str]:
+    return [text for text in settings.TOOLHUB_OUTBOUND_NETWORKS if text]
+
+
+def may_reach(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
+    """Public, or in one of the networks that the operator named. The one rule for whoever is sent to an address."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    if is_within(address, networks):
+        return True
+    if isinstance(address, IPv6Address) and (
+        address.sixtofour  # this one and the next carry an IPv4 address that nobody has checked
+        or address.teredo
+        or address.is_reserved  # all that is not assigned, with NAT64 (64:ff9b::/96) and ::/96 in it
+        or address.is_site_local
+    ):
+        return False
+    return address.is_global and not address.is_multicast and not is_within(address, _NEVER_PUBLIC)
+
+
+def is_within(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
+    return any(address in network for network in map(ip_network, networks) if network.version == address.version)
+
+
+def is_allowed(address: IPv4Address | IPv6Address) -> bool:
+    """Public, or in a network that the operator named for the hub itself."""
+    return may_reach(address, _networks())
+
+
+def read_url(url: str) -> OutboundTarget:
+    """The parts of an https URL. Plain http only to networks that the operator named, which :func:`resolve_target` sees to."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise AddressRefused("This is not an address of the web.") from error
+    if len(url) > MAX_URL or any(ord(letter) <= 32 or ord(letter) == 127 for letter in url):
+        raise AddressRefused("This is not an address of the web.")
+    if (
+        parts.scheme not in ("https", "http")
+        or not parts.hostname
+        or parts.username
+        or parts.password
+        or parts.fragment
+    ):
+        raise AddressRefused("Give an https:// address without a user name or a fragment.")
+    if parts.scheme == "http" and not _networks():
+        raise AddressRefused("Give an https:// address.")
+    try:
+        host = parts.hostname.encode("idna").decode()
+    except UnicodeError as error:
+        raise AddressRefused("The name of this server cannot be read.") from error
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return OutboundTarget(parts.scheme, host, port or (443 if parts.scheme == "https" else 80), path)
+
+
+def resolve_target(target: OutboundTarget) -> str:
+    """One address of the host, all of which were found allowed: a name with one private address is refused whole."""
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise OutboundFailed(f"The name {target.host} cannot be resolved.") from error
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    for text in addresses:
+        address = ip_address(text.partition("%")[0])
+        if not is_allowed(address):
+            raise AddressRefused(f"{target.host} is at a private address, which the hub does not ask.")
+        if target.scheme == "http" and not is_within(address, _networks()):
+            raise AddressRefused("Give an https:// address.")
+    return addresses[0]
+
+
+def check_url(url: str) -> None:
+    """What can be said about an address without asking anybody: its form, and that it names no private address."""
+    target = read_url(url)
+    try:
+        address = ip_address(target.host)
+    except ValueError:
+        if target.host.rpartition(".")[2] in ("localhost", "local", "internal") and not _networks():
+            raise AddressRefused(f"{target.host} is a private name, which the hub does not ask.") from None
+        return
+    if not is_allowed(address):
+        raise AddressRefused(f"{target.host} is a private address, which the hub does not ask.")
+
+
+class _Pinned(http.client.HTTPConnection):
+    """Connects to an address that was checked, and speaks to the host of the URL."""
+
+    def __init__(self, target: OutboundTarget, address: str) -> None:
+        super().__init__(target.host, target.port, timeout=TIMEOUT_S)
+        self._target, self._address = target, address
+
+    def connect(self) -> None:
+        raw = socket.create_connection((self._address, self._target.port), TIMEOUT_S)
+        if self._target.scheme == "https":
+            raw = ssl.create_default_context().wrap_socket(raw, server_hostname=self._target.host)
+        self.sock = raw
+
+    def hang_up(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+
+def send_request(
+    url: str,
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    statuses: Iterable[int] = range(200, 300),
+    read: bool = True,
+) -> OutboundResponse:
+    """Ask ``url`` and return what it answers; :class:`AddressRefused` before anything is sent, :class:`OutboundFailed` afterwards.
+
+    ``read=False``: the status is the answer, however much follows it.
+    """
+    target = read_url(url)
+    connection = _Pinned(target, resolve_target(target))
+    deadline = threading.Timer(DEADLINE_S, connection.hang_up)
+    deadline.daemon = True
+    deadline.start()
+    try:
+        connection.request(method, target.path, body=body, headers={"User-Agent": "toolhub", **(headers or {})})
+        response = connection.getresponse()
+        said = response.read(MAX_BYTES + 1) if read else b""
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise OutboundFailed(f"{target.host} did not answer: {type(error).__name__}.") from error
+    finally:
+        deadline.cancel()
+        connection.close()
+    if len(said) > MAX_BYTES:
+        raise OutboundFailed(f"{target.host} answered with more than {MAX_BYTES:,} bytes.")
+    if response.status not in statuses:
+        raise OutboundFailed(f"{target.host} answered {response.status}.")
+    return OutboundResponse(response.status, said, {name.lower(): value for name, value in response.getheaders()})

@@ -1,0 +1,1 @@
+"""Observability: logs, traces and metrics of a process, and who hears of errors that nothing maps."""

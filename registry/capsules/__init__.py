@@ -1,0 +1,1 @@
+"""Capsules: signed packages of tools, and whose signatures count."""

@@ -1,0 +1,1 @@
+"""Installations: a tenant's own instance of a tool, its version and its settings."""

@@ -1,0 +1,49 @@
+"""Addresses of installations."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from kernel.http.navigation import NavigationEntry, Section
+from registry.installations import api, pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="installations",
+        label=gettext_lazy("Installed tools"),
+        icon="box",
+        address="installations",
+        permission="tools.view",
+        section=Section.TOOLS,
+        order=20,
+    ),
+]
+
+PAGES = [
+    path("installations", pages.installation_list, name="installations"),
+    path("installations/shared", pages.shared_tool_list, name="shared_tools"),
+    path("installations/shared/<str:publisher>/<str:name>", pages.installation_new, name="install"),
+    path("installations/<str:name>", pages.installation, name="installation"),
+    path("installations/<str:name>/settings", pages.installation_configure, name="installation_configure"),
+    path("installations/<str:name>/<str:what>", pages.installation_change, name="installation_change"),
+]
+
+API = [
+    path("catalogue", api.CatalogueView.as_view(), name="api_catalogue"),
+    path("installations", api.InstallationListView.as_view(), name="api_installations"),
+    path("installations/<str:tool_id>", api.InstallationView.as_view(), name="api_installation"),
+    path(
+        "installations/<str:tool_id>/pause",
+        api.InstallationPauseView.as_view(),
+        name="api_installation_pause",
+    ),
+    path(
+        "installations/<str:tool_id>/resume",
+        api.InstallationResumeView.as_view(),
+        name="api_installation_resume",
+    ),
+    path(
+        "installations/<str:tool_id>/remove",
+        api.InstallationRemoveView.as_view(),
+        name="api_installation_remove",
+    ),
+]

@@ -1,0 +1,1 @@
+"""Reviews: who decides about a submitted version, and what a decision takes."""

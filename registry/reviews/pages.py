@@ -1,0 +1,179 @@
+"""How do people submit versions and decide about them in the console?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from access.object_permissions.rules import allowed_on
+from kernel.components.diffs import diff_documents
+from kernel.components.forms import add_problem
+from kernel.http.console import ConsoleRequest, needs, render_page
+from kernel.http.pagination import fetch_page
+from kernel.http.parsers import read_json
+from kernel.problems import Problem, SchemaInvalid
+from registry.forms import EnableForm, ReviewForm, SubmitForm
+from registry.models import Decision, ToolVersion, VersionState
+from registry.object_permissions import on_version
+from registry.problems import ManifestInvalid, WrongBump
+from registry.reviews import services as reviews
+from registry.versions import bump, services
+from registry.versions.presentation import shown_changes, shown_dependencies, shown_time_limit
+from unitools.checks import ManifestFinding
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.http import HttpResponse
+
+
+@require_http_methods(["GET", "POST"])
+@needs("tools.submit")
+def tool_submit(request: ConsoleRequest) -> HttpResponse:
+    """Context: form (SubmitForm), findings (list of {pointer, rule, message, fix, severity})."""
+    form = SubmitForm(request.POST or None, request.FILES or None)
+    findings: list[dict[str, str]] = []
+    if request.method == "POST" and form.is_valid():
+        raw = form.raw()
+        try:
+            version = services.submit_version(document=read_json(raw), by=request.principal)
+        except (ManifestInvalid, WrongBump) as problem:
+            findings = problem.details["findings"]
+            form.add_error(None, problem.detail)
+        except Problem as problem:
+            add_problem(form, problem)
+        else:
+            messages.success(request, gettext("Submitted. Somebody else must review it."))
+            return (
+                redirect("review", version.pk)
+                if "tools.review" in allowed_on(request.principal, version.tool)
+                else redirect("tool_versions", version.tool.name)
+            )
+        if form.cleaned_data.get("file") is not None:  # a browser does not send a file twice: keep what was in it
+            kept = request.POST.copy()
+            kept["text"] = raw.decode("utf-8", "replace")
+            form.data = kept
+    context = {"section": "submit", "form": form, "findings": findings}
+    return render_page(
+        request, "registry/submit.html", context, partial="submit-panel", status=422 if form.is_bound else 200
+    )
+
+
+@require_GET
+@needs("tools.review")
+def review_queue(request: ConsoleRequest) -> HttpResponse:
+    """Context: page (Page of ToolVersion with .tool), filters ({state}), states, me (wire id)."""
+    state = request.GET.get("state", VersionState.SUBMITTED)
+    rows = ToolVersion.objects.filter(tool__tenant_id=request.principal.tenant_id).select_related("tool")
+    if state:
+        if state not in VersionState.values:
+            raise SchemaInvalid(gettext("There is no such state to filter by."))
+        rows = rows.filter(review_state=state)
+    context = {
+        "section": "reviews",
+        "page": fetch_page(rows, prefix="tvn", after=request.GET.get("after", "")),
+        "filters": {"state": state},
+        "states": VersionState.choices,
+        "me": request.principal.id,
+    }
+    return render_page(request, "registry/review_list.html", context, partial="rows")
+
+
+def _review_page(
+    request: ConsoleRequest, version: ToolVersion, chosen: dict[str, Any] | None = None, problem: Problem | None = None
+) -> HttpResponse:
+    try:
+        reviews.check_can_review(version, by=request.principal)
+        why_not = ""
+    except Problem as refused:
+        why_not = refused.detail
+    base, changes = bump.changes_now(version)
+    form = ReviewForm(chosen, changes=changes)
+    if problem is not None:
+        form.is_valid()
+        add_problem(form, problem)
+    acknowledged = set(form["acknowledged"].value() or []) if form.is_bound else set()
+    context = {
+        "section": "reviews",
+        "version": version,
+        "manifest": version.view,
+        "time_limit": shown_time_limit(version, tenant_id=request.principal.tenant_id),
+        "base": base,
+        "wrong_bump": _wrong_bump(version, base),
+        "changes": shown_changes(changes, acknowledged=acknowledged),
+        "dependencies": shown_dependencies(version),
+        "may_operate": "tools.operate" in allowed_on(request.principal, version.tool),
+        "to_acknowledge": len(reviews.changes_to_acknowledge(changes)),
+        "diff": diff_documents(base.manifest if base else None, version.manifest),
+        "warnings": [ManifestFinding(**each) for each in version.warnings],
+        "form": form,
+        "why_not": why_not,
+        "approvals_missing": services.approvals_missing(version),
+        "reviews": version.reviews.order_by("pk"),
+        "may_enable": "tools.operate" in allowed_on(request.principal, version.tool)
+        and version.review_state == VersionState.APPROVED
+        and version.yanked_at is None
+        and version.tool.current_id != version.pk,
+        "enable_form": EnableForm(),
+    }
+    return render_page(
+        request, "registry/review_detail.html", context, partial="review-panel", status=422 if form.errors else 200
+    )
+
+
+def _wrong_bump(version: ToolVersion, base: ToolVersion | None) -> str:
+    """What was approved since the submission can make its number wrong."""
+    if version.review_state != VersionState.SUBMITTED:
+        return ""
+    try:
+        bump.check_bump(base, version.manifest)
+    except WrongBump as problem:
+        return problem.detail
+    return ""
+
+
+def _version(request: ConsoleRequest, version_id: UUID) -> ToolVersion:
+    rows = ToolVersion.objects.select_related("tool__current", "base")
+    return rows.get(pk=version_id, tool__tenant_id=request.principal.tenant_id)
+
+
+@require_GET
+@needs("tools.review", held=on_version)
+def review(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """Context: version (with .tool), manifest (Manifest view), base (ToolVersion compared with, or None), changes and
+    dependencies (from registry.versions.presentation), to_acknowledge (how many of the changes), wrong_bump (sentence or
+    ""), diff (Diff for
+    the `diff` tag), warnings (list of Finding), form (ReviewForm), why_not (sentence or ""), approvals_missing (int), reviews
+    (list of Review), may_operate, may_enable, enable_form.
+    """
+    return _review_page(request, _version(request, version_id))
+
+
+@require_POST
+@needs("tools.review", held=on_version)
+def review_decide(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
+    """POST decision (approve, refuse), note, and acknowledged: the id of each risky change that was seen."""
+    version = _version(request, version_id)
+    form = ReviewForm(request.POST, changes=bump.changes_now(version)[1])
+    if not form.is_valid():
+        return _review_page(request, version, request.POST)
+    decision = Decision(form.cleaned_data["decision"])
+    try:
+        services.review_version(
+            version_id=version_id,
+            decision=decision,
+            note=form.cleaned_data["note"],
+            acknowledged=form.cleaned_data["acknowledged"],
+            by=request.principal,
+        )
+    except Problem as problem:
+        if not problem.details.get("findings"):
+            raise
+        return _review_page(request, version, request.POST, problem)
+    told = gettext("Approved.") if decision is Decision.APPROVE else gettext("Refused.")
+    messages.success(request, told + " " + gettext("Your decision is on record."))
+    return redirect("review", version_id)

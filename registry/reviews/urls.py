@@ -1,0 +1,35 @@
+"""Addresses of reviews."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from kernel.http.navigation import NavigationEntry, Section
+from registry.reviews import pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="reviews",
+        label=gettext_lazy("Review queue"),
+        icon="git-compare",
+        address="reviews",
+        permission="tools.review",
+        section=Section.TOOLS,
+        order=60,
+    ),
+    NavigationEntry(
+        key="submit",
+        label=gettext_lazy("Submit a version"),
+        icon="file-json-2",
+        address="tool_submit",
+        permission="tools.submit",
+        section=Section.TOOLS,
+        order=70,
+    ),
+]
+
+PAGES = [
+    path("tools/submit", pages.tool_submit, name="tool_submit"),
+    path("reviews", pages.review_queue, name="reviews"),
+    path("reviews/<tvn:version_id>", pages.review, name="review"),
+    path("reviews/<tvn:version_id>/decision", pages.review_decide, name="review_decide"),
+]

@@ -1,0 +1,1 @@
+"""Secrets: values that tools need and nobody may see."""

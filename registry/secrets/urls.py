@@ -1,0 +1,29 @@
+"""Addresses of secrets."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from kernel.http.navigation import NavigationEntry, Section
+from registry.secrets import api, pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="secrets",
+        label=gettext_lazy("Secrets"),
+        icon="lock",
+        address="secrets",
+        permission="secrets.manage",
+        section=Section.TOOLS,
+        order=30,
+    ),
+]
+
+PAGES = [
+    path("secrets", pages.secret_list, name="secrets"),
+    path("secrets/<str:name>/remove", pages.secret_remove, name="secret_remove"),
+]
+
+API = [
+    path("secrets", api.SecretListView.as_view(), name="api_secrets"),
+    path("secrets/<str:name>", api.SecretView.as_view(), name="api_secret"),
+]

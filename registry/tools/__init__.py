@@ -1,0 +1,1 @@
+"""Tools: the states of a published tool, and whether a tenant can call it."""

@@ -1,0 +1,40 @@
+"""Which tools does a tenant publish?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from registry.discovery.selectors import build_filters, no_such_state, split_query
+from registry.models import Tool, ToolState
+from registry.problems import UnknownTool
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kernel.principal import Principal
+    from registry.models import ToolQuerySet
+
+
+def find_tools(*, by: Principal, q: str = "", state: str = "", **filters: str) -> ToolQuerySet:
+    """The tenant's tools under all given filters. ``q`` looks into id, display name, description and tags."""
+    tools = Tool.objects.visible_to(by).select_related("current")
+    for word in split_query(q):
+        tools = tools.filter(Q(name__contains=word) | Q(current__search__contains=word))
+    tools = tools.filter(build_filters("current", **filters))
+    if state and state not in ToolState.values:
+        raise no_such_state(state)
+    return tools.filter(state=state) if state else tools
+
+
+def get_tool(name: str, *, tenant_id: UUID, locked: bool = False) -> Tool:
+    """One of the tenant's own tools with its current version; ``locked`` until the transaction ends."""
+    rows = Tool.objects.select_related("current").filter(tenant_id=tenant_id, name=name)
+    tool = (rows.select_for_update(of=("self",)) if locked else rows).first()
+    if tool is None:
+        raise UnknownTool(
+            f"This tenant publishes no tool {name[:128]}.",
+            remedy="Only its publisher operates a tool; an installation is changed among the installed tools.",
+        )
+    return tool

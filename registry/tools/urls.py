@@ -1,0 +1,37 @@
+"""Addresses of tools."""
+
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from kernel.http.navigation import NavigationEntry, Section
+from registry.tools import api, pages
+
+NAVIGATION = [
+    NavigationEntry(
+        key="tools",
+        label=gettext_lazy("Catalogue"),
+        icon="package",
+        address="tools",
+        permission="tools.view",
+        section=Section.TOOLS,
+        order=10,
+    ),
+]
+
+PAGES = [
+    path("tools", pages.tools, name="tools"),
+    path("tools/<str:name>", pages.tool, name="tool"),
+    path("tools/<str:name>/versions", pages.tool_versions, name="tool_versions"),
+    path("tools/<str:name>/manifest", pages.tool_manifest, name="tool_manifest"),
+    path("tools/<str:name>/activity", pages.tool_activity, name="tool_activity"),
+    path("tools/<str:name>/enable", pages.tool_enable, name="tool_enable"),
+    path("tools/<str:name>/pause", pages.tool_pause, name="tool_pause"),
+    path("tools/<str:name>/deprecate", pages.tool_deprecate, name="tool_deprecate"),
+    path("tools/<str:name>/share", pages.tool_share, name="tool_share"),
+]
+
+API = [
+    path("tools", api.ToolListView.as_view(), name="api_tools"),
+    path("tools/<str:tool_id>", api.ToolView.as_view(), name="api_tool"),
+    path("manifest-schema", api.manifest_schema_view, name="api_manifest_schema"),
+]

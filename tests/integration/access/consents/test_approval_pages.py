@@ -1,0 +1,360 @@
+"""Does somebody who decides see what will happen, masked and on record, and can they say how far it goes?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.utils import timezone
+
+from access.consents import services as consents
+from access.grants.requests import request_grant
+from access.grants.services import give_grant
+from access.models import Consent, Grant, GrantRequest
+from access.services import create_key
+from evidence.models import Fact
+from evidence.services import open_free_text
+from invocations.models import Invocation
+from invocations.sandbox.base import RunOutcome, RunStatus
+from tests.conftest import make_caller
+from tests.support.calls import row_of, writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.conftest import Caller, Person
+    from tests.support.calls import Bell, ScriptedSandbox
+
+pytestmark = pytest.mark.django_db
+WRITE = "sample.tools.write"
+SECRET = {"text": "buy", "password": "hunter2-hunter2", "email": "ann.example@example.org"}
+DRY = {"HX-Request": "true", "HX-Target": "dry-run"}
+
+
+@pytest.fixture
+def held(
+    enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, sandbox: ScriptedSandbox, caller: Caller
+) -> Invocation:
+    writer(
+        enable,
+        data_classes=["payment"],
+        dry_run=True,
+        safety_class="Medium",
+        consent={"validity_seconds": 7200},
+    )
+    grant()
+    return row_of(caller.invoke(WRITE, SECRET, on_consent="hold", purpose="to place an order"))
+
+
+def page_of(person: Person, consent: Consent, **headers: str) -> str:
+    answer = person.client().get(f"/consents/{consent.wire_id}", headers=headers)
+    assert answer.status_code == 200
+    text: str = answer.content.decode()
+    return text
+
+
+def reads(consent: Consent) -> int:
+    return Fact.objects.filter(kind="snapshot.read", invocation_id=consent.invocation_id).count()
+
+
+@pytest.mark.req("CARD-3", "SPEC-10", "TOOLS-19")
+def test_the_page_says_what_will_happen_with_the_arguments_masked_and_the_look_on_record(
+    held: Invocation, operator: Person
+) -> None:
+    consent = Consent.objects.get()
+
+    text = page_of(operator, consent)
+
+    for said in ("to place an order", WRITE, "payment", "Medium risk", "1 call waits", held.policy_version, "buy"):
+        assert said in text, said
+    assert "hunter2" not in text
+    assert "ann.example@example.org" not in text
+    fact = Fact.objects.get(kind="snapshot.read")
+    assert (fact.actor_id, open_free_text(fact)) == (operator.by.id, {"reason": "To decide on a consent."})
+
+
+@pytest.mark.parametrize("who", ["auditor", "maker of the agent"])
+def test_who_may_not_decide_is_told_why_and_sees_no_arguments(
+    who: str, held: Invocation, auditor: Person, operator: Person, caller: Caller
+) -> None:
+    consent = Consent.objects.get()
+    person = auditor
+    if who == "maker of the agent":
+        person = operator
+        make_key_of(operator, caller)
+
+    text = page_of(person, consent)
+
+    assert "/decision" not in text
+    assert ("somebody else must decide" in text) is (who != "auditor")
+    assert "buy" not in text
+    assert reads(consent) == 0
+
+
+def make_key_of(person: Person, caller: Caller) -> None:
+    create_key(agent=caller.agent, by=person.by)
+
+
+def test_a_decided_consent_opens_no_arguments_any_more(held: Invocation, operator: Person) -> None:
+    consent = Consent.objects.get()
+    consents.deny_consent(consent_id=consent.pk, reason="no", by=operator.by)
+
+    assert "buy" not in page_of(operator, consent)
+    assert reads(consent) == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "mode", "validity"),
+    [
+        ({"mode": "once"}, "once", 7200),
+        ({"mode": "period", "amount": "90", "unit": "60"}, "period", 5400),
+        ({"mode": "period", "amount": "2", "unit": "3600"}, "period", 7200),
+        ({}, "period", 7200),
+    ],
+)
+def test_an_approval_says_how_far_it_goes(
+    form: dict[str, str], mode: str, validity: int, held: Invocation, operator: Person
+) -> None:
+    consent = Consent.objects.get()
+    said = {"decision": "approve", "reason": "The customer agreed.", **form}
+
+    answer = operator.client().post(f"/consents/{consent.wire_id}/decision", said)
+
+    assert answer.status_code == 302, answer.content.decode()
+    consent.refresh_from_db()
+    assert (consent.mode, consent.validity_s) == (mode, validity)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"mode": "period", "amount": "9", "unit": "86400"},
+        {"mode": "period", "amount": "0", "unit": "60"},
+        {"mode": "always"},
+        {"amount": "1", "unit": "7"},
+        {"reason": " "},
+        {"decision": "shrug"},
+    ],
+)
+def test_a_decision_that_means_nothing_keeps_what_was_typed(
+    form: dict[str, str], held: Invocation, operator: Person
+) -> None:
+    consent = Consent.objects.get()
+    said = {"decision": "approve", "reason": "The customer agreed.", **form}
+
+    answer = operator.client().post(f"/consents/{consent.wire_id}/decision", said)
+
+    assert answer.status_code == 422
+    if "reason" not in form:
+        assert "The customer agreed." in answer.content.decode()
+    consent.refresh_from_db()
+    assert consent.state == "requested"
+
+
+def test_more_than_was_asked_for_is_refused(held: Invocation, operator: Person) -> None:
+    said = {"decision": "approve", "reason": "x", "mode": "standing"}
+
+    answer = operator.client().post(f"/consents/{Consent.objects.get().wire_id}/decision", said)
+
+    assert answer.status_code == 422
+    assert "wider than may be given" in answer.content.decode()
+
+
+# Trying it dry.
+
+
+@pytest.mark.req("SPEC-2")
+def test_a_call_is_tried_dry_before_somebody_decides(
+    held: Invocation, operator: Person, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    consent, client = Consent.objects.get(), operator.client()
+    preview = {"would": "order", "for": "ann.example@example.org"}
+    sandbox.outcome = RunOutcome(RunStatus.OK, value=preview, report={})
+
+    client.post(f"/consents/{consent.wire_id}/try")
+
+    dry = Invocation.objects.exclude(pk=held.pk).get()
+    assert (dry.dry_run, dry.origin, dry.agent_id) == (True, "system", held.agent_id)
+    waiting = page_of(operator, consent, **DRY)
+    assert 'hx-trigger="every 2s"' in waiting
+    assert reads(consent) == 0  # the fragment opens no arguments
+
+    bell.deliver()
+    finished = page_of(operator, consent, **DRY)
+
+    assert "every 2s" not in finished
+    assert "would" in finished
+    assert "ann.example@example.org" not in finished
+    assert "<html" not in finished
+    assert [call.context["dry_run"] for _, call in sandbox.calls] == [True]
+    begin = Fact.objects.get(invocation_id=dry.pk, kind="dry_run.began")
+    assert b'"on_behalf_of":"user"' in bytes(begin.leaf)
+    held.refresh_from_db()
+    assert held.state == "held"
+
+
+def test_a_dry_run_that_is_refused_says_why(held: Invocation, operator: Person, bell: Bell) -> None:
+    consent = Consent.objects.get()
+    Grant.objects.update(revoked_at=timezone.now(), revoked_by="usr_1")
+
+    operator.client().post(f"/consents/{consent.wire_id}/try")
+
+    assert "AUTH.NO_GRANT" in page_of(operator, consent)
+
+
+def test_only_who_may_decide_tries_and_only_what_can_be_tried(
+    held: Invocation, operator: Person, auditor: Person, stranger: Person, caller: Caller
+) -> None:
+    consent = Consent.objects.get()
+    path = f"/consents/{consent.wire_id}/try"
+
+    assert auditor.client().post(path).status_code == 403
+    assert stranger.client().post(path).status_code == 404
+    consents.deny_consent(consent_id=consent.pk, reason="no", by=operator.by)
+    assert operator.client().post(path).status_code == 409
+    assert Invocation.objects.count() == 1
+
+
+# Lists.
+
+
+def test_what_waits_is_on_one_page_and_counted(held: Invocation, operator: Person, caller: Caller) -> None:
+    request_grant(agent_id=caller.agent.pk, tools="other.*", purpose="to look", by=caller.by)
+
+    page = operator.client().get("/approvals").content.decode()
+
+    assert "a call waits" in page
+    assert "other.*" in page
+    assert '<span class="count"' in page
+    Consent.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    GrantRequest.objects.all().delete()
+    assert "Nobody is waiting" in operator.client().get("/approvals").content.decode()
+
+
+@pytest.mark.parametrize("what", ["grant", "consent"])
+def test_several_are_revoked_with_a_typed_word(what: str, caller: Caller, operator: Person, stranger: Person) -> None:
+    ids = []
+    for number in (1, 2):
+        if what == "grant":
+            row: Any = give_grant(agent_id=caller.agent.pk, tools="a.*", reason="x", by=operator.by)
+        else:
+            row = consents.request_consent(tool=WRITE, versions=f"^{number}", purpose="x", validity_s=60, by=caller.by)
+            consents.approve_consent(consent_id=row.pk, reason="x", by=operator.by)
+        ids.append(row.wire_id)
+    path, client = f"/{what}s/revoke", operator.client()
+
+    asked = client.get(path, {what: ids})
+    assert asked.status_code == 200
+    assert all(each in asked.content.decode() for each in ids)
+    for typed in ("", "revoke", "revoke 3"):
+        wrong = client.post(path, {what: ids, "reason": "no longer", "confirm": typed})
+        assert (wrong.status_code, "no longer" in wrong.content.decode()) == (422, True)
+    assert "was chosen" in stranger.client().get(path, {what: ids}).content.decode()
+    assert client.get(path, {what: "nonsense"}).status_code == 404
+    assert not Fact.objects.filter(kind=f"{what}.revoked").exists()
+
+    assert client.post(path, {what: ids, "reason": "no longer", "confirm": "revoke 2"}).status_code == 302
+    assert Fact.objects.filter(kind=f"{what}.revoked").count() == 2
+
+
+# Grants and requests.
+
+
+def test_a_grant_is_given_with_its_bounds_as_typed(caller: Caller, operator: Person) -> None:
+    client = operator.client()
+    form = {
+        "agent": str(caller.agent.pk),
+        "tools": "tag:x & ~effect:Write",
+        "conditions": '[{"pointer": "/currency", "op": "equals", "value": "EUR"}]',
+        "scopes": '[{"resource": "soul:fs:/data", "action": "read"}]',
+        "reason": "sells goods",
+    }
+
+    given = client.post("/grants/new", form)
+    page = client.get(given.headers["Location"]).content.decode()
+
+    assert given.status_code == 302
+    assert "/currency must be “EUR”." in page
+    assert "soul:fs:/data" in page
+    everybodys = client.post("/grants/new", {"every_agent": "on", "tools": "*", "reason": "all"})
+    assert everybodys.status_code == 302
+    assert Grant.objects.filter(agent=None).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"agent": ""}, "Choose one agent"),
+        ({"every_agent": "on"}, "Choose one agent"),
+        ({"tools": "tag:"}, "tag"),
+        ({"conditions": "{"}, "not JSON"),
+        ({"conditions": "[" * 100 + "]" * 100}, "nested deeper"),
+        ({"conditions": '{"a": 1}'}, "Conditions are a list."),
+        ({"conditions": '[{"pointer": "a", "op": "like"}]'}, "JSON Pointer"),
+        ({"scopes": '"all"'}, "cannot be read"),
+        ({"capabilities": '{"fs": [{"path": "x", "actions": ["read"]}]}'}, "cannot be read"),
+        ({"reason": ""}, "This field is required."),
+    ],
+)
+def test_a_grant_that_means_nothing_is_told_at_its_field(
+    changes: dict[str, str], said: str, caller: Caller, operator: Person
+) -> None:
+    form = {"agent": str(caller.agent.pk), "tools": "kept.*", "reason": "kept words", **changes}
+
+    answer = operator.client().post("/grants/new", form)
+
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+    assert "tools" in changes or "kept.*" in answer.content.decode()
+    assert not Grant.objects.exists()
+
+
+def test_a_request_is_made_by_a_developer_and_turned_into_a_grant_in_one_step(
+    caller: Caller, developer: Person, operator: Person
+) -> None:
+    form = {"agent": str(caller.agent.pk), "tools": "sample.*", "purpose": "to sell"}
+    made = developer.client().post("/grants/requests/new", form)
+    asked, client = GrantRequest.objects.get(), operator.client()
+    path = f"/grants/requests/{asked.wire_id}"
+
+    assert made.status_code == 302
+    assert developer.client().get(path).status_code == 403
+    assert 'value="sample.*"' in client.get(path).content.decode()
+    empty = client.post(f"{path}/approve", {"tools": "sample.*", "reason": ""})
+    assert empty.status_code == 422
+    given = client.post(f"{path}/approve", {"tools": "sample.tools.echo", "reason": "narrowed"})
+    assert (given.status_code, Grant.objects.get().tools) == (302, "sample.tools.echo")
+    assert asked.wire_id in client.get(given.headers["Location"]).content.decode()
+    assert client.post(f"{path}/decline", {"reason": "late"}).status_code == 409
+
+
+def test_a_request_is_declined_with_a_reason(caller: Caller, operator: Person, auditor: Person) -> None:
+    asked = request_grant(agent_id=caller.agent.pk, tools="sample.*", purpose="to sell", by=caller.by)
+    path, client = f"/grants/requests/{asked.wire_id}", operator.client()
+
+    assert "/approve" not in auditor.client().get(path).content.decode()
+    assert client.post(f"{path}/decline", {"reason": ""}).status_code == 422
+    assert client.post(f"{path}/decline", {"reason": "too wide"}).status_code == 302
+    assert "too wide" in client.get(path).content.decode()
+    assert "too wide" not in client.get("/grants/requests?state=waiting").content.decode()
+
+
+def test_a_grant_is_extended_on_its_page(caller: Caller, operator: Person) -> None:
+    until = timezone.now() + timedelta(days=1)
+    given = give_grant(agent_id=caller.agent.pk, tools="a.*", reason="x", by=operator.by, expires_at=until)
+    path, client = f"/grants/{given.wire_id}/extend", operator.client()
+
+    assert client.post(path, {"reason": "", "expires_at": ""}).status_code == 422
+    assert client.post(path, {"reason": "more", "expires_at": "2001-01-01T00:00"}).status_code == 422
+    assert client.post(path, {"reason": "more", "expires_at": ""}).status_code == 302
+    given.refresh_from_db()
+    assert given.expires_at is None
+
+
+def test_an_agent_of_no_key_asks_for_nothing_here(operator: Person) -> None:
+    other = make_caller(operator.by, "other", scopes=("tools:read",))
+
+    assert other.post("/grants/requests", {"tools": "*", "purpose": "x"}).status_code == 403
+    assert other.post("/consents", {"tool": WRITE, "purpose": "x"}).status_code == 403

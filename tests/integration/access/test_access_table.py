@@ -1,0 +1,227 @@
+"""Is every role allowed exactly what the table says, and every key what its scopes say? Each cell is a request.
+
+The table is the ``access_table.txt`` files beside the pages and endpoints. A new address fails here until it has a line there and
+something to send it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from access import services as access
+from access.members import services as members
+from access.roles import HUB_PERMISSIONS, PERMISSIONS, SCOPES, Role
+from kernel.principal import Principal
+from tests.conftest import make_person
+from tests.support.access_tables import read_access_tables
+from tests.support.populated_tenant import make_publisher, make_things, send
+from tests.support.request_bodies import bodies, forms, prepare
+from tests.support.routes import api_routes, console_routes
+from tests.support.tenant_rows import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conftest import Person
+    from tests.support.calls import Bell
+    from tests.support.populated_tenant import Things
+    from tests.support.routes import Route
+
+pytestmark = pytest.mark.django_db
+LETTERS = {"H": "owner of the hub", **dict(zip("OPRAD", (str(role) for role in Role), strict=True))}
+
+
+TABLE = read_access_tables()
+CONSOLE = {(method, name): (permission, cells) for method, name, permission, cells in TABLE["console"]}
+API = {(method, name): scope for method, name, scope in TABLE["api"]}
+PEOPLE = {(method, name): (permission, cells) for method, name, permission, cells in TABLE["people"]}
+GOVERNED = [route for route in console_routes() if route.needs]
+SCOPED = [route for route in api_routes() if hasattr(route.api_class, "required_scope")]
+# Kept by the agent that made them, or made for it; everything else an agent does for others, and not for itself.
+ITS_OWN = ("tools", "invocations", "chains", "artifacts", "evidence", "consents", "delegations")
+
+
+def actions(routes: list[Route]) -> Iterator[tuple[Route, str]]:
+    return ((route, method) for route in routes for method in route.methods)
+
+
+def by_session() -> list[tuple[Route, str]]:
+    return [(route, method) for route, method in actions(SCOPED) if route.permission(method)]
+
+
+@pytest.fixture
+def things(bell: Bell) -> Things:
+    make_publisher()
+    return make_things("acme")
+
+
+def test_every_action_has_a_line_in_the_table() -> None:
+    assert {(method, route.name): route.needs for route, method in actions(GOVERNED)} == {
+        action: permission for action, (permission, _) in CONSOLE.items()
+    }
+    assert {(method, route.name): route.scope(method) for route, method in actions(SCOPED)} == API
+    assert {(method, route.name): route.permission(method) for route, method in by_session()} == {
+        action: permission for action, (permission, _) in PEOPLE.items()
+    }
+    assert len(TABLE["console"]) == len(CONSOLE)
+    assert len(TABLE["api"]) == len(API)
+    assert len(TABLE["people"]) == len(PEOPLE)
+
+
+def test_every_line_says_for_every_role_whether_it_may() -> None:
+    for permission, cells in [*CONSOLE.values(), *PEOPLE.values()]:
+        assert len(cells) == len(LETTERS), cells
+        assert all(cell in (letter, "-") for cell, letter in zip(cells, LETTERS, strict=True)), cells
+        assert set(cells) != {"-"}, permission  # what nobody may do is no action
+
+
+def test_one_permission_says_the_same_in_every_line() -> None:
+    said: dict[str, set[str]] = {}
+    for permission, cells in [*CONSOLE.values(), *PEOPLE.values()]:
+        said.setdefault(permission, set()).add(cells)
+
+    assert {permission: cells for permission, cells in said.items() if len(cells) > 1} == {}
+    assert set(said) == {*PERMISSIONS, *HUB_PERMISSIONS}
+
+
+def person_as(letter: str, things: Things) -> Person:
+    if letter != "H":
+        return make_person(things.tenant, "pat", Role(LETTERS[letter]))
+    person = make_person(things.tenant, "pat", Role.OWNER)
+    members.make_hub_owner(user=person.user, by=Principal.system("test", tenant_id=things.tenant.pk))
+    return person
+
+
+def answer_to(client: Client, method: str, route: Route, things: Things, by: Principal, **more: Any) -> Any:
+    """What it answers. Nothing stays of what it did."""
+    with transaction.atomic():
+        prepare(route.name, things, by)
+        answer = send(client, method, things.url(route), **more)
+        answer.content  # noqa: B018  a page is rendered by now
+        transaction.set_rollback(True)
+    return answer
+
+
+@pytest.mark.req("CARD-3", "CARD-6", "TOOLS-29")
+@pytest.mark.parametrize("letter", LETTERS)
+def test_a_role_does_what_the_table_says_and_nothing_else(letter: str, things: Things) -> None:
+    person = person_as(letter, things)
+    client, sent = person.client(), forms(things)
+    wrong: dict[str, Any] = {}
+
+    for route, method in actions(GOVERNED):
+        if letter in CONSOLE[method, route.name][1]:
+            data = sent[route.name] if method == "POST" else {}
+            answer = answer_to(client, method, route, things, person.by, data=data)
+            if answer.status_code not in (200, 302) or answer.headers.get("Location", "").startswith("/sign-in"):
+                wrong[f"{method} {route.name}"] = (answer.status_code, errors_of(answer))
+    before = rows_of()
+    for route, method in actions(GOVERNED):
+        if letter not in CONSOLE[method, route.name][1]:
+            answer = send(client, method, things.url(route), sent[route.name] if method == "POST" else {})
+            if answer.status_code != 403:
+                wrong[f"{method} {route.name}"] = answer.status_code
+
+    assert wrong == {}
+    assert rows_of() == before
+
+
+@pytest.mark.req("CARD-3", "TOOLS-22")
+@pytest.mark.parametrize("letter", LETTERS)
+def test_a_role_does_by_session_what_the_table_says_and_nothing_else(letter: str, things: Things) -> None:
+    person = person_as(letter, things)
+    client, sent, before = person.client(), bodies(things), rows_of()
+    wrong: dict[str, Any] = {}
+
+    for route, method in by_session():
+        data = sent.get(f"{method} {route.name}")
+        answer = answer_to(client, method, route, things, person.by, data=data, headers={})
+        may = letter in PEOPLE[method, route.name][1]
+        if (answer.status_code >= 300) if may else (answer.status_code != 403):
+            wrong[f"{method} {route.name}"] = (answer.status_code, answer.content[:500])
+
+    assert wrong == {}
+    assert rows_of() == before
+
+
+def errors_of(answer: Any) -> Any:
+    """Why a form was not taken, for who reads the failure."""
+    context: Any = answer.context or []
+    scopes = [each.flatten() for each in (context if isinstance(context, list) else [context])]
+    found = [value.errors for scope in scopes for value in scope.values() if hasattr(value, "errors")]
+    return [each for each in found if each] or answer.content[-500:]
+
+
+@pytest.mark.req("TOOLS-15", "TOOLS-29")
+def test_a_key_does_what_its_scope_says_and_nothing_else(things: Things) -> None:
+    sent = bodies(things)
+    by = things.people["owner"].by
+    keys = {
+        (agent, scope, kind): access.create_key(agent=agent, scopes=scopes, by=by)[1]
+        for agent in (things.caller.agent, things.robot.agent)
+        for scope in SCOPES
+        for kind, scopes in {"only": [scope], "all but": [each for each in SCOPES if each != scope]}.items()
+    }
+    before, wrong = rows_of(), {}
+
+    for route, method in actions(SCOPED):
+        scope = API[method, route.name]
+        if scope == "-":
+            continue
+        who = things.caller if route.area in ITS_OWN or route.name.startswith("api_grant_request") else things.robot
+        for kind in ("only", "all but"):
+            headers = {"Authorization": f"Bearer {keys[who.agent, scope, kind]}"}
+            data = None if method == "GET" else sent[f"{method} {route.name}"]
+            answer = answer_to(Client(), method, route, things, who.by, data=data, headers=headers)
+            good = (
+                answer.status_code < 300
+                if kind == "only"
+                else answer.status_code == 403 and answer.json()["error"]["details"] == {"missing": scope}
+            )
+            if not good:
+                wrong[f"{kind} {scope}: {method} {route.name}"] = (answer.status_code, answer.content[:500])
+
+    assert wrong == {}
+    assert rows_of() == before
+
+
+@pytest.mark.req("TOOLS-15", "TOOLS-22")
+def test_no_key_does_what_is_for_people_whatever_it_carries_and_whoever_is_signed_in_beside_it(things: Things) -> None:
+    signed_in, sent, before = things.people["owner"].client(), bodies(things), rows_of()
+    only = [(route, method) for route, method in actions(SCOPED) if API[method, route.name] == "-"]
+
+    found = {
+        f"{method} {route.name}": send(
+            client, method, things.url(route), sent.get(f"{method} {route.name}"), things.robot.headers()
+        ).status_code
+        for route, method in only
+        for client in (Client(), signed_in)
+    }
+
+    assert only
+    assert set(found.values()) == {403}
+    assert rows_of() == before
+
+
+def test_everything_that_is_sent_is_sent_somewhere() -> None:
+    """An action that is gone leaves nothing behind in the tests."""
+    posts = {route.name for route, method in actions(GOVERNED) if method == "POST"}
+    writes = {f"{method} {route.name}" for route, method in actions(SCOPED) if method != "GET"}
+    nothing: Any = _Anything()
+
+    assert set(forms(nothing)) == posts
+    assert set(bodies(nothing)) == writes
+
+
+class _Anything:
+    """Has every attribute and every item."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def __getitem__(self, key: str) -> Any:
+        return self

@@ -1,0 +1,146 @@
+"""Can what an answer says would help be done by whoever reads it: a program over REST, a model over MCP or in a dispatch?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from access.budgets.rate_limits import check_refused_call
+from access.consents.services import ASKING
+from invocations import services
+from kernel.problems import Forbidden, Internal, Problem, collect_problem_classes
+from tests.support.calls import writer
+from tests.support.entry_paths import at_the_door, modern_request
+from tests.support.remedies import HTTP, OF_EXCHANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.conftest import Caller
+    from tests.support.calls import Bell, ScriptedSandbox
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-24", "SVC-1")]
+ECHO, WRITE = "sample.tools.echo", "sample.tools.write"
+FIRST = "inv_0123456789abcdefghjkmnpqrs"
+REQUEST = {"method": "POST", "path": "/api/v1/consents", "body": {"tool": ECHO}}
+OF_CALLS = [
+    pytest.param(cls, id=cls.reason, marks=[pytest.mark.unmapped] if cls is Internal else [])
+    for cls in collect_problem_classes()
+    if cls.reason not in OF_EXCHANGES
+]
+ASKED = {"type": "agent", "id": "a"}
+
+
+def over_rest(caller: Caller, tool: str = ECHO, **envelope: Any) -> dict[str, Any]:
+    error: dict[str, Any] = caller.invoke(tool, {"text": "x"}, **envelope).json()["error"]
+    return error
+
+
+def over_mcp(caller: Caller, tool: str = ECHO, **envelope: Any) -> dict[str, Any]:
+    """What the model reads."""
+    sent = at_the_door(*modern_request(caller, "tools/call", {"name": tool, "arguments": {"text": "x"}}, envelope))
+    assert sent.body["result"]["isError"], sent
+    error: dict[str, Any] = json.loads(sent.body["result"]["content"][0]["text"])["error"]
+    return error
+
+
+def in_a_dispatch(caller: Caller, tool: str = ECHO, **envelope: Any) -> str:
+    """What the model reads there: the message of the tool."""
+    function = {"name": tool.replace(".", "_"), "arguments": '{"text": "x"}'}
+    message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    response = {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
+    }
+    said = {"request_id": "test-request-1", "actor": ASKED | {"id": caller.agent.name}, **envelope}
+    answer = caller.post("/dispatch", said | {"response": response, "dialect": "openai"}).json()
+    return json.dumps(answer["data"]["results"] if "results" in answer["data"] else answer["data"])
+
+
+@pytest.fixture
+def refused_for(
+    monkeypatch: pytest.MonkeyPatch,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+) -> Callable[[Problem], None]:
+    """``refused_for(problem)``: every call is from now on."""
+    enable()
+    grant()
+
+    def make(problem: Problem) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise problem
+
+        monkeypatch.setattr(services, "run_preflight", refuse)
+
+    return make
+
+
+@pytest.mark.parametrize("cls", OF_CALLS)
+def test_what_every_problem_of_the_catalogue_advises_can_be_done_at_both_doors(
+    cls: type[Problem], caller: Caller, refused_for: Callable[[Problem], None]
+) -> None:
+    refused_for(cls(details={"request": REQUEST, "on_consent": ASKING, "first_call": FIRST}))
+
+    answers = {door: door(caller) for door in (over_rest, over_mcp)}
+
+    for door, told in answers.items():
+        assert (told["reason"], bool(told["remedy"])) == (cls.reason, True)
+        assert HTTP.search(told["remedy"]) is None, (door.__name__, told["remedy"])
+        assert ("`retry_after_s`" not in told["remedy"]) or told["retry_after_s"] > 0, (door.__name__, told)
+        assert told["details"]["first_call"] == FIRST
+    assert answers[over_rest]["details"]["request"] == REQUEST
+    assert answers[over_mcp]["details"] == {"first_call": FIRST}
+
+
+def test_the_reason_of_another_problem_is_told_to_a_model_in_the_same_words(
+    caller: Caller, refused_for: Callable[[Problem], None], settings: Any
+) -> None:
+    settings.TOOLHUB_RATE_REFUSED_CALLS = 1
+    because = Forbidden("No.", details={"request": REQUEST, "asked": [{"ask": REQUEST}]})
+    check_refused_call(caller.by.id, because=because)
+    refused_for(because)
+
+    told = over_mcp(caller)
+
+    assert told["reason"] == "QUOTA.RATE_LIMITED"
+    assert told["details"]["because"]["details"] == {"asked": [{}]}
+    assert told["remedy"].startswith("Wait `retry_after_s` seconds") and told["retry_after_s"] > 0
+
+
+@pytest.mark.req("TOOLS-19")
+@pytest.mark.parametrize("on_consent", ["refuse", "ask"])
+def test_a_model_that_needs_a_consent_is_told_to_have_a_person_agree_and_a_program_how_to_ask(
+    on_consent: str,
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    bell: Bell,
+    sandbox: ScriptedSandbox,
+) -> None:
+    writer(enable, data_classes=["payment"], consent={"validity_seconds": 600})
+    grant()
+    asked = {"on_consent": on_consent, "purpose": "for a test"}
+
+    model, program = over_mcp(caller, WRITE, **asked), over_rest(caller, WRITE, **asked)
+
+    assert model["remedy"] == program["remedy"]
+    assert HTTP.search(json.dumps(model["details"])) is None
+    assert program["details"]["request"]["path"] == "/api/v1/consents"
+    assert program["details"]["on_consent"] == ["ask", "hold"]
+    assert program["details"].keys() - model["details"].keys() == {"request", "on_consent"}
+
+
+def test_a_model_in_a_dispatch_reads_when_to_try_again(caller: Caller, refused_for: Callable[[Problem], None]) -> None:
+    (cls,) = (each for each in collect_problem_classes() if each.reason == "QUEUE.UNAVAILABLE")
+    refused_for(cls())
+
+    told = in_a_dispatch(caller)
+
+    assert "Try again after `retry_after_s` seconds." in told
+    assert "`retry_after_s` is 5." in told

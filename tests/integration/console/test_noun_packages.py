@@ -1,0 +1,187 @@
+"""Does a console page touch one folder, and a REST resource too? Each is added here as the package of a new noun.
+
+It lies outside the repository, and ``access`` finds it as one of its own; no other file knows of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.test import Client
+from django.urls import clear_url_caches, reverse
+from drf_spectacular.generators import SchemaGenerator
+
+import access
+import toolhub.urls
+from access.roles import Role
+from tests.conftest import make_caller, make_person
+from tests.support.access_tables import read_access_tables
+from tests.support.routes import api_routes, console_routes
+from toolhub.addresses import load_url_modules
+from toolhub.packages import find_template_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from access.models import Tenant
+    from tests.conftest import Person
+
+pytestmark = pytest.mark.django_db
+
+PAGE = {
+    "__init__.py": "",
+    "pages.py": """
+from django.views.decorators.http import require_GET
+
+from kernel.http.console import needs, render_page
+
+
+@require_GET
+@needs("agents.view")
+def order_list(request):
+    return render_page(request, "orders/list.html", {"section": "orders"})
+""",
+    "urls.py": """
+from django.urls import path
+
+from access.orders import pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="orders",
+        label="Orders of the shop",
+        icon="package",
+        address="orders",
+        permission="agents.view",
+        section=Section.GOVERN,
+        order=45,
+    ),
+]
+
+PAGES = [path("orders", pages.order_list, name="orders")]
+""",
+    "templates/orders/list.html": '{% extends "base.html" %}{% block main %}<h1>No order waits.</h1>{% endblock %}',
+    "access_table.txt": "[console]\n\nGET orders agents.view HOPRA-\n",
+}
+RESOURCE = {
+    "__init__.py": "",
+    "api.py": '''
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from kernel.http.base_serializers import build_envelope_serializer
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+
+
+class OrdersSerializer(serializers.Serializer):
+    waiting = serializers.IntegerField()
+
+
+class OrderListView(Endpoint):
+    """The orders that wait."""
+
+    required_scope = "agents:manage"
+
+    @extend_schema(operation_id="list_orders", responses={200: build_envelope_serializer("Orders", OrdersSerializer())})
+    def get(self, request):
+        return Response(ResponseEnvelope(data={"waiting": 0}).to_json())
+''',
+    "urls.py": """
+from django.urls import path
+
+from access.orders import api
+
+API = [path("orders", api.OrderListView.as_view(), name="api_orders")]
+""",
+    "access_table.txt": "[api]\n\nGET api_orders agents:manage\n",
+}
+
+
+def read_addresses_anew() -> None:
+    load_url_modules.cache_clear()
+    importlib.reload(toolhub.urls)
+    clear_url_caches()
+
+
+@pytest.fixture
+def add_package(tmp_path: Path, settings: Any) -> Iterator[Callable[[dict[str, str]], None]]:
+    """``add_package(files)``: the process as it would be if it had started with the package ``access.orders``."""
+
+    def add(files: dict[str, str]) -> None:
+        for name, text in files.items():
+            path = tmp_path / "orders" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        access.__path__.append(str(tmp_path))
+        importlib.invalidate_caches()
+        read_addresses_anew()
+        engine = settings.TEMPLATES[0]
+        settings.TEMPLATES = [engine | {"DIRS": [engine["DIRS"][0], *find_template_folders()]}]
+
+    yield add
+
+    access.__path__.remove(str(tmp_path))
+    for name in [name for name in sys.modules if name.startswith("access.orders")]:
+        del sys.modules[name]
+    del access.orders  # type: ignore[attr-defined]
+    read_addresses_anew()
+
+
+def test_a_console_page_with_its_menu_entry_and_permission_is_one_folder(
+    add_package: Callable[[dict[str, str]], None], tenant: Tenant, operator: Person, developer: Person
+) -> None:
+    add_package(PAGE)
+
+    page = operator.client().get("/orders")
+    assert "No order waits." in page.content.decode()
+    menu = [item["label"] for group in page.context["nav"] for item in group["items"]]
+    at = menu.index("Orders of the shop")
+    assert (menu[at - 1], menu[at + 1]) == ("Budgets", "Agents & keys")
+    assert reverse("orders") in page.content.decode()
+
+    assert developer.client().get("/orders").status_code == 403
+    assert "Orders of the shop" not in developer.client().get("/").content.decode()
+    assert Client().get("/orders").headers["Location"].startswith("/sign-in")
+
+    known = {(method, route.name): route.needs for route in console_routes() if route.needs for method in route.methods}
+    rows = {(method, name): permission for method, name, permission, _ in read_access_tables()["console"]}
+    assert rows[("GET", "orders")] == "agents.view"
+    assert rows == known
+
+
+def test_a_rest_resource_with_its_scope_is_one_folder(
+    add_package: Callable[[dict[str, str]], None], operator: Person
+) -> None:
+    add_package(RESOURCE)
+    may = make_caller(operator.by, "clerk", ("agents:manage",))
+    may_not = make_caller(operator.by, "guest", ("tools:read",))
+
+    assert may.get("/orders").json()["data"] == {"waiting": 0}
+    assert may_not.get("/orders").json()["error"]["details"] == {"missing": "agents:manage"}
+    assert Client().get("/api/v1/orders").status_code == 401
+
+    document: Any = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    assert document["paths"]["/api/v1/orders"]["get"]["operationId"] == "list_orders"
+
+    scopes = {
+        (method, route.name): route.scope(method)
+        for route in api_routes()
+        if hasattr(route.api_class, "required_scope")
+        for method in route.methods
+    }
+    assert {(method, name): scope for method, name, scope in read_access_tables()["api"]} == scopes
+
+
+def test_nothing_of_an_added_package_is_left(tenant: Tenant) -> None:
+    """Other tests read the addresses too."""
+    owner = make_person(tenant, "olga", Role.OWNER)
+
+    assert owner.client().get("/orders").status_code == 404
+    assert "/api/v1/orders" not in {f"/{route.path}" for route in api_routes()}

@@ -1,0 +1,334 @@
+"""Does a search find exactly the facts that match, page by page, whatever is sealed, indexed or still waits?"""
+
+from __future__ import annotations
+
+import random
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from access import services as access
+from evidence import services as evidence
+from evidence.kinds import Kind
+from evidence.models import Fact, Indexed, Log, Pending, Posting, Seal
+from evidence.problems import SearchInvalid
+from evidence.search import engine, indexer
+from evidence.search.engine import find_facts
+from evidence.search.indexer import forget_index, index_all, index_tenant, tags_of_facts
+from evidence.search.language import parse
+from evidence.search.name_resolution import names_in
+from evidence.search.tags import build_tag_query
+from invocations.models import Invocation
+from kernel.ids import encode, new_id
+from kernel.principal import ActorKind, Principal
+from kernel.problems import SchemaInvalid
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from access.models import Tenant
+    from tests.conftest import Caller
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("CARD-6")]
+TOOLS = ("commerce.pricing.quote", "commerce.orders.place", "web.pages.read")
+CODES = ("", "", "", "QUOTA.RATE_LIMITED", "SANDBOX.TIMEOUT")
+
+
+def agent(by: Principal, name: str) -> Principal:
+    made = access.create_agent(name=name, by=by)
+    return Principal(ActorKind.AGENT, made.wire_id, name, by.tenant_id, agent_id=made.pk)
+
+
+@transaction.atomic
+def write_call(by: Principal, chosen: random.Random, *, chain: str = "", consent: str = "") -> UUID:
+    """Begin and End of a call, as the hub writes them."""
+    id, code, tool = new_id(), chosen.choice(CODES), chosen.choice(TOOLS)
+    data: dict[str, Any] = {
+        "input": {"commit": f"sha256:{chosen.randbytes(32).hex()}"},
+        "policy": {"version": "tenant-1"},
+    }
+    data["decision"] = {"allowed": code != "QUOTA.RATE_LIMITED", "consent": bool(consent)}
+    if chain:
+        data["chain"] = {"id": chain}
+    if consent:
+        data["consent"] = consent
+    state, now = "failed" if code else "succeeded", timezone.now()
+    Invocation.objects.create(
+        id=id, tenant_id=by.tenant_id, agent_id=by.agent(), tool=tool, state=state, created_at=now, finished_at=now
+    )
+    call: dict[str, Any] = {"invocation_id": id, "subject": encode("inv", id), "tool": tool}
+    evidence.record(kind=Kind.INVOCATION_BEGAN, actor=by, data=data, **call)
+    found = [{"action": "mask", "detector": "phone", "count": chosen.choice((0, 2))}]
+    evidence.record(
+        kind=Kind.INVOCATION_ENDED,
+        actor=Principal.system("worker", tenant_id=by.tenant_id),
+        outcome=state,
+        reason=code,
+        data={"obligations": found},
+        **call,
+    )
+    return id
+
+
+def seal(tenant: Tenant, *, shuffled: random.Random | None = None) -> None:
+    """What is pending gets into the log; with ``shuffled`` not in the order in which it was written, as with late transactions."""
+    rows = list(Pending.objects.filter(tenant_id=tenant.pk).order_by("pk"))
+    if shuffled:
+        shuffled.shuffle(rows)
+    begin = Seal.objects.filter(tenant_id=tenant.pk).count()
+    Seal.objects.bulk_create(
+        Seal(fact_id=row.pk, tenant_id=tenant.pk, leaf_index=index) for index, row in enumerate(rows, begin)
+    )
+    Pending.objects.filter(tenant_id=tenant.pk).delete()
+    Log.objects.update_or_create(tenant_id=tenant.pk, defaults={"origin": tenant.slug, "size": begin + len(rows)})
+
+
+@pytest.fixture
+def by(tenant: Tenant) -> Principal:
+    return Principal.system("test", tenant_id=tenant.pk)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few hundred facts fill many of them."""
+    for module in (engine, indexer):
+        monkeypatch.setattr(module, "BLOCK", 16)
+    monkeypatch.setattr(engine, "ALL", (1 << 16) - 1)
+    for name in ("_NEAR", "_NEAR_OF_MANY", "_FARTHER"):
+        monkeypatch.setattr(engine, name, 2)  # so that most of them are far ones
+
+
+def ids_of(tenant: Tenant, query: str, *, size: int = 7, **more: Any) -> list[UUID]:
+    """All pages, forwards; then backwards again, which must show the same."""
+    ask: dict[str, Any] = {"tenant_id": tenant.pk, "names": names_in(tenant.pk), "size": size, **more}
+    page = find_facts(parse(query), **ask)
+    assert page.newer == ""
+    pages = [page.rows]
+    while page.older:
+        page = find_facts(parse(query), after=page.older, **ask)
+        assert page.rows
+        pages.append(page.rows)
+    back, at = [pages[-1]], page
+    while at.newer:
+        at = find_facts(parse(query), before=at.newer, **ask)
+        back.append(at.rows)
+    forth = [fact.pk for rows in pages for fact in rows]
+    assert [fact.pk for rows in reversed(back) for fact in rows] == forth
+    assert all(len(rows) == size for rows in pages[:-1])
+    return forth
+
+
+def expected(tenant: Tenant, query: str) -> set[UUID]:
+    asked = build_tag_query(parse(query), names_in(tenant.pk))
+    facts = list(Fact.objects.filter(tenant_id=tenant.pk))
+    return {fact.pk for fact, tags in zip(facts, tags_of_facts(facts), strict=True) if asked.met_by(tags)}
+
+
+QUERIES = [
+    "tool:commerce.*",
+    "tool:commerce.orders.place outcome:failed",
+    "code:QUOTA.*",
+    "code:SANDBOX.TIMEOUT -tool:commerce.orders.place",
+    "-kind:invocation.began -kind:invocation.ended",
+    "-kind:invocation.* -tool:web.*",
+    "-kind:*",
+    "-outcome:succeeded -tool:web.*",
+    "agent:assistant",
+    "kind:invocation.* -agent:assistant",
+    "verdict:denied",
+    "pii:phone",
+    "pii:any -pii:phone",
+    "kind:agent.created kind:key.created",
+    "orders",
+    "orders quote",
+    "commerce.orders",
+    "-system:worker tool:web.pages.read",
+    "outcome:nothing",
+    "agent:nobody",
+    "policy:tenant-1 verdict:consent",
+    "kind:*",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.usefixtures("small_blocks")
+def test_a_search_finds_what_matches_and_nothing_else(
+    query: str, tenant: Tenant, by: Principal, caller: Caller
+) -> None:
+    chosen = random.Random(query)
+    robot = agent(by, "robot")
+    for number in range(60):
+        write_call(
+            caller.by if number % 3 else robot, chosen, consent=encode("cns", new_id()) if number % 7 == 0 else ""
+        )
+        if number in (20, 31, 45):
+            seal(tenant, shuffled=chosen)
+        if number in (25, 45):
+            index_tenant(tenant.pk)
+
+    found = ids_of(tenant, query)
+
+    assert len(found) == len(set(found))
+    assert set(found) == expected(tenant, query)
+    size = Indexed.objects.get(tenant_id=tenant.pk).size
+    indexed = Seal.objects.filter(tenant_id=tenant.pk, leaf_index__lt=size).order_by("-leaf_index")
+    in_log = [id for id in indexed.values_list("pk", flat=True) if id in set(found)]
+    assert found[len(found) - len(in_log) :] == in_log  # newest first, in the order of the log
+    assert found[: len(found) - len(in_log)] == [id for id in found if id not in set(in_log)]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_call_a_chain_a_consent_and_an_agent_have_all_that_became_of_them(
+    tenant: Tenant, by: Principal, caller: Caller
+) -> None:
+    chosen, chain, consent = random.Random(1), encode("chn", new_id()), encode("cns", new_id())
+    evidence.record(kind=Kind.CHAIN_CANCEL_ASKED, subject=chain, actor=caller.by)
+    first, second = (
+        write_call(caller.by, chosen, chain=chain),
+        write_call(caller.by, chosen, chain=chain, consent=consent),
+    )
+    other = write_call(agent(by, "robot"), chosen)
+    reader = Principal(ActorKind.USER, "usr_7", "Ann", by.tenant_id)
+    evidence.record(kind=Kind.SNAPSHOT_READ, subject=encode("snp", new_id()), actor=reader, invocation_id=second)
+    seal(tenant)
+
+    for _ in range(2):  # while it waits, and once it is indexed
+        assert len(ids_of(tenant, f"chain:{chain}")) == 6
+        assert len(ids_of(tenant, f"consent:{consent}")) == 3
+        assert len(ids_of(tenant, f"call:{encode('inv', first)}")) == 2
+        assert len(ids_of(tenant, encode("inv", second))) == 3
+        assert len(ids_of(tenant, f"agent:{caller.agent.wire_id} -kind:agent.created -kind:key.created")) == 6
+        assert len(ids_of(tenant, f"agent:{caller.agent.name} actor:usr_7")) == 1
+        assert ids_of(tenant, encode("inv", other)) == ids_of(tenant, f"call:{encode('inv', other)}")
+        index_tenant(tenant.pk)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_hash_is_found_whole_or_by_its_first_digits(tenant: Tenant, caller: Caller) -> None:
+    chosen = random.Random(2)
+    for _ in range(20):
+        write_call(caller.by, chosen)
+    seal(tenant)
+    fact = Fact.objects.filter(kind=Kind.INVOCATION_BEGAN)[7]
+    commit = bytes(fact.leaf).decode().split('"commit":"sha256:', 1)[1][:64]
+
+    for _ in range(2):
+        for query in (f"hash:{commit}", f"sha256:{commit}", commit[:8], f"hash:{bytes(fact.leaf_hash).hex()[:13]}"):
+            assert ids_of(tenant, query) == [fact.pk]
+        index_tenant(tenant.pk)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_times_narrow_to_the_moment(tenant: Tenant, caller: Caller) -> None:
+    chosen = random.Random(3)
+    for number in range(40):
+        write_call(caller.by, chosen)
+        if number in (10, 20):
+            seal(tenant, shuffled=chosen)
+    index_tenant(tenant.pk)
+    ids = list(Fact.objects.filter(tenant_id=tenant.pk).order_by("pk").values_list("pk", flat=True))
+    low, high = ids[15], ids[70]
+    begin, end = (datetime.fromtimestamp((id.int >> 80) / 1000, UTC) for id in (low, high))
+
+    for query in ("", "kind:*", "tool:commerce.* -outcome:failed"):
+        window = f"{query} after:{begin.isoformat()} before:{end.isoformat()}"
+        within = [id for id in ids if (low.int >> 80) <= id.int >> 80 < (high.int >> 80)]
+        assert set(ids_of(tenant, window)) == set(within) & expected(tenant, query)
+
+    tomorrow = (timezone.now() + timedelta(days=1)).isoformat()
+    assert ids_of(tenant, f"kind:* after:{tomorrow}") == ids_of(tenant, f"after:{tomorrow}") == []
+
+
+# Whose facts.
+
+
+@pytest.mark.req("TOOLS-22")
+def test_one_searches_in_ones_own_tenant_only(
+    tenant: Tenant, foreign_tenant: Tenant, caller: Caller, foreign_caller: Caller
+) -> None:
+    chosen = random.Random(4)
+    theirs = write_call(foreign_caller.by, chosen)
+    mine = write_call(caller.by, chosen)
+    for each in (tenant, foreign_tenant):
+        seal(each)
+    before = [ids_of(tenant, query) for query in ("kind:*", encode("inv", theirs), "agent:foreign-assistant")]
+    index_all()
+    after = [ids_of(tenant, query) for query in ("kind:*", encode("inv", theirs), "agent:foreign-assistant")]
+
+    assert before == after
+    assert after[1:] == [[], []]
+    assert set(Fact.objects.filter(pk__in=after[0]).values_list("tenant_id", flat=True)) == {tenant.pk}
+    assert len(ids_of(tenant, encode("inv", mine))) == 2
+    assert ids_of(tenant, f"kind:* tenant:{tenant.wire_id}") == after[0]
+    with pytest.raises(SearchInvalid, match="that you act in"):
+        ids_of(tenant, f"kind:* tenant:{foreign_tenant.wire_id}")
+
+
+def test_a_cursor_that_no_list_gave_out_is_refused(tenant: Tenant) -> None:
+    with pytest.raises(SchemaInvalid, match="cursor"):
+        ids_of(tenant, "kind:*", after="fct_1")
+
+
+# The index.
+
+
+def test_the_index_is_made_again_from_the_log(tenant: Tenant, caller: Caller) -> None:
+    for _ in range(5):
+        write_call(caller.by, random.Random(5))
+    seal(tenant)
+    index_all()
+    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
+
+    forget_index(tenant.pk)
+    assert not Posting.objects.exists()
+    index_all()
+
+    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
+    assert Indexed.objects.get(tenant_id=tenant.pk).size == Fact.objects.filter(tenant_id=tenant.pk).count()
+
+
+def test_two_keepers_take_nothing_up_twice(tenant: Tenant, caller: Caller) -> None:
+    write_call(caller.by, random.Random(6))
+    seal(tenant)
+    index_tenant(tenant.pk)
+    rows = sorted(Posting.objects.values_list("tag", "block", "places"))
+
+    assert indexer.index_block(tenant.pk, size=0) == 0  # somebody else was there
+
+    assert sorted(Posting.objects.values_list("tag", "block", "places")) == rows
+
+
+def test_more_than_waits_as_a_rule_is_said(tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST_WAITING", 6)
+    write_call(caller.by, random.Random(7))
+    seal(tenant)
+    index_tenant(tenant.pk)
+    for _ in range(5):
+        write_call(caller.by, random.Random(8))
+
+    found = find_facts(parse("kind:*"), tenant_id=tenant.pk, names=names_in(tenant.pk))
+
+    assert found.behind is not None
+    assert len(found.rows) == 6 + Indexed.objects.get(tenant_id=tenant.pk).size
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_keepers_loop_follows_the_log(tenant: Tenant, caller: Caller) -> None:
+    with transaction.atomic():
+        write_call(caller.by, random.Random(9))
+        seal(tenant)
+    stop = threading.Event()
+    thread = threading.Thread(target=indexer.run_indexer, args=(stop,))
+    thread.start()
+    try:
+        size = Log.objects.get(tenant_id=tenant.pk).size
+        while not Indexed.objects.filter(tenant_id=tenant.pk, size=size).exists():
+            assert thread.is_alive()
+    finally:
+        stop.set()
+        thread.join(30)
+    assert access.create_agent(name="later", by=caller.by).pk  # it holds nothing that others wait for

@@ -1,0 +1,55 @@
+"""A keeper in a process of its own: ``python -m tests.support.keeper_process DATABASE FOLDER WORD…`` does what the words
+say, one after the other.
+
+``migrate``; ``write``: 11 facts of each of three tenants; ``seal``: until nothing is pending; ``check``: all logs, and print
+what there is. The signing key is in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import django
+from django.conf import settings
+
+TENANTS = [UUID(int=n << 64 | 7 << 76 | 2 << 62) for n in (11, 12, 13)]
+EACH = 11
+
+
+def main(database: str, folder: str, *words: str) -> None:
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    settings.DATABASES["default"]["NAME"] = database
+    settings.TOOLHUB_SIGNING_KEY_FILE = Path(folder) / "signing-keys.json"
+    django.setup()
+    from django.core.management import call_command
+
+    from evidence.log import sealer
+    from evidence.log.signer import make_signing_key
+    from evidence.models import Fact, Pending, Seal
+    from tests.support.evidence_logs import check_log, write_facts
+
+    sealer.FROZEN_AFTER_S = 2
+    for word in words:
+        if word == "migrate":
+            call_command("migrate", verbosity=0)
+            make_signing_key()
+        elif word == "write":
+            for tenant_id in TENANTS:
+                write_facts(tenant_id, EACH)
+        elif word == "seal":
+            sealer.run_turn()
+            while Pending.objects.exists():
+                sealer.run_turn()
+        else:
+            for tenant_id in set(Fact.objects.values_list("tenant_id", flat=True)):
+                check_log(tenant_id)
+            mine = {"tenant_id__in": TENANTS}
+            facts, leaves = Fact.objects.filter(**mine).count(), Seal.objects.filter(**mine).count()
+            print(f"{facts} facts, {leaves} leaves, {Pending.objects.count()} pending")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

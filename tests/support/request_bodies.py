@@ -1,0 +1,352 @@
+"""What is sent to each address that changes something, so that it does?
+
+By the name of the route; a test says so when one is missing. Sent with the things of its own tenant each of these is accepted:
+the table of access (``test_access_table.py``) holds that.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from access import services as access
+from access.members import services as members
+from access.models import AgentIdentity, PolicyVersion
+from evidence.models import SavedSearch
+from registry.installations import services as installations
+from registry.tools import lifecycle
+from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
+from tests.support.manifests import manifest
+from tests.support.policies import permits
+from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
+from toolhub.configuration import services
+from toolhub.configuration.document import read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kernel.principal import Principal
+    from tests.support.populated_tenant import Things
+
+REASON = {"reason": "because of a test"}
+LATER = "2999-01-01"
+POLICY = permits({"id": "more", "effect": "permit", "when": {}})
+
+
+def forms(things: Things) -> dict[str, dict[str, Any]]:
+    """For the console."""
+    agent, named = things.caller.agent, things.named
+    grant = things.also["grant"]
+    return {
+        # People and agents.
+        "agent_new": {"name": "another"},
+        "agent_state": REASON,
+        "key_new": {"name": "for a test", "scopes": ["tools:read"], "days": "1"},
+        "key_rotate": {"overlap_days": "1"},
+        "key_revoke": REASON,
+        "person_new": {"username": "nora", "roles": ["auditor"]},
+        "person_roles": {"roles": ["auditor"], **REASON},
+        "person_permissions": {"permission": "evidence.view", "action": "give"},
+        "person_exceptions": {"permission": "tools.review", "thing": ECHO, "action": "give"},
+        "person_link": {"again": "yes"},
+        "hub_owners": {"username": things.people["first"].user.username, "action": "give"},
+        "tenant_new": {"name": "Another", "slug": "another"},
+        "issuer_new": {
+            "issuer": "https://new.example.org", "audience": "new", "jwks": json.dumps(JWKS),
+        },
+        "issuer_edit": {"audience": "changed", "jwks": json.dumps(JWKS)},
+        "issuer_distrust": REASON,
+        "issuer_subject_add": {"subject": "another", "agent": str(agent.pk), "scopes": ["tools:read"]},
+        "issuer_subject_remove": {"identity": str(things.also["identity"].pk)},
+        "notification_new": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
+        "notification_end": REASON,
+        "delivery_again": {"again": "yes"},
+        "callback_new": {"name": "another", "url": "https://new.example.org/hook"},
+        "callback_rotate": {"overlap_hours": "1"},
+        "verification_new": {"start": "0", "stop": "1"},
+        "export_new": {"format": "csv", "query": "outcome:failed"},
+        "export_cancel": {},
+        "erasure_new": REASON | {"user_id": "user-1"},
+        "erasure_confirm": REASON | {"user_id": "user-1", "confirm": things.named["confirmation"]},
+        "retention": {"keep_logs": "30"},
+        "sink_new": {
+            "name": "another", "channel": "webhook", "url": "https://new.example.org/events", "mode": "batched",
+            "max_mb": "64",
+        },
+        "sink_pause": REASON,
+        "sink_resume": {},
+        "sink_test": {},
+        "sink_rotate": {"overlap_hours": "1"},
+        "sink_end": REASON,
+        "callback_disable": REASON,
+        "callback_again": {},
+        # What they were given.
+        "grant_new": {"agent": str(agent.pk), "tools": "other.*", **REASON},
+        "grants_revoke": {"grant": grant.wire_id, "confirm": "revoke 1", **REASON},
+        "grant_extend": {"expires_at": f"{LATER}T12:00", **REASON},
+        "grant_revoke": REASON,
+        "grant_request_new": {"agent": str(agent.pk), "tools": "more.*", "purpose": "to test"},
+        "grant_request_approve": {"tools": "other.*", **REASON},
+        "grant_request_decline": REASON,
+        "explain_request": {"agent": things.robot.agent.wire_id, "tool": ECHO},
+        "consent_decide": {"decision": "approve", "mode": "once", **REASON},
+        "consent_try": {},
+        "consents_revoke": {"consent": things.also["approved"], "confirm": "revoke 1", **REASON},
+        # Rules and limits.
+        "halts_throw": {"reach": "agent", "target": agent.wire_id, **REASON},
+        "halts_lift": REASON,
+        "policy_new": {"layer": "tenant", "text": json.dumps(POLICY)},
+        "policy_edit": {"text": json.dumps(POLICY)},
+        "policy_rule_new": {"tools": "other.*"},
+        "policy_rule_remove": {"rule": "noted"},
+        "policy_discard": REASON,
+        "policy_preview": {"calls": "10"},
+        "policy_publish": {},
+        "policy_roll_back": REASON,
+        "budget_new": {
+            "scope": "agent", "agent": str(agent.pk), "dimension": "calls", "amount": "5", "window_s": "3600", **REASON,
+        },
+        "budget_edit": {"amount": "5", **REASON},
+        "budget_raise": {"amount": "5", **REASON},
+        "budget_end": REASON,
+        # Tools.
+        "tool_submit": {"text": json.dumps(manifest("raises"))},
+        "tool_enable": {"version": "", **REASON},
+        "tool_pause": REASON,
+        "tool_deprecate": {"sunset_on": LATER, "confirm": ECHO, **REASON},
+        "tool_share": REASON,
+        "version_stage": {"tenants": things.tenant.slug, **REASON},
+        "version_yank": {"confirm": str(named["version"]), **REASON},
+        "version_trust": REASON,
+        "version_dependencies_retry": {},
+        "review_decide": {"decision": "approve", "note": "because of a test"},
+        "install": REASON,
+        "installation_configure": {"pin": "^1", **REASON},
+        "installation_change": REASON,
+        "secrets": {"name": "shop.other", "value": "not shown anywhere"},
+        "secret_remove": {},
+        "publisher_keys": {"name": "another", "public_key": public_pem_of(ANOTHER)},
+        "publisher_key_revoke": REASON,
+        "publishing_change": {},
+        "files": {"path": "/data/of/other.csv", "text": "not shown anywhere"},
+        "artifact_remove": {},
+        "file_take": {},
+        "file_remove": {},
+        # All of it at once.
+        "configuration": {"do": "plan", "text": json.dumps(configuration(things))},
+        # Evidence.
+        "invocation_cancel": {},
+        "invocation_resolve": {"resolution": "took_effect", **REASON},
+        "replay_new": REASON,
+        "replay_period": {"what": "decisions", "since": "2026-01-01", "until": "2026-01-02", "most": "10", **REASON},
+        "replay_cancel": {},
+        "replay_values": REASON,
+        "chain_cancel": {},
+        "invocation_values": REASON,
+        "searches": {"name": "another", "query": "outcome:failed"},
+        "search_change": {"name": "renamed"},
+        "search_delete": {},
+    }  # fmt: skip
+
+
+def configuration(things: Things) -> dict[str, Any]:
+    """A file that changes nothing: what each section may change takes permissions and scopes of its own."""
+    return {"format": 1, "tenant": str(things.tenant.slug), "agents": [{"name": "spare"}]}
+
+
+def _planned(things: Things) -> Callable[[], dict[str, Any]]:
+    def body() -> dict[str, Any]:
+        plan = services.plan_configuration(read_document(configuration(things)), by=things.robot.by)
+        return {"document": configuration(things), "digest": plan.digest}
+
+    return body
+
+
+ENVELOPE = {"request_id": "test-request-1", "actor": {"type": "agent", "id": "x"}}
+CALL = ENVELOPE | {"arguments": {"text": "x"}}
+MODEL_ANSWER = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "call-1", "name": "sample_tools_echo", "input": {"text": "x"}}],
+}
+PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
+
+
+def bodies(things: Things) -> dict[str, Any]:
+    """For the API, by route and method; a function where it takes work to know."""
+    agent = things.caller.agent.wire_id
+    return {
+        # Tools.
+        "POST api_tools": manifest("raises"),
+        "POST api_preflight": CALL,
+        "POST api_invoke": CALL,
+        "POST api_preflights": ENVELOPE | {"calls": [{"tool": "sample.tools.echo", "arguments": {"text": "x"}}]},
+        "POST api_proposals": ENVELOPE | {"name": "sample.tools.echo", "call_id": "call-1", "arguments": '{"text": "x"}'},
+        "POST api_dispatch": ENVELOPE | {"response": MODEL_ANSWER},
+        "POST api_explain": {},
+        "POST api_tool_enable": REASON,
+        "POST api_tool_pause": REASON,
+        "POST api_tool_deprecate": {"sunset_on": LATER, **REASON},
+        "POST api_tool_share": REASON,
+        "POST api_tool_unshare": REASON,
+        "POST api_version_stage": {"tenants": [things.tenant.slug], **REASON},
+        "POST api_version_yank": REASON,
+        "POST api_version_dependencies_retry": {},
+        "POST api_installations": {"tool": OFFERED, "publisher": PUBLISHER, **REASON},
+        "PATCH api_installation": {"pin": "^1", **REASON},
+        "POST api_installation_pause": REASON,
+        "POST api_installation_resume": REASON,
+        "POST api_installation_remove": REASON,
+        "PUT api_secret": {"value": "not shown anywhere"},
+        "DELETE api_secret": None,
+        "POST api_capsules": capsule(shouting(name="another")).data,
+        "POST api_publisher_keys": {"name": "another", "public_key": public_pem_of(ANOTHER)},
+        "POST api_publisher_key_revoke": REASON,
+        "PUT api_publishing": {"signatures_required": False},
+        "PUT api_file": {"any": "bytes"},
+        "DELETE api_file": None,
+        "DELETE api_artifact": None,
+        "DELETE api_invocation": None,
+        "POST api_chains": PLAN,
+        "POST api_chain_preflight": PLAN,
+        "DELETE api_chain": None,
+        # What agents are given.
+        "POST api_consents": {"tool": WRITE, "purpose": "to test"},
+        "POST api_grants": {"agent": agent, "tools": "other.*", **REASON},
+        "POST api_grant_extend": {"expires_at": f"{LATER}T12:00:00Z", **REASON},
+        "POST api_grant_revoke": REASON,
+        "POST api_delegations": {
+            "grant": things.also["grant"].wire_id, "to_agent": things.robot.agent.wire_id, "purpose": "to test",
+            "expires_at": "2899-01-01T12:00:00Z",
+        },
+        "DELETE api_delegation": None,
+        "POST api_grant_requests": {"tools": "more.*", "purpose": "to test"},
+        # Rules and limits.
+        "POST api_halts": {"reach": "agent", "target": agent, **REASON},
+        "POST api_halt_lift": REASON,
+        "POST api_budgets": {
+            "scope": "agent", "agent": agent, "dimension": "calls", "amount": 5, "window_s": 3600, **REASON,
+        },
+        "POST api_budget_raise": {"by_amount": 5, **REASON},
+        "POST api_budget_end": REASON,
+        "POST api_policies": {"document": POLICY},
+        "POST api_policy_check": {"document": POLICY},
+        "PUT api_policy": {"document": POLICY},
+        "POST api_policy_simulate": {"calls": 10},
+        "POST api_policy_discard": REASON,
+        # All of it at once.
+        "POST api_configuration_plan": {"document": configuration(things)},
+        "POST api_configuration_apply": _planned(things),
+        # Agents.
+        "POST api_agents": {"name": "another"},
+        "POST api_agent_disable": REASON,
+        "POST api_agent_enable": REASON,
+        "POST api_keys": {"scopes": []},
+        "POST api_key_rotate": {"overlap_s": 60},
+        "POST api_key_revoke": REASON,
+        # People.
+        "POST api_invocation_replays": REASON,
+        "POST api_replays": {
+            "what": "decisions", "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", **REASON,
+        },
+        "DELETE api_replay": None,
+        "PUT api_member_roles": {"roles": ["auditor"], **REASON},
+        "POST api_member_permission": {"permission": "evidence.view"},
+        "POST api_member_permission_take": {"permission": "halts.throw"},
+        "POST api_member_exception": {"permission": "tools.operate", "tool": ECHO},
+        "POST api_member_exception_take": {"permission": "agents.manage", "agent": agent},
+        "POST api_member_remove": REASON,
+        "POST api_invitations": {"username": "nora", "roles": ["auditor"]},
+        "POST api_invitation_again": {},
+        "POST api_invitation_withdraw": REASON,
+        # Identity providers and channels.
+        "POST api_issuers": {"issuer": "https://new.example.org", "audience": "new", "jwks": JWKS},
+        "PUT api_issuer": {"audience": "changed", "jwks": JWKS},
+        "POST api_issuer_distrust": REASON,
+        "POST api_issuer_subjects": {"subject": "another", "agent": things.robot.agent.wire_id, "scopes": []},
+        "POST api_issuer_subject_remove": {},
+        "POST api_channels": {"channel": "email", "target": "new@example.org", "events": ["consent.requested"]},
+        "PATCH api_channel": {"events": ["halt.thrown"]},
+        "POST api_channel_end": REASON,
+        "POST api_delivery_again": {},
+        "POST api_callbacks": {"name": "another", "url": "https://new.example.org/hook"},
+        "POST api_callback_rotate": {},
+        "POST api_verifications": {},
+        "POST api_exports": {"format": "jsonl"},
+        "DELETE api_export": None,
+        "POST api_erasures": REASON | {"user_id": "user-1"},
+        "PUT api_retention": {"days": {"logs": 30}},
+        "POST api_sinks": {"name": "another", "channel": "webhook", "url": "https://new.example.org/events"},
+        "POST api_sink_pause": REASON,
+        "POST api_sink_resume": {},
+        "POST api_sink_test": {},
+        "POST api_sink_rotate": {},
+        "POST api_sink_end": REASON,
+        "POST api_callback_disable": REASON,
+        "POST api_callback_again": {},
+    }  # fmt: skip
+
+
+# What has to be the case before one of these is accepted, where it is not.
+
+
+def _pause_tool(things: Things, by: Principal) -> None:
+    lifecycle.pause_tool(name=ECHO, reason="for a test", by=things.people["first"].by)
+
+
+def _share_tool(things: Things, by: Principal) -> None:
+    lifecycle.share_tool(name=ECHO, reason="for a test", by=things.people["first"].by)
+
+
+def _pause_installation(things: Things, by: Principal) -> None:
+    installations.pause_installation(name=ECHO, reason="for a test", by=things.people["first"].by)
+
+
+def _disable_agent(things: Things, by: Principal) -> None:
+    access.disable_agent(agent_id=things.caller.agent.pk, reason="for a test", by=things.people["first"].by)
+
+
+def _hand_over_draft(things: Things, by: Principal) -> None:
+    """Only who wrote a draft changes it."""
+    PolicyVersion.objects.filter(pk=things.named["policy_id"]).update(drafted_by=by.id)
+
+
+def _give_permission(things: Things, by: Principal) -> None:
+    owner = things.people["owner"].by
+    members.give_permission(user_id=things.named["user_id"], permission="halts.throw", by=owner)
+
+
+def _give_exception(things: Things, by: Principal) -> None:
+    owner, user_id = things.people["owner"].by, things.named["user_id"]
+    members.give_permission(user_id=user_id, permission="agents.manage", on=things.caller.agent, by=owner)
+
+
+def _map_no_scopes(things: Things, by: Principal) -> None:
+    """Whoever changes the keys of an issuer must hold what its subjects have, and be their agent or manage it."""
+    AgentIdentity.objects.update(scopes=[], agent=things.robot.agent)
+
+
+def _hand_over_search(things: Things, by: Principal) -> None:
+    SavedSearch.objects.filter(pk=things.named["search_id"]).update(owner=by.id)
+
+
+PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
+    "tool_enable": _pause_tool,
+    "api_tool_enable": _pause_tool,
+    "api_tool_unshare": _share_tool,
+    "api_installation_resume": _pause_installation,
+    "api_agent_enable": _disable_agent,
+    "policy_edit": _hand_over_draft,
+    "policy_rule_new": _hand_over_draft,
+    "policy_rule_remove": _hand_over_draft,
+    "api_policy": _hand_over_draft,
+    "api_member_permission_take": _give_permission,
+    "api_member_exception_take": _give_exception,
+    "api_issuer": _map_no_scopes,
+    "search_change": _hand_over_search,
+    "search_delete": _hand_over_search,
+}
+
+
+def prepare(route: str, things: Things, by: Principal) -> None:
+    if route in PREPARATIONS:
+        PREPARATIONS[route](things, by)

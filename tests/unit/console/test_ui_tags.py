@@ -1,0 +1,203 @@
+"""Do the console's tags draw what they say, safely and in both languages?"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
+
+import pytest
+from django import forms
+from django.template import Context, Template
+from django.test import RequestFactory
+from django.utils import timezone as django_timezone
+from django.utils import translation
+
+from kernel.components import labels
+from kernel.components.visualizations import MAX_NODES, bars, json_tree, spark
+from kernel.templatetags import ui
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+INVOCATION_STATES = "received denied held queued running succeeded failed timed_out cancelled expired outcome_unknown"
+TOOL_STATES = "registered enabled paused deprecated"
+CONSENT_STATES = "requested approved denied revoked expired"
+
+
+def render(source: str, **context: object) -> str:
+    request = RequestFactory().get(context.pop("url", "/things?state=failed"))  # type: ignore[arg-type]
+    return Template("{% load ui %}" + source).render(Context({"request": request, **context}))
+
+
+@pytest.mark.parametrize("state", f"{INVOCATION_STATES} {TOOL_STATES} {CONSENT_STATES}".split())
+def test_every_state_has_an_icon_a_word_and_a_tone(state: str) -> None:
+    html = ui.badge(state)
+
+    assert "<use href=" in html
+    assert "data-tone=" in html
+    assert state not in labels.STATUS[state][2]  # a word for people, not the wire's
+    assert str(labels.STATUS[state][2]) in html
+
+
+def test_a_state_that_is_not_known_is_shown_as_it_is_and_escaped() -> None:
+    assert "&lt;b&gt;" in ui.badge("<b>")
+
+
+def test_every_state_is_translated_to_chinese() -> None:
+    english = {state: str(text) for state, (_tone, _icon, text) in labels.STATUS.items()}
+
+    with translation.override("zh-hans"):
+        same = [state for state, text in english.items() if str(labels.STATUS[state][2]) == text]
+
+    assert same == []
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (None, "—"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1.00 s"),
+        (61_500, "1 m 1.5 s"),
+        (3_660_000, "1 h 1 m"),
+        (864e5 * 3, "3 days"),
+    ],
+)
+def test_a_duration_is_written_in_the_unit_that_fits(ms: float | None, text: str) -> None:
+    assert labels.dur(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(None, "—"), (0, "0 B"), (1023, "1023 B"), (262_144, "256 KiB"), (1_572_864, "1.5 MiB")]
+)
+def test_sizes_use_units_of_1024(count: int | None, text: str) -> None:
+    assert labels.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("delta", "text"),
+    [
+        (timedelta(seconds=-2), "just now"),
+        (timedelta(seconds=-49), "49 s ago"),
+        (timedelta(minutes=-4), "4 min ago"),
+        (timedelta(hours=-4), "4 h ago"),
+        (timedelta(days=-1), "1 day ago"),
+        (timedelta(days=-66), "66 days ago"),
+        (timedelta(minutes=30), "in 30 min"),
+        (timedelta(days=2), "in 2 days"),
+    ],
+)
+def test_relative_times_look_back_and_ahead(delta: timedelta, text: str) -> None:
+    assert labels.format_relative_time(NOW + delta, NOW) == text
+
+
+def test_evidence_times_are_absolute_and_to_the_millisecond() -> None:
+    value = datetime(2026, 11, 21, 14, 2, 11, 84_999, UTC)
+    with django_timezone.override(timezone(timedelta(hours=5, minutes=30))):
+        html = ui.moment(value, "exact")
+
+    assert ">2026-11-21 19:32:11.084<" in html
+    assert 'datetime="2026-11-21T19:32:11.084+05:30"' in html
+    assert "UTC+5:30" in html
+
+
+def test_a_missing_time_is_a_dash() -> None:
+    assert "—" in ui.moment(None)
+
+
+def test_a_short_id_shows_its_random_end_and_copies_the_whole() -> None:
+    id_ = "inv_01kc8q4m7tfxz0random6part4"
+
+    html = ui.ident(id_, "short")
+
+    assert "inv_…om6part4" in html
+    assert f'data-copy="{id_}"' in html
+
+
+def test_a_digest_is_shortened_and_copied_whole() -> None:
+    html = ui.digest("sha256:" + "ab" * 32)
+
+    assert "sha256:abababab…" in html
+    assert 'data-copy="sha256:' + "ab" * 32 + '"' in html
+
+
+def test_a_json_tree_escapes_values_and_shows_invisible_characters() -> None:
+    html = json_tree({"<k>": "<script>\u200b", "n": 1, "none": None, "empty": {}})
+
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "U+200B" in html
+    assert '<span class="j-k">{}</span>' in html
+
+
+def test_a_large_json_tree_is_cut_and_says_so() -> None:
+    html = json_tree(list(range(MAX_NODES + 500)))
+
+    assert html.count("<li>") <= MAX_NODES
+    assert "501 more values" in html
+
+
+def test_charts_say_in_words_what_they_show_and_use_no_style() -> None:
+    for svg in (spark([1, 5, 3], "Calls: 1, 5, 3"), spark([0], "None"), bars([("15", 3, 1), ("16", 0, 0)], "Two days")):
+        assert 'role="img" aria-label="' in svg
+        assert "style=" not in svg
+
+
+def test_the_risk_meter_takes_the_manifests_words() -> None:
+    assert ui.risk("High").count('class="on"') == 3
+    assert ui.risk("Low").count('class="on"') == 1
+
+
+class ExampleForm(forms.Form):
+    reason = forms.CharField(label="Reason", help_text="Kept as evidence.")
+    sure = forms.BooleanField(label="I have read it")
+    scope = forms.ChoiceField(label="Scope", widget=forms.RadioSelect, choices=[("once", "Once")])
+
+
+def test_a_field_ties_its_help_and_its_error_to_the_input() -> None:
+    form = ExampleForm({"reason": ""})
+
+    html = render(
+        "{% error_summary form %}{% field form.reason %}{% field form.sure %}{% field form.scope %}", form=form
+    )
+
+    assert 'aria-describedby="id_reason_helptext id_reason_error"' in html
+    assert 'id="id_reason_helptext"' in html
+    assert 'id="id_reason_error"' in html
+    assert 'role="alert"' in html
+    assert 'href="#id_reason"' in html
+    assert "<legend>Scope</legend>" in html
+
+
+def test_a_form_without_mistakes_has_no_summary() -> None:
+    assert render("{% error_summary form %}", form=ExampleForm()).strip() == ""
+
+
+def test_the_pager_keeps_the_filter() -> None:
+    html = render(
+        "{% pager page %}", page=SimpleNamespace(rows=[1, 2], next="inv_next"), url="/things?state=failed&after=inv_x"
+    )
+
+    assert 'href="?state=failed&amp;after=inv_next"' in html
+    assert 'href="/things?state=failed"' in html
+
+
+def test_a_list_that_fits_has_no_pager() -> None:
+    assert render("{% pager page %}", page=SimpleNamespace(rows=[1], next="")).strip() == ""
+
+
+def test_a_dialog_opens_without_a_script() -> None:
+    html = render('{% dialog "revoke" "Revoke?" %}<p>text</p>{% enddialog %}')
+
+    assert '<div popover class="dlg" id="revoke" role="dialog" aria-labelledby="revoke-h">' in html
+
+
+def test_copying_a_document_copies_readable_json() -> None:
+    assert json.dumps({"a": 1}, indent=2).replace('"', "&quot;") in ui.copy({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(86_400, "1 day"), (5400, "90 minutes"), (7200, "2 hours"), (45, "45.00 s"), (0, "0 ms")]
+)
+def test_a_chosen_length_of_time_is_named_as_it_was_chosen(seconds: int, text: str) -> None:
+    assert labels.span(seconds) == text

@@ -1,0 +1,59 @@
+"""Does the report on requirements find what tests say of themselves?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts import requirements
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCUMENT = "| id | requirement |\n|---|---|\n| CARD-1 | Kind: a hub. |\n| UNI-3 | Tag \\| Prefix. |\n"
+TEST = """
+import pytest
+pytestmark = [pytest.mark.req("UNI-3")]
+
+@pytest.mark.req("CARD-1", "CARD-2")
+def test_a(): ...
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(requirements, "ROOT", tmp_path)
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    (tmp_path / "docs" / "reference" / "requirements.md").write_text(DOCUMENT)
+    (tmp_path / "tests").mkdir()
+    return tmp_path
+
+
+def test_marks_are_found_in_decorators_and_for_whole_modules() -> None:
+    assert requirements.find_marks(TEST) == [("UNI-3", 3), ("CARD-1", 5), ("CARD-2", 5)]
+
+
+def test_what_has_no_test_is_listed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "tests" / "test_x.py").write_text('import pytest\n@pytest.mark.req("CARD-1")\ndef test_a(): ...\n')
+
+    assert requirements.main() == 0
+
+    said = capsys.readouterr().out
+    assert "CARD     1 of   1 have a test" in said
+    assert "all      1 of   2 have a test" in said
+    assert "UNI-3     Tag" in said
+
+
+def test_a_requirement_that_does_not_exist_is_a_no(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "tests" / "test_x.py").write_text(TEST)
+
+    assert requirements.main() == 2
+
+    assert capsys.readouterr().err == "tests/test_x.py:5: there is no requirement CARD-2\n"
+
+
+def test_every_requirement_of_this_project_is_known() -> None:
+    known = requirements.parse_requirements((requirements.ROOT / "docs/reference/requirements.md").read_text())
+
+    assert len(known) == 80

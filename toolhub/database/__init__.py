@@ -1,0 +1,1 @@
+"""Database set-up: row level security, roles and their rights, and what follows each migration."""

@@ -1,0 +1,1 @@
+"""Demonstration: the tenant, tools and scenes that a new hub begins with."""

@@ -1,0 +1,137 @@
+"""How does one process do the work of all?
+
+The embedded default: the web server, a Celery worker on the in-memory broker and the sweeper as threads of one process,
+over one SQLite file. The code is the production shape's; only who runs it differs.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from access.models import Delivery
+from access.notifications import deliveries
+from evidence.models import Anchor, Erasure, ErasureState, EventSink, Pending, SinkState
+from invocations.callbacks import delivery
+from invocations.callbacks.models import CallbackDelivery
+from invocations.chains import orchestration
+from invocations.chains.models import CHAIN_OPEN, Chain
+from invocations.models import Invocation, State, Tally
+from invocations.queue import sweeper
+from invocations.sandbox.factory import current_sandbox, start_sandbox
+from invocations.sandbox_hosts import reports
+from kernel.database.change_watch import LOOK_AGAIN_S, news
+from kernel.database.connections import database_time
+from registry.dependencies import builder
+from registry.dependencies.states import IN_WORK
+from registry.models import Dependencies
+from toolhub.celery import app
+from toolhub.keeper import keeper_threads, loop_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+log = logging.getLogger("toolhub.embedded")
+READY_WITHIN_S = 30
+
+
+@contextmanager
+def worker_thread() -> Iterator[None]:
+    """A Celery worker that runs while the block does; leaves it only when its tasks have ended."""
+    controller = app.WorkController(
+        pool="threads",
+        concurrency=settings.TOOLHUB_WORKER_CONCURRENCY + settings.TOOLHUB_WORKER_SPARE,
+        without_heartbeat=True,
+        without_gossip=True,
+        without_mingle=True,
+        quiet=True,
+    )
+    thread = threading.Thread(target=controller.start, name="worker", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        controller.stop(in_sighandler=False)
+        thread.join(timeout=READY_WITHIN_S)
+
+
+def sweeper_thread() -> AbstractContextManager[threading.Thread]:
+    return loop_thread("sweeper", sweeper.run_sweeper)
+
+
+def sender_thread() -> AbstractContextManager[threading.Thread]:
+    """What sends messages to people; apart from the sweeper, which waits for nobody."""
+    return loop_thread("sender", deliveries.run_sender)
+
+
+def callback_thread() -> AbstractContextManager[threading.Thread]:
+    """What tells the agents' servers of calls that have ended."""
+    return loop_thread("callbacks", delivery.run_callback_sender)
+
+
+def chain_thread() -> AbstractContextManager[threading.Thread]:
+    """What takes chains on whose turn was missed."""
+    return loop_thread("chains", orchestration.run_chain_loop)
+
+
+def builder_thread() -> AbstractContextManager[threading.Thread]:
+    """What installs the dependencies of tools; it may be at one of them for minutes."""
+    return loop_thread("builder", builder.run_builder)
+
+
+def reporter_thread() -> AbstractContextManager[threading.Thread]:
+    """What writes down how the sandboxes are, for the console."""
+    return loop_thread("reporter", reports.run_reporter)
+
+
+def is_under_way() -> bool:
+    """Whether time alone makes something due: leases and deadlines of calls, what is tried again, what is counted by the minute.
+
+    Not what is due later than every loop looks again: a person may take a day to decide, and a server may be gone for as long.
+    """
+    soon = database_time() + timedelta(seconds=LOOK_AGAIN_S)
+    return (
+        Invocation.objects.filter(finished_at=None).exclude(state=State.HELD, held_until__gt=soon).exists()
+        or Pending.objects.exists()
+        or Tally.objects.exists()
+        or Chain.objects.filter(state__in=CHAIN_OPEN).exists()
+        or Delivery.objects.filter(next_attempt_at__lte=soon).exists()
+        or CallbackDelivery.objects.filter(next_attempt_at__lte=soon).exists()
+        or EventSink.objects.filter(attempts__gt=0, next_attempt_at__lte=soon).exclude(state=SinkState.ENDED).exists()
+        or Anchor.objects.filter(attempts__gt=0, next_attempt_at__lte=soon).exists()
+        or Erasure.objects.exclude(state=ErasureState.DONE).exists()
+        or Dependencies.objects.filter(state__in=IN_WORK).exists()
+    )
+
+
+def news_watch() -> AbstractContextManager[None]:
+    """What lets the loops of an idle hub rest."""
+    return news.watched(Path(settings.DATABASES["default"]["NAME"]), is_under_way)
+
+
+@contextmanager
+def run_all_parts() -> Iterator[None]:
+    """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
+    with (
+        news_watch(),
+        sender_thread(),
+        callback_thread(),
+        chain_thread(),
+        builder_thread(),
+        reporter_thread(),
+        keeper_threads(),
+        sweeper_thread(),
+        worker_thread(),
+    ):
+        start_sandbox()
+        try:
+            yield
+        finally:
+            current_sandbox().close()

@@ -1,1 +1,0 @@
-"""What does everyone share?"""

@@ -1,0 +1,55 @@
+"""How does a command of ``unitools`` end?
+
+Exit status: 0 good, 1 the command could not run, 2 it ran, and the answer is no.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD, COULD_NOT_RUN, NO = 0, 1, 2
+URL_VARIABLE = "TOOLHUB_URL"
+DISTRIBUTION = "toolhub-unitools"  # `unitools` is another project's on PyPI
+
+
+class CannotRun(Exception):
+    """The command has nothing to work on."""
+
+
+class Parser(argparse.ArgumentParser):
+    """2 is an answer here, so a wrong command line exits with 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(COULD_NOT_RUN, f"{self.prog}: {message}\n")
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+def read_json(path: Path) -> Any:
+    """What stands in a JSON file; ``CannotRun`` with a sentence when nothing does."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as error:
+        raise CannotRun(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise CannotRun(f"{path} is not JSON: {str(error)[:200]}.") from error
+
+
+def format_install_hint(extra: str) -> str:
+    """How to get more of the SDK: from the hub, whose index gives it and sends on to PyPI for everything else."""
+    hub = os.environ.get(URL_VARIABLE, "").rstrip("/") or "https://YOUR-HUB"
+    return f'pip install --index-url {hub}/sdk/ "{DISTRIBUTION}[{extra}]"'
+
+
+def print_lines(*lines: str) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -1,0 +1,108 @@
+"""What is inside a response, be it an SDK's object, a dict or JSON text? No SDK is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from unitools.dialects import strict_json
+from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
+from unitools.dialects.strict_json import JsonRefused
+
+# How surely a response is of a dialect
+SDK = 95  # a type of the provider's own package
+WHOLE = 90  # the fields of a whole response
+PART = 70  # a message, or a list of calls
+WEAK = 30  # could be a part of it, and proposes nothing
+
+MAX_RESPONSE = 8 * strict_json.MAX_BYTES
+MAX_DEPTH = strict_json.MAX_DEPTH + 16  # what stands around the arguments
+
+_LIKE_JSON = re.compile(r"\s*+(?:\{\s*+[\"}]|\[\s*+[\[{\]])")
+_LIKE_XML = "<tool_call"
+
+
+@dataclass(frozen=True, slots=True)
+class UnfoldedResponse:
+    """A response of one dialect, unfolded."""
+
+    score: int
+    calls: Sequence[object] = ()  # in the dialect's own form
+    text: str = ""  # what the model said beside them
+    cut: bool = False  # it ended before it was complete
+    trouble: str = ""  # why it cannot be read
+
+
+def decode_response(response: object) -> object:
+    """JSON text as what it says, all else as it is.
+
+    Raises:
+        TooLarge: the text is larger or nested deeper than is read.
+        NotJson: the text begins as JSON does and is none, or not as every reader understands it.
+    """
+    if isinstance(response, (bytes, bytearray)):
+        try:
+            response = bytes(response).decode()
+        except UnicodeDecodeError:
+            raise NotJson("The response is no text in UTF-8.") from None
+    if not isinstance(response, str) or not _LIKE_JSON.match(response := response.removeprefix("\ufeff")):
+        return response
+    try:
+        return strict_json.load_json(response, most=MAX_RESPONSE, deepest=MAX_DEPTH)
+    except JsonRefused as refusal:
+        if refusal.code == "invalid_json" and _LIKE_XML in response:
+            return response
+        error = ResponseTooLarge if refusal.code in {"too_large", "too_deep"} else NotJson
+        raise error(f"The response cannot be read: {refusal}") from None
+
+
+def get_field(thing: object, *names: str) -> Any:
+    """The first of these keys or attributes that is there and not None. Raises UnreadableResponse where a property fails."""
+    for name in names:
+        try:
+            value = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        except Exception as error:  # noqa: BLE001 - an SDK's property may raise anything, and quote the answer
+            raise UnreadableResponse(f"{name} of the response raises {type(error).__name__}.") from None
+        if value is not None:
+            return value
+    return None
+
+
+def get_items(thing: object) -> Sequence[Any] | None:
+    """A list's items; None for anything else."""
+    return thing if isinstance(thing, Sequence) and not isinstance(thing, (str, bytes, bytearray)) else None
+
+
+def get_text(thing: object) -> str:
+    """A string, or an enumeration's; empty for anything else."""
+    value = thing.value if isinstance(thing, Enum) else thing
+    return value if isinstance(value, str) else ""
+
+
+def join_texts(parts: object, *kinds: str) -> str:
+    """The text of content: as it is, or of its parts whose `type` is one of these."""
+    if isinstance(parts, str):
+        return parts
+    return "".join(
+        get_text(get_field(part, "text"))
+        for part in get_items(parts) or ()
+        if get_text(get_field(part, "type")) in kinds
+    )
+
+
+def is_from(thing: object, *packages: str) -> bool:
+    """Is the thing of a class of one of these packages?"""
+    module = type(thing).__module__
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def check_readable(answer: UnfoldedResponse | None, dialect: str) -> UnfoldedResponse:
+    """The answer to take calls from. Raises UnknownResponse, UnreadableResponse."""
+    if answer is None:
+        raise UnknownResponse(f"The response is not of the dialect {dialect}.")
+    if answer.trouble:
+        raise UnreadableResponse(answer.trouble)
+    return answer
