@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.dialects.renderers.base import inline_if_possible, render_each
 from unitools.dialects.renderers.schema_composition import remove_choice
-from unitools.dialects.schemas import CannotSay, Schema, map_subschemas
+from unitools.dialects.schemas import CannotSay, Schema, extend_pointer, map_subschemas
 from unitools.dialects.strict_schemas import OPENAI, make_strict
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from unitools.dialects.renderers.base import Notes
 
 LONG = 1024  # characters of a description
+_IN_PLACE = frozenset(
+    {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "contains", "$ref"}
+)  # with unevaluatedItems beside them, they count as well
 
 
 def render(tools: Sequence[ToolSpec], options: RenderOptions) -> Rendered:
@@ -42,14 +45,22 @@ def build_parameters(tool: ToolSpec, options: RenderOptions, notes: Notes) -> tu
             if options.strict is True:
                 raise CannotSay(problem.pointer, f"strict would lose something: {problem.reason}") from None
             notes.info(problem.pointer, f"Strict is off: {problem.reason}.")
-    return _with_items(remove_choice(schema, notes, also=("not", "enum", "const")), ""), False
+    return _with_items(remove_choice(schema, notes, also=("not", "enum", "const")), "", notes), False
 
 
-def _with_items(schema: Any, pointer: str) -> Any:
-    """An array whose items may be anything has to say so."""
+def _with_items(schema: Any, pointer: str, notes: Notes) -> Any:
+    """An array whose items may be anything has to say so. What ``unevaluatedItems`` says of them becomes ``items``, for beside
+    ``items`` it rules nothing out."""
     if not isinstance(schema, dict):
         return schema
-    said = map_subschemas(schema, _with_items, pointer)
+    said = map_subschemas(schema, lambda each, at: _with_items(each, at, notes), pointer)
+    combined = bool(_IN_PLACE & said.keys())
     types = said.get("type", ())
-    is_array = "array" in ([types] if isinstance(types, str) else types)
-    return {**said, "items": {}} if is_array and "items" not in said else said
+    if "array" in ([types] if isinstance(types, str) else types) and "items" not in said:
+        said["items"] = {} if combined else said.pop("unevaluatedItems", {})
+    if combined and "unevaluatedItems" in said and said != schema:
+        notes.lossy(
+            extend_pointer(pointer, "unevaluatedItems"),
+            "The provider wants `items`, beside which this rules nothing out.",
+        )
+    return said

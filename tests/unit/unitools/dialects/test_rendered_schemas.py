@@ -52,13 +52,16 @@ def test_without_references_a_schema_accepts_the_same(seed: int) -> None:
 def test_where_json_schema_is_spoken_it_accepts_the_same(seed: int, dialect: str) -> None:
     rng = Random(seed)
     schema = parameters(rng)
-    payload = render([ToolSpec("t", "T", schema)], dialect, RenderOptions(strict=False)).payload[0]
+    rendered = render([ToolSpec("t", "T", schema)], dialect, RenderOptions(strict=False))
+    payload = rendered.payload[0]
     said = {"openai": lambda: payload["function"]["parameters"], "anthropic": lambda: payload["input_schema"]}.get(
         dialect, lambda: payload["inputSchema"]
     )()
     if dialect != "mcp" and CHOICES & set(schema):
         assert not {"anyOf", "oneOf", "allOf"} & set(said)  # these providers refuse them there
         return
+    if any("unevaluatedItems" in each.pointer for each in rendered.diagnostics):
+        return  # it says that it rules less out
 
     for value in values_for(rng, schema):
         assert judge(said).is_valid(value) == judge(schema).is_valid(value)

@@ -141,6 +141,21 @@ def test_references_are_replaced_where_they_can_be() -> None:
     assert only(tool, "mcp")["inputSchema"] == parameters
 
 
+def test_what_unevaluated_items_rule_out_stays_ruled_out() -> None:
+    """``items`` is wanted by the provider, and beside it ``unevaluatedItems`` would rule nothing out."""
+    pair = {"type": "array", "prefixItems": [{"type": "string"}, {}], "unevaluatedItems": False}
+    either = {"anyOf": [{"type": "array", "prefixItems": [{}]}, {"type": "null"}], "unevaluatedItems": False}
+    tool = ToolSpec("go", "Goes.", {"type": "object", "properties": {"pair": pair, "either": either}})
+
+    rendered = render([tool], "openai", RenderOptions(strict=False))
+    said = rendered.payload[0]["function"]["parameters"]["properties"]
+    assert said["pair"] == {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": False}
+    assert said["either"]["anyOf"][0]["items"] == {}
+    assert [(each.pointer, each.severity) for each in rendered.diagnostics] == [
+        ("/properties/either/unevaluatedItems", "lossy")
+    ]
+
+
 def test_a_property_called_like_a_keyword_is_a_property() -> None:
     strange = {name: {"type": "string"} for name in ("$ref", "properties", "items", "anyOf", "default", "type")}
     tool = ToolSpec("odd", "Odd.", {"type": "object", "properties": strange})
