@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client, TransactionTestCase
+from hypothesis import settings
 
 import toolhub.celery  # noqa: F401  sets the application that services send with
 from access import services as access
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 
 PASSWORD = "correct horse battery staple"
 TransactionTestCase._fixture_teardown = teardown_of_tables  # type: ignore[attr-defined]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Generated examples are the same each time, so that a change is refused for what it changed; `make test-all` looks at new ones. A
+    shared machine may pause in the middle of one, which says nothing about the code."""
+    settings.register_profile("toolhub", deadline=None, derandomize=bool(config.option.markexpr))
+    settings.load_profile("toolhub")
 
 
 @pytest.hookimpl(wrapper=True)

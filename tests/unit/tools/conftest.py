@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from hypothesis import settings
 from jsonschema import Draft202012Validator
 
 from unitools import runtime
 
 ROOT = Path(__file__).parents[3]
 PACK = ROOT / "tools" / "commerce"
-# A shared machine may pause in the middle of an example; that says nothing about the code.
-settings.register_profile("no-deadline", deadline=None)
-settings.load_profile("no-deadline")
 
 WEDNESDAY = datetime(2026, 11, 18, 10, 0, tzinfo=UTC)
 
