@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from scripts.provision import packages
 from scripts.provision.console import ROOT, SetupError, announce_step, as_root, print_line, query_program, run_program
-from scripts.provision.processes import only_one
+from scripts.provision.processes import only_one, started_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,12 +80,13 @@ def replace_image(image: str) -> Iterator[None]:
 
 
 def find_processes(name: str) -> list[int]:
-    """The ids of the running processes of this name."""
+    """The ids of the running processes of this name. One that ended and was not waited for (a container's first process may wait for
+    nobody) does not run."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if (entry / "comm").read_text().strip() == name:
+                if (entry / "comm").read_text().strip() == name and started_at(int(entry.name)):
                     found.append(int(entry.name))
     return sorted(found)
 

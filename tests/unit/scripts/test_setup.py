@@ -184,6 +184,17 @@ def test_a_socket_file_without_a_listener_is_known_as_left_over(tmp_path: Path) 
     assert not engine.socket_is_held(path)
 
 
+def test_an_engine_that_ended_and_that_nobody_waited_for_does_not_run(tmp_path: Path) -> None:
+    program = tmp_path / "engine-of-test"
+    shutil.copy("/bin/cat", program)
+    with subprocess.Popen([program], stdin=subprocess.PIPE) as process:
+        assert engine.find_processes(program.name) == [process.pid]
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+
+        assert engine.find_processes(program.name) == []
+
+
 def test_packages_that_are_there_are_not_missing() -> None:
     assert packages.find_missing(("dpkg", "bash", "no-such-package-of-toolhub")) == ["no-such-package-of-toolhub"]
 
