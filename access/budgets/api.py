@@ -97,8 +97,8 @@ ONE, MANY = (
 )
 
 
-def budget_json(standing: BudgetStatus) -> dict[str, Any]:
-    budget, line, ahead = standing.budget, standing.line, standing.forecast
+def budget_json(budget_status: BudgetStatus) -> dict[str, Any]:
+    budget, line, ahead = budget_status.budget, budget_status.line, budget_status.forecast
     current = None
     if not (budget.ended_at or line.is_rate):
         current = {
@@ -128,8 +128,8 @@ def budget_json(standing: BudgetStatus) -> dict[str, Any]:
 
 
 def _answer(budget: Budget, *, status: int = 200) -> Response:
-    [standing] = load_budget_statuses([budget], database_time())
-    return Response(ResponseEnvelope(data=budget_json(standing)).to_json(), status=status)
+    [budget_status] = load_budget_statuses([budget], database_time())
+    return Response(ResponseEnvelope(data=budget_json(budget_status)).to_json(), status=status)
 
 
 def _id(prefix: str, text: str, what: str) -> UUID | None:

@@ -91,11 +91,11 @@ def _budget(request: ConsoleRequest, budget_id: UUID) -> Budget:
 def _page(request: ConsoleRequest, found: Budget, *, wrong: str = "", form: forms.Form | None = None) -> HttpResponse:
     """``wrong``: which form was not accepted: edit, raise or end."""
     now, by = database_time(), request.principal
-    [standing] = load_budget_statuses([found], now)
+    [budget_status] = load_budget_statuses([found], now)
     dimension = found.dimension
     context = {
         "section": "budgets",
-        "row": standing,
+        "row": budget_status,
         "windows": latest_windows(found, now),
         "edit_form": AmountForm(dimension=dimension, initial={"amount": to_typed_amount(found.amount, dimension)}),
         "raise_form": AmountForm(dimension=dimension),

@@ -1,35 +1,79 @@
-"""How does an agent ask for consent to use a tool?
-
-Lives here because asking needs the tool: its major version and how long its manifest lets a consent last.
-"""
+"""Consents over REST: how an agent asks for one, and reads what was decided."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from access.consents.serializers import CONSENT, CONSENTS, consent_json
-from access.consents.services import WIDTH, request_consent, version_range
+from access.consents.services import WIDTH, console_url, request_consent, version_range
 from access.models import Consent, ConsentMode, ConsentState
 from access.policies.clauses import RuleEffect
 from access.problems import ConsentNotNeeded
 from evidence.services import compute_fingerprint
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import PageSerializer, StrictSerializer
+from kernel.http.base_serializers import (
+    PageSerializer,
+    StrictSerializer,
+    build_envelope_serializer,
+    build_page_serializer,
+)
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
+from kernel.ids import encode
 from kernel.problems import SchemaInvalid
 from registry.decision_context import load_decision_context
 from registry.tools.callability import check_callable, check_known
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from rest_framework.request import Request
 
     from registry.decision_context import DecisionContext
     from registry.versions.compiler import CompiledVersion
+
+
+class ConsentSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    tool = serializers.CharField()
+    versions = serializers.CharField(help_text="The range of versions that it is for.")
+    mode = serializers.ChoiceField(ConsentMode.choices)
+    state = serializers.ChoiceField(ConsentState.choices)
+    purpose = serializers.CharField()
+    data_classes = serializers.ListField(child=serializers.CharField())
+    call = serializers.CharField(allow_null=True, help_text="The call that asked.")
+    validity_s = serializers.IntegerField(help_text="How long it holds once it is approved; a standing one has no end.")
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Of the request, then of the consent.")
+    decided_at = serializers.DateTimeField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text="Of the decision.")
+    url = serializers.CharField(help_text="Where a person decides.")
+
+
+CONSENT, CONSENTS = (
+    build_envelope_serializer("ConsentEnvelope", ConsentSerializer()),
+    build_page_serializer("ConsentPage", "consents", ConsentSerializer),
+)
+
+
+def consent_json(consent: Consent) -> dict[str, Any]:
+    return {
+        "id": consent.wire_id,
+        "tool": consent.tool,
+        "versions": consent.versions,
+        "mode": consent.mode,
+        "state": consent.shown_state,
+        "purpose": consent.purpose,
+        "data_classes": consent.data_classes,
+        "call": encode("inv", consent.invocation_id) if consent.invocation_id else None,
+        "validity_s": consent.validity_s,
+        "expires_at": consent.expires_at.isoformat() if consent.expires_at else None,
+        "decided_at": consent.decided_at.isoformat() if consent.decided_at else None,
+        "reason": consent.decision_reason or None,
+        "url": console_url(consent),
+    }
 
 
 class ConsentRequestSerializer(StrictSerializer):
@@ -49,13 +93,15 @@ class ConsentRequestSerializer(StrictSerializer):
     )
 
 
-def widest_consent(version: CompiledVersion, standing: DecisionContext) -> tuple[str, int]:
+def widest_consent(version: CompiledVersion, decision_context: DecisionContext) -> tuple[str, int]:
     """The widest consent that a call of this tool may rest on, and how long it may hold.
 
     Which rules of a policy ask for a consent depends on the call; what any of them could ask for is enough to let somebody
     ask in advance. Each call then looks again.
     """
-    demands = [rule.consent for layer in standing.layers for rule in layer.rules if rule.effect == RuleEffect.CONSENT]
+    demands = [
+        rule.consent for layer in decision_context.layers for rule in layer.rules if rule.effect == RuleEffect.CONSENT
+    ]
     modes = [version.manifest.consent_scope] if version.needs_consent else [demand["mode"] for demand in demands]
     if not modes:
         raise ConsentNotNeeded(f"{version.manifest.id} needs no consent; a grant is enough.")
@@ -98,10 +144,10 @@ class ConsentListView(Endpoint):
     @extend_schema(operation_id="request_consent", request=ConsentRequestSerializer, responses={201: CONSENT})
     def post(self, request: Request) -> Response:
         said, by = read_body(request, ConsentRequestSerializer), get_caller(request)
-        standing = load_decision_context(tenant_id=by.tenant_id, agent_id=by.agent(), tool=said["tool"])
-        check_known(standing)
-        version = check_callable(standing)
-        widest, longest = widest_consent(version, standing)
+        decision_context = load_decision_context(tenant_id=by.tenant_id, agent_id=by.agent(), tool=said["tool"])
+        check_known(decision_context)
+        version = check_callable(decision_context)
+        widest, longest = widest_consent(version, decision_context)
         user = said["user_id"].encode()
         consent = request_consent(
             tool=said["tool"],
@@ -119,3 +165,14 @@ class ConsentListView(Endpoint):
             status=201,
             headers={"Location": f"/api/v1/consents/{consent.wire_id}"},
         )
+
+
+class ConsentView(Endpoint):
+    """The state of one of the agent's own requests."""
+
+    required_scope = "consents:request"
+
+    @extend_schema(operation_id="read_consent", responses={200: CONSENT})
+    def get(self, request: Request, consent_id: UUID) -> Response:
+        mine = Consent.objects.visible_to(get_caller(request)).filter(agent_id=get_caller(request).agent())
+        return Response(ResponseEnvelope(data=consent_json(mine.get(pk=consent_id))).to_json())

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from access.consents import api, pages, serializers
+from access.consents import api, pages
 from kernel.http.navigation import NavigationEntry, Section
 
 NAVIGATION = [
@@ -29,5 +29,5 @@ PAGES = [
 
 API = [
     path("consents", api.ConsentListView.as_view(), name="api_consents"),
-    path("consents/<cns:consent_id>", serializers.ConsentView.as_view(), name="api_consent"),
+    path("consents/<cns:consent_id>", api.ConsentView.as_view(), name="api_consent"),
 ]
