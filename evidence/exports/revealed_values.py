@@ -30,7 +30,7 @@ def export_maker(job: ExportJob) -> Principal:
 
 def iter_revealed_values(job: ExportJob, leaf: dict[str, Any]) -> Iterator[dict[str, str]]:
     """The values that a leaf commits to, opened."""
-    for commitment in iter_commitments(leaf):
+    for _, commitment in iter_commitments(leaf):
         id = decode("snp", commitment["snapshot"])
         row = Snapshot.objects.filter(pk=id, tenant_id=job.tenant_id).first()
         if row is None:

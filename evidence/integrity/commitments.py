@@ -19,19 +19,19 @@ from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.integrity.signals import which_are_erased
 from evidence.kinds import FORGETTING, NAMES_WORDS, Kind
 from evidence.models import Fact, Seal, Snapshot, SnapshotKind, read_leaf
+from evidence.verify.facts import iter_commitments
 from kernel.database.connections import database_time
 from kernel.ids import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from uuid import UUID
 
 AT_ONCE = 2_000
 SLACK = timedelta(minutes=1)  # between a value and the fact that commits to it
 BEGINNING, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-LATE = timedelta(
-    hours=1
-)  # facts have their ids before they commit, on hosts whose clocks differ: so far back they are read again
+# Facts have their ids before they commit, on hosts whose clocks differ: so far back they are read again.
+LATE = timedelta(hours=1)
 # By the name under which a leaf commits to it.
 KIND_OF = {
     "input": SnapshotKind.INPUT,
@@ -59,7 +59,8 @@ def missing_values(tenant_id: UUID, committed: Mapping[str, int]) -> list[Integr
     found = []
     for id in sorted(gone, key=lambda each: (committed[each], each)):
         fact = facts[committed[id]]
-        kind = next((KIND_OF.get(name) for name, said in _named(fact.content.get("data", {})) if said == id), None)
+        names = (name for name, said in iter_commitments(fact.content.get("data", {})) if said["snapshot"] == id)
+        kind = next(map(KIND_OF.get, names), None)
         if not (forgotten.excuses(id, kind, fact.occurred_at) or _owner(fact) in erased):
             found.append(IntegrityFinding(FindingCode.COMMITMENT_MISSING, committed[id], id))
     return found
@@ -84,18 +85,6 @@ def _gone(tenant_id: UUID, committed: Mapping[str, int]) -> set[str]:
         there = Snapshot.objects.filter(tenant_id=tenant_id, pk__in=asked).values_list("pk", flat=True)
         gone |= {asked[pk] for pk in asked.keys() - set(there)}
     return gone
-
-
-def _named(said: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Each commitment in what a leaf says: the name that it has there, and the id of the value."""
-    if isinstance(said, dict):
-        if isinstance(said.get("snapshot"), str) and "commit" in said:
-            yield name, said["snapshot"]
-        for key, each in said.items():
-            yield from _named(each, key)
-    elif isinstance(said, list):
-        for each in said:
-            yield from _named(each, name)
 
 
 def _owner(fact: Fact) -> UUID | None:
@@ -155,9 +144,8 @@ def _time(said: str) -> datetime:
     return min(datetime.fromisoformat(said).astimezone(UTC), LAST)
 
 
-_read: dict[
-    UUID, RecordedErasures
-] = {}  # by tenant: facts stay, so of those that were read only the newest are read again
+# By tenant. Facts stay, so of those that were read only the newest are read again.
+_read: dict[UUID, RecordedErasures] = {}
 
 
 def _forgotten(tenant_id: UUID) -> RecordedErasures:

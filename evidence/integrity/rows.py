@@ -71,7 +71,7 @@ def _wrong_at(tenant_id: UUID, sample: list[int], suspects: Suspects) -> list[In
     said = {}
     for index, leaf in seals.values_list("leaf_index", "fact__leaf"):
         with contextlib.suppress(ValueError, RecursionError):  # what is no leaf any more is found by its hash
-            for each in iter_commitments(json.loads(bytes(leaf))):
+            for _, each in iter_commitments(json.loads(bytes(leaf))):
                 said[decode("snp", each["snapshot"])] = (index, each["commit"])
     found = []
     for row in Snapshot.objects.filter(tenant_id=tenant_id, pk__in=said):

@@ -281,7 +281,7 @@ class _Check:
         return document
 
     def _check_values(self, document: dict[str, Any], values: Any, where: str) -> None:
-        commitments = {each["snapshot"]: each for each in iter_commitments(document)}
+        commitments = {each["snapshot"]: each for _, each in iter_commitments(document)}
         self.report.commitments += len(commitments)
         if not isinstance(values, list):
             raise MalformedEvidence(f"The values in {where.lower()} are not a list.")

@@ -62,16 +62,16 @@ def check_columns(leaf: Mapping[str, Any], columns: Mapping[str, str]) -> None:
             raise InvalidEvidence(f"The column {name} says {value!r}, the leaf {expected[name]!r}.")
 
 
-def iter_commitments(value: Any) -> Iterator[dict[str, Any]]:
-    """Each commitment of a leaf to sealed values: an object with ``commit`` and ``snapshot``."""
+def iter_commitments(value: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each commitment of a leaf to sealed values: an object with ``commit`` and ``snapshot``, and the name that it has there."""
     if isinstance(value, dict):
         if isinstance(value.get("commit"), str) and isinstance(value.get("snapshot"), str):
-            yield value
-        for each in value.values():
-            yield from iter_commitments(each)
+            yield name, value
+        for key, each in value.items():
+            yield from iter_commitments(each, key)
     elif isinstance(value, list):
         for each in value:
-            yield from iter_commitments(each)
+            yield from iter_commitments(each, name)
 
 
 def check_value(commitment: Mapping[str, Any], *, salt: str, value: str) -> None:
