@@ -1,10 +1,9 @@
-"""Words: in which columns do people write freely, and which of these texts name a person who is erased?
+"""Free text: the columns in which people write, and which of these texts name a person who is erased.
 
-What belongs to a person's calls goes with them (:mod:`evidence.erasures.holders`). A grant, a kill switch or a review
-belongs to nobody's call,
-and yet somebody may have written a name into its reason: such a text goes as a whole. Only who asks for the erasure knows the names,
-and no row keeps them, so it is done in the transaction that asks. A guard test refuses a column that is neither listed here nor
-said to hold no words of people.
+What belongs to a person's calls goes with them (:mod:`evidence.erasures.holders`). A grant, a kill switch or a review belongs to
+nobody's call, and yet somebody may have written a name into its reason: such a text goes as a whole. Only who asks for the erasure
+knows the names, and no row keeps them, so it is done in the transaction that asks. A guard test refuses a column that is neither
+listed here nor said to hold no words of people.
 """
 
 from __future__ import annotations

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 WALL = "timeout_ms"
-MANIFEST, USUAL = (
-    "manifest",
-    "hub",
-)  # where nobody lowered it: what the manifest names, or what the hub gives where it names nothing
+# Where nobody lowered it: what the manifest names, or what the hub gives where it names nothing.
+MANIFEST, USUAL = "manifest", "hub"
 _SETTERS = {
     MANIFEST: "which the tool's manifest sets",
     USUAL: "which the hub gives a tool whose manifest names no limit",

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from unitools.dialects.renderers.base import Notes
 
 LONG = 1024  # characters of a description
-_IN_PLACE = frozenset(
-    {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "contains", "$ref"}
-)  # with unevaluatedItems beside them, they count as well
+# What they describe counts as evaluated, too.
+_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "contains", "$ref"})
 
 
 def render(tools: Sequence[ToolSpec], options: RenderOptions) -> Rendered:
