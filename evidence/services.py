@@ -124,9 +124,8 @@ def _seal_words(data: dict[str, Any], fact_id: UUID, *, actor: Principal, at: da
         value=written,
         key=get_subject_key(tenant_id=actor.tenant_id, subject=writer),
     )
-    said = {"of": sorted(written), "commit": sealed.commitment, "alg": sealed.alg, "bytes": sealed.size}
-    said["snapshot"] = sealed.wire_id
-    return {name: value for name, value in data.items() if name not in WORDS} | {"words": said}
+    said = {name: value for name, value in data.items() if name not in WORDS}
+    return said | {"words": {"of": sorted(written), **sealed.to_leaf()}}
 
 
 def open_free_text(fact: Fact) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -55,6 +57,10 @@ class Snapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.invocation_id}"
+
+    def to_leaf(self) -> dict[str, Any]:
+        """The commitment to these values, as a leaf has it."""
+        return {"commit": self.commitment, "alg": self.alg, "bytes": self.size, "snapshot": self.wire_id}
 
     @property
     def wire_id(self) -> str:

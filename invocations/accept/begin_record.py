@@ -207,15 +207,8 @@ def write_begin(
         tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value, key=key
     )
     version = preflight.version if preflight else None
-    said = {
-        "commit": snapshot.commitment,
-        "alg": snapshot.alg,
-        "bytes": snapshot.size,
-        "snapshot": snapshot.wire_id,
-        "shape": describe_value_shape(
-            call.arguments, version.manifest.input_schema.get("properties", {}) if version else ()
-        ),
-    }
+    declared = version.manifest.input_schema.get("properties", {}) if version else ()
+    said = snapshot.to_leaf() | {"shape": describe_value_shape(call.arguments, declared)}
     evidence.record(
         kind=Kind.DRY_RUN_BEGAN if invocation.dry_run else Kind.INVOCATION_BEGAN,
         subject=invocation.wire_id,

@@ -197,12 +197,7 @@ def _accept(
             "request_id": fingerprint_under(key, envelope.request_id.encode()),
             "on_behalf_of": envelope.actor.get("type", ""),
             "dry_run": envelope.dry_run,
-            "plan": {
-                "commit": snapshot.commitment,
-                "alg": snapshot.alg,
-                "bytes": snapshot.size,
-                "snapshot": snapshot.wire_id,
-            },
+            "plan": snapshot.to_leaf(),
             "steps": [{"step": each.name, "tool": each.tool} for each in plan.steps],
             "compensations": [{"step": each.name, "tool": each.tool} for each in plan.compensations],
         },

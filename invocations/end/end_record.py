@@ -73,9 +73,8 @@ class Ending:
     sources: list[dict[str, str]] = field(default_factory=list)
     outcome: RunOutcome | None = None
     obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
-    artifacts: list[DescribedArtifact] = field(
-        default_factory=list
-    )  # what the call leaves for its caller, if it ends well
+    # What the call leaves for its caller, if it ends well.
+    artifacts: list[DescribedArtifact] = field(default_factory=list)
     inputs: tuple[TenantFile, ...] = ()  # the tenant's files that the run was given
     repairs: list[Repair] = field(default_factory=list)  # what was done before that, so that it matches its schema
     raw: Any = NOTHING  # the output before any of it; only a keyed hash of it is kept
@@ -227,7 +226,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             "artifacts": build_sealed_artifacts(artifacts, ending.artifacts) if artifacts else [],
         }
         snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
-        said["output"] = _commitment(snapshot)
+        said["output"] = snapshot.to_leaf()
     if ending.raw is not NOTHING:
         document = evidence.json_bytes(ending.raw)
         commit = fingerprint_under(key, document)
@@ -241,7 +240,7 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             "retry_after": problem.retry_after,
             "warnings": notices,
         }
-        said["error"] = _commitment(evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value))
+        said["error"] = evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value).to_leaf()
     outcome = ending.outcome
     if outcome is not None and _has_output(outcome):
         logs: dict[str, Any] = {
@@ -255,17 +254,8 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             logs["files"] = kept.sealed()
         if outcome.connections:
             logs["connections"] = build_sealed_connections(outcome.connections)
-        said["logs"] = _commitment(evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs))
+        said["logs"] = evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs).to_leaf()
     return said
-
-
-def _commitment(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        "commit": snapshot.commitment,
-        "alg": snapshot.alg,
-        "bytes": snapshot.size,
-        "snapshot": snapshot.wire_id,
-    }
 
 
 def _keep_files(invocation: Invocation, ending: Ending) -> KeptFiles:
