@@ -217,11 +217,14 @@ BODIES = {
 def test_who_wishes_for_another_protocol_and_sends_a_body_is_answered_in_this_one(
     server: Server, name: str, body: str, at_once: bool
 ) -> None:
-    said = HEAD + UPGRADES[name] + BODIES[body] + b"GET /hidden HTTP/1.1\r\n\r\n"
+    said, hidden = HEAD + UPGRADES[name] + BODIES[body], b"GET /hidden HTTP/1.1\r\n\r\n"
+    first = b"" if at_once else said[:-1]
     with server.connect() as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for piece in [said] if at_once else [said[at : at + 1] for at in range(len(said))]:
-            line.sendall(piece)
+        for at in range(len(first)):
+            line.sendall(first[at : at + 1])
+        # With the byte that ends the request: once it is answered the line is closed, and nobody can send any more.
+        line.sendall(said.removeprefix(first) + hidden)
         answer = all_of(line)
 
     assert answer.startswith(b"HTTP/1.1 200 "), answer
