@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from unitools.calls import ToolSpec as ToolSpec
     from unitools.dialects import DialectError as DialectError
     from unitools.dialects import Rendered as Rendered
+    from unitools.dialects.streams import StreamCollector as StreamCollector
     from unitools.dispatch import Results as Results
     from unitools.expressions import Expression as Expression
     from unitools.expressions import Tag as Tag
@@ -57,6 +58,7 @@ _PLACES = {
     "Rendered": "dialects",
     "Results": "dispatch",
     "Status": "calls",
+    "StreamCollector": "dialects.streams",
     "Tag": "expressions",
     "ToolCall": "calls",
     "ToolError": "outcomes",

@@ -230,11 +230,12 @@ class Universe:
     ) -> Results:
         """One result for each call that a model's answer proposes, in its order; none for an answer without calls.
 
-        ``response``: an object of a provider's SDK, its JSON, or text. ``context``: what tools have injected and middlewares see.
-        ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls of other tools are denied, and
-        the dialect need not be recognised. Give it with what a model wrote as text: unless XML was asked for, JSON in a text is taken
-        for a provider's answer, which needs no nonce. ``parallel``: how many calls run at a time. ``timeout``: seconds for each call,
-        all its layers included. Raises a DialectError for an answer that cannot be read, NotBound, ValueError; no error of a tool.
+        ``response``: an object of a provider's SDK, its JSON, a stream's text or list of chunks, or text. ``context``: what tools have
+        injected and middlewares see. ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls
+        of other tools are denied, and the dialect need not be recognised. Give it with what a model wrote as text: unless XML was
+        asked for, JSON in a text is taken for a provider's answer, which needs no nonce. ``parallel``: how many calls run at a time.
+        ``timeout``: seconds for each call, all its layers included. Raises a DialectError for an answer that cannot be read, NotBound,
+        ValueError; no error of a tool.
         """
         if parallel < 1:
             raise ValueError("At least one call runs at a time: parallel=1.")

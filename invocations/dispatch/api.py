@@ -70,7 +70,9 @@ EXAMPLE = OpenApiExample(
 class DispatchSerializer(EnvelopeFields):
     """The SPEC-1 envelope around what a model has answered."""
 
-    response = serializers.JSONField(help_text="The provider's response as it came: an object, a list, or text.")
+    response = serializers.JSONField(
+        help_text="The provider's response as it came: an object, a list, text; a stream's text or list of chunks."
+    )
     dialect = serializers.CharField(
         max_length=40, required=False, default="", help_text="Where the shape of the response does not tell."
     )

@@ -126,6 +126,8 @@ def tagged(calls: Sequence[Said], key: bytes = KEY) -> str:
     return "\n".join(["I look it up: a < b && c.", *said])
 
 
+WHOLE = {"openai": chat, "openai-responses": responses, "anthropic": messages, "gemini": contents}
+
 FORMS = {
     "openai dict": Form("openai", chat),
     "openai object": Form("openai", lambda calls: ChatCompletion.model_validate(chat(calls))),

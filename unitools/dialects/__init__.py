@@ -24,8 +24,9 @@ from unitools.dialects.errors import (
     Unrenderable,
 )
 from unitools.dialects.model_profiles import ModelProfile
-from unitools.dialects.parsers.responses import decode_response
 from unitools.dialects.renderers import markdown
+from unitools.dialects.response_decoder import decode_response
+from unitools.dialects.streams import StreamCollector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,7 @@ __all__ = [
     "RenderOptions",
     "Rendered",
     "ResponseTooLarge",
+    "StreamCollector",
     "UnknownDialect",
     "UnknownResponse",
     "UnreadableResponse",

@@ -7,8 +7,8 @@ DialectError
 ├── Unrenderable          a tool cannot be said in the dialect
 ├── UnknownResponse       a response is of no known dialect
 ├── AmbiguousResponse     a response could be of two dialects
-├── UnreadableResponse    a response is no whole answer: a chunk of a stream, several choices to take one of
-├── TooLarge              a response is larger or nested deeper than is read
+├── UnreadableResponse    a response is no whole answer: a stream that broke off, several choices to take one of
+├── ResponseTooLarge              a response is larger or nested deeper than is read
 └── NotJson               a response holds what JSON cannot: NaN, Infinity, a key twice
 """
 
@@ -64,7 +64,7 @@ class AmbiguousResponse(DialectError, ValueError):
 
 
 class UnreadableResponse(DialectError, ValueError):
-    """A response is no whole answer: a chunk of a stream, several choices to take one of."""
+    """A response is no whole answer: a stream that broke off, several choices to take one of."""
 
 
 class ResponseTooLarge(DialectError, ValueError):

@@ -37,7 +37,18 @@ def test_the_surface_is_decided_on() -> None:
     assert unitools.__all__ == [
         *("Annotations", "Context", "Deny", "DialectError", "Expression", "Factory", "Injected", "Middleware"),
         *("MiddlewareCall", "Name", "NeedsApproval", "Outcome", "Prefix", "RegistrationError", "Rendered", "Results"),
-        *("Status", "Tag", "ToolCall", "ToolError", "ToolMetadata", "ToolResult", "ToolSet", "ToolSpec", "Universe"),
+        *(
+            "Status",
+            "StreamCollector",
+            "Tag",
+            "ToolCall",
+            "ToolError",
+            "ToolMetadata",
+            "ToolResult",
+            "ToolSet",
+            "ToolSpec",
+            "Universe",
+        ),
         "middleware",
     ]
 

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import (
+    CHUNK,
     PART,
     SDK,
     WHOLE,
     UnfoldedResponse,
     check_readable,
-    decode_response,
     get_field,
     get_items,
     get_text,
     is_from,
     join_texts,
 )
+from unitools.dialects.response_decoder import decode_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,15 +35,13 @@ CALL = "tool_use"  # "server_tool_use" and "mcp_tool_use" are made by the provid
 COMPLETE = frozenset({"", "end_turn", "tool_use", "stop_sequence"})
 BLOCKS = frozenset({"text", CALL, "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
 
-EVENT = "This is an event of a stream: put the events together first (the SDK's helper does), then read the message."
-
 
 def unfold_response(response: object) -> UnfoldedResponse | None:
     """The response unfolded; None if it is of another dialect."""
     response = decode_response(response)
     kind, reason = get_text(get_field(response, "type")), get_text(get_field(response, "stop_reason"))
     if kind.startswith(("message_", "content_block_")):
-        return UnfoldedResponse(WHOLE, trouble=EVENT)
+        return UnfoldedResponse(WHOLE, trouble=CHUNK)
     blocks = get_items(get_field(response, "content"))
     if (
         blocks is not None

@@ -17,12 +17,12 @@ from unitools.dialects.parsers.responses import (
     WHOLE,
     UnfoldedResponse,
     check_readable,
-    decode_response,
     get_field,
     get_items,
     get_text,
     is_from,
 )
+from unitools.dialects.response_decoder import decode_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

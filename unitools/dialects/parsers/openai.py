@@ -11,19 +11,20 @@ from unitools.calls import CallProblem
 from unitools.dialects.arguments import Arguments
 from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import (
+    CHUNK,
     PART,
     SDK,
     WEAK,
     WHOLE,
     UnfoldedResponse,
     check_readable,
-    decode_response,
     get_field,
     get_items,
     get_text,
     is_from,
     join_texts,
 )
+from unitools.dialects.response_decoder import decode_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 # Servers that speak this dialect have words of their own. Beside these the text of the arguments shows a cut.
 CUT_OFF = frozenset({"length", "max_tokens", "model_length", "content_filter", "insufficient_system_resource", "error"})
 
-CHUNK = "This is a chunk of a stream: put the chunks together first (the SDK's helper does), then read the whole."
 SEVERAL = "Several choices propose calls: take one of them, and read its message."
 LEGACY = "`function_call` is no longer used: give the tools in `tools`, then the answer has `tool_calls`."
 FREE_TEXT = "Calls of custom tools with free text are not taken: call a function with JSON."

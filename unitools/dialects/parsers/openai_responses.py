@@ -12,18 +12,19 @@ from unitools.dialects.arguments import Arguments
 from unitools.dialects.parsers.openai import FREE_TEXT
 from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import (
+    CHUNK,
     PART,
     SDK,
     WHOLE,
     UnfoldedResponse,
     check_readable,
-    decode_response,
     get_field,
     get_items,
     get_text,
     is_from,
     join_texts,
 )
+from unitools.dialects.response_decoder import decode_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +36,6 @@ FUNCTION, CUSTOM = "function_call", "custom_tool_call"
 OURS = frozenset({FUNCTION, CUSTOM})  # the provider makes calls of other kinds itself
 COMPLETE = frozenset({"", "completed"})
 
-EVENT = "This is an event of a stream: read the response inside the last one (`response.completed`)."
-
 
 def unfold_response(response: object) -> UnfoldedResponse | None:
     """The response unfolded; None if it is of another dialect."""
@@ -47,7 +46,7 @@ def unfold_response(response: object) -> UnfoldedResponse | None:
             return None
         return _output(output, score, cut=get_text(get_field(response, "status")) not in COMPLETE)
     if get_text(get_field(response, "type")).startswith("response."):
-        return UnfoldedResponse(WHOLE, trouble=EVENT)
+        return UnfoldedResponse(WHOLE, trouble=CHUNK)
     if (listed := get_items(response)) and any(_is_ours(each) for each in listed):
         return _output(listed, PART, cut=False) if all(get_text(get_field(each, "type")) for each in listed) else None
     return None

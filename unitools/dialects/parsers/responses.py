@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from unitools.dialects import strict_json
-from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
-from unitools.dialects.strict_json import JsonRefused
+from unitools.dialects.errors import UnknownResponse, UnreadableResponse
 
 # How surely a response is of a dialect
 SDK = 95  # a type of the provider's own package
@@ -21,8 +19,7 @@ WEAK = 30  # could be a part of it, and proposes nothing
 MAX_RESPONSE = 8 * strict_json.MAX_BYTES
 MAX_DEPTH = strict_json.MAX_DEPTH + 16  # what stands around the arguments
 
-_LIKE_JSON = re.compile(r"\s*+(?:\{\s*+[\"}]|\[\s*+[\[{\]])")
-_LIKE_XML = "<tool_call"
+CHUNK = "This is one chunk of a stream. Give all: its text, a list of its chunks, or what a StreamCollector has built."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +31,6 @@ class UnfoldedResponse:
     text: str = ""  # what the model said beside them
     cut: bool = False  # it ended before it was complete
     trouble: str = ""  # why it cannot be read
-
-
-def decode_response(response: object) -> object:
-    """JSON text as what it says, all else as it is.
-
-    Raises:
-        TooLarge: the text is larger or nested deeper than is read.
-        NotJson: the text begins as JSON does and is none, or not as every reader understands it.
-    """
-    if isinstance(response, (bytes, bytearray)):
-        try:
-            response = bytes(response).decode()
-        except UnicodeDecodeError:
-            raise NotJson("The response is no text in UTF-8.") from None
-    if not isinstance(response, str) or not _LIKE_JSON.match(response := response.removeprefix("\ufeff")):
-        return response
-    try:
-        return strict_json.load_json(response, most=MAX_RESPONSE, deepest=MAX_DEPTH)
-    except JsonRefused as refusal:
-        if refusal.code == "invalid_json" and _LIKE_XML in response:
-            return response
-        error = ResponseTooLarge if refusal.code in {"too_large", "too_deep"} else NotJson
-        raise error(f"The response cannot be read: {refusal}") from None
 
 
 def get_field(thing: object, *names: str) -> Any:

@@ -15,7 +15,8 @@ from unitools.dialects.call_scanner import scan_calls
 from unitools.dialects.errors import ResponseTooLarge
 from unitools.dialects.parsers import anthropic, gemini, openai, openai_responses
 from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
-from unitools.dialects.parsers.responses import WEAK, WHOLE, UnfoldedResponse, check_readable, decode_response
+from unitools.dialects.parsers.responses import WEAK, WHOLE, UnfoldedResponse, check_readable
+from unitools.dialects.response_decoder import decode_response
 from unitools.dialects.strict_json import MAX_BYTES, JsonRefused
 
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ from registry.discovery.tool_specs import nonce_key
 from tests.conftest import make_caller
 from tests.support.calls import PAIR, assert_problem, kinds_of, writer
 from tests.support.dispatches import ECHO, MANGLED, chat, rows, send, statuses
+from tests.support.model_responses import WHOLE
+from tests.support.model_streams import STREAMS, event_text
 from tests.support.policies_in_force import forbid, permit, put_in_force
 from unitools.dialects.nonces import make_nonce
 
@@ -93,6 +95,23 @@ def test_a_response_of_each_dialect_becomes_the_same_call_and_is_answered_in_it(
     assert (row.origin, kinds_of(row)) == ("llm", PAIR)
     assert data["calls"][0]["answer"]["data"] == {"text": "a < b && c+"}
     assert "b && c+" in json.dumps(data["messages"])
+
+
+@pytest.mark.parametrize("dialect", STREAMS)
+def test_a_stream_becomes_the_same_call_and_one_that_broke_off_becomes_none(
+    dialect: str, ready_for_models: ScriptedSandbox, caller: Caller
+) -> None:
+    whole = WHOLE[dialect]([(ECHO if dialect == "gemini" else MANGLED, {"text": "a < b && c"})])
+    chunks = list(STREAMS[dialect](whole))
+    text = event_text(chunks, dialect=dialect)
+
+    answer = send(caller, text)
+    broken = send(caller, text[: len(text) // 2], request_id="turn-0002")
+
+    assert (answer.json()["data"]["dialect"], statuses(answer)) == (dialect, ["ok"])
+    assert statuses(send(caller, chunks, request_id="turn-0003")) == ["ok"]
+    assert_problem(broken, 422, "DISPATCH.UNKNOWN_RESPONSE")
+    assert len(ready_for_models.calls) == 2
 
 
 @pytest.mark.req("TOOLS-6")

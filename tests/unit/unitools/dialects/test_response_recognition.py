@@ -240,9 +240,9 @@ def two_choices(calls: Any) -> dict[str, Any]:
             ),
             "chunk",
         ),
-        ({"type": "response.completed", "response": responses(ONE)}, "event"),
-        ({"type": "content_block_delta", "index": 0, "delta": {}}, "event"),
-        ({"type": "message_start", "message": messages(ONE)}, "event"),
+        ({"type": "response.completed", "response": responses(ONE)}, "chunk"),
+        ({"type": "content_block_delta", "index": 0, "delta": {}}, "chunk"),
+        ({"type": "message_start", "message": messages(ONE)}, "chunk"),
         ({"role": "assistant", "content": None, "function_call": {"name": "save", "arguments": "{}"}}, "tools"),
     ],
 )

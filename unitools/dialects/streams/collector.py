@@ -1,0 +1,159 @@
+"""Collector of a stream: which dialect it is in, whether it ended, and the response that it makes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from unitools.dialects import strict_json
+from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
+from unitools.dialects.parsers.responses import MAX_DEPTH, MAX_RESPONSE
+from unitools.dialects.streams import anthropic, gemini, openai, openai_responses
+from unitools.dialects.streams.server_sent_events import EventReader, is_event_stream
+from unitools.dialects.strict_json import JsonRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from unitools.dialects.streams.base import Chunk, ChunkCollector
+
+DONE = "[DONE]"  # behind the last chunk, in the dialect of OpenAI
+MOST_CHUNKS = 1_000_000
+
+EMPTY = "The stream holds nothing of a model's answer."
+UNKNOWN = "The stream is of none of the known dialects."
+CUT = "The stream ended before the answer did, so nothing in it is used. Ask the model again."
+_KIND = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class StreamCollector:
+    """A streamed answer, put together while it arrives.
+
+    Feed it each piece, be it text of server-sent events cut anywhere (bytes or str, with its line ends: `iter_bytes`, not
+    `iter_lines`) or a chunk as an SDK gives it. Then :meth:`build_response` is the response that would have come without streaming.
+    """
+
+    def __init__(self) -> None:
+        self._events = EventReader()
+        self._collector: ChunkCollector | None = None
+        self._chunks = 0
+
+    @property
+    def dialect(self) -> str:
+        """The dialect; empty before the first chunk."""
+        return self._collector.dialect if self._collector else ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider has said that the answer is at its end."""
+        return self._collector is not None and self._collector.is_complete
+
+    def feed(self, piece: object) -> None:
+        """Take the next piece.
+
+        Raises:
+            UnknownResponse: the first chunk is of no known dialect.
+            UnreadableResponse: the provider sent an error in the place of the answer's rest.
+            NotJson: the data of an event are no JSON, or not as every reader understands it.
+            ResponseTooLarge: the stream is larger than is read.
+        """
+        if isinstance(piece, (str, bytes, bytearray)):
+            for data in self._events.read(piece if isinstance(piece, str) else bytes(piece)):
+                self._read(data)
+        else:
+            self._add(_to_plain(piece))
+
+    def _read(self, data: str) -> None:
+        if data.strip() == DONE:
+            return
+        try:
+            chunk = strict_json.load_json(data, most=MAX_RESPONSE, deepest=MAX_DEPTH)
+        except JsonRefused as refusal:
+            error = ResponseTooLarge if refusal.code in {"too_large", "too_deep"} else NotJson
+            raise error(f"An event of the stream cannot be read: {refusal}") from None
+        self._add(chunk)
+
+    def _add(self, chunk: object) -> None:
+        if not isinstance(chunk, dict):
+            raise UnknownResponse(UNKNOWN)
+        self._chunks += 1
+        if self._chunks > MOST_CHUNKS:
+            raise ResponseTooLarge(f"The stream cannot be read: it has more than {MOST_CHUNKS} chunks.")
+        if chunk.get("error") or chunk.get("type") == "error":
+            raise UnreadableResponse(
+                f"The stream ended with an error of the provider{_describe_error(chunk)}. Ask the model again."
+            )
+        if self._collector is None:
+            self._collector = find_collector(chunk)
+        self._collector.add(chunk)
+
+    def build_response(self) -> dict[str, Any]:
+        """The response, in the provider's own form; to be asked for once the stream has ended.
+
+        Raises:
+            UnknownResponse: there was no chunk.
+            UnreadableResponse: the stream ended before the answer did.
+        """
+        for data in self._events.read("", last=True):
+            try:
+                self._read(data)
+            except NotJson:  # it broke off within an event
+                raise UnreadableResponse(CUT) from None
+        if self._collector is None:
+            raise UnknownResponse(EMPTY)
+        if not self._collector.is_complete:
+            raise UnreadableResponse(CUT)
+        return self._collector.build_response()
+
+
+def find_collector(first: Chunk) -> ChunkCollector:
+    """The collector of the dialect that a first chunk is of. Raises UnknownResponse."""
+    if openai_responses.is_chunk(first):
+        return openai_responses.ResponseCollector()
+    if anthropic.is_chunk(first):
+        return anthropic.MessageCollector()
+    if openai.may_be_first(first):
+        return openai.ChatCollector()
+    if gemini.is_chunk(first):
+        return gemini.ContentCollector()
+    raise UnknownResponse(UNKNOWN)
+
+
+def is_stream(response: object) -> TypeGuard[str | list[Any]]:
+    """Whether this is a whole stream in one: the text of its events, or a list of its chunks."""
+    if isinstance(response, str):
+        return is_event_stream(response)
+    if not isinstance(response, list) or not response:
+        return False
+    try:
+        first = _to_plain(response[0])
+    except UnknownResponse:
+        return False
+    kinds = (openai, openai_responses, anthropic, gemini)
+    return isinstance(first, dict) and any(kind.is_chunk(first) for kind in kinds)
+
+
+def collect_response(pieces: Iterable[object]) -> dict[str, Any]:
+    """The response that the pieces of a whole stream make. Raises what :class:`StreamCollector` does."""
+    collector = StreamCollector()
+    for piece in pieces:
+        collector.feed(piece)
+    return collector.build_response()
+
+
+def _to_plain(chunk: object) -> object:
+    """A chunk of an SDK as the JSON that it was read from."""
+    if isinstance(chunk, dict) or not hasattr(chunk, "model_dump"):
+        return chunk
+    try:
+        return chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
+    except Exception as error:  # noqa: BLE001 - what only looks like a chunk may raise anything
+        raise UnknownResponse(f"A chunk of the stream raises {type(error).__name__}.") from None
+
+
+def _describe_error(chunk: Chunk) -> str:
+    """The error's kind, never its text: that may quote the prompt."""
+    error = chunk.get("error")
+    said = error if isinstance(error, dict) else chunk
+    kind = next((said[name] for name in ("code", "type", "status") if isinstance(said.get(name), str)), "")
+    return f" ({kind})" if _KIND.fullmatch(kind) and kind != "error" else ""
