@@ -56,7 +56,7 @@ def agents(request: ConsoleRequest) -> HttpResponse:
         "page": fetch_page(rows, prefix="agt", after=request.GET.get("after", "")),
         "may_manage": request.principal.may("agents.manage"),
     }
-    return render_page(request, "access/agent_list.html", context)
+    return render_page(request, "agents/agent_list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -73,7 +73,7 @@ def agent_new(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("The agent %(name)s is made. Give it a key.") % {"name": made.name})
             return redirect("agent", made.pk)
     status = 422 if request.method == "POST" else 200
-    return render_page(request, "access/agent_form.html", {"section": "agents", "form": form}, status=status)
+    return render_page(request, "agents/agent_form.html", {"section": "agents", "form": form}, status=status)
 
 
 def _agent(request: ConsoleRequest, agent_id: UUID) -> Agent:
@@ -98,7 +98,7 @@ def _agent_page(
         "may_manage": "agents.manage" in allowed_on(request.principal, found),
         "exceptions": object_permission_holders(found, by=request.principal),
     }
-    return render_page(request, "access/agent_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "agents/agent_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET
@@ -150,11 +150,11 @@ def key_new(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
         else:
             return _key_page(request, made, text)
     context = {"section": "agents", "agent": found, "form": form}
-    return render_page(request, "access/key_form.html", context, status=422 if request.method == "POST" else 200)
+    return render_page(request, "agents/key_form.html", context, status=422 if request.method == "POST" else 200)
 
 
 def _key_page(request: ConsoleRequest, made: ApiKey, text: str) -> HttpResponse:
-    return render_page(request, "access/key_shown.html", {"section": "agents", "key": made, "text": text})
+    return render_page(request, "agents/key_shown.html", {"section": "agents", "key": made, "text": text})
 
 
 @require_POST

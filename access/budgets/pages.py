@@ -56,7 +56,7 @@ def budgets(request: ConsoleRequest) -> HttpResponse:
         "agents": Agent.objects.filter(tenant_id=by.tenant_id).order_by("name"),
         "may_manage": by.may("budgets.manage"),
     }
-    return render_page(request, "access/budget_list.html", context, partial="rows")
+    return render_page(request, "budgets/budget_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -81,7 +81,7 @@ def budget_new(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("The budget is set. It counts with the next call."))
             return redirect("budget", made.pk)
     status = 422 if request.method == "POST" else 200
-    return render_page(request, "access/budget_form.html", {"section": "budgets", "form": form}, status=status)
+    return render_page(request, "budgets/budget_form.html", {"section": "budgets", "form": form}, status=status)
 
 
 def _budget(request: ConsoleRequest, budget_id: UUID) -> Budget:
@@ -106,7 +106,7 @@ def _page(request: ConsoleRequest, found: Budget, *, wrong: str = "", form: form
         "may_manage": by.may("budgets.manage") and not _why_not(services.check_can_change, found, request),
         "may_raise": by.may("budgets.manage") and not _why_not(services.check_can_raise, found, request),
     }
-    return render_page(request, "access/budget_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "budgets/budget_detail.html", context, status=422 if wrong else 200)
 
 
 def _why_not(check: Any, found: Budget, request: ConsoleRequest) -> str:

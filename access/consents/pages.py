@@ -48,7 +48,7 @@ def approvals(request: ConsoleRequest) -> HttpResponse:
         "more": len(rows) > MAX_WAITING,
         "requests": requests.order_by("pk")[:MAX_WAITING] if by.may("grants.view") else [],
     }
-    return render_page(request, "invocations/approval_list.html", context, partial="rows")
+    return render_page(request, "consents/approval_list.html", context, partial="rows")
 
 
 @require_GET
@@ -74,7 +74,7 @@ def consent_list(request: ConsoleRequest) -> HttpResponse:
         "agents": Agent.objects.filter(tenant_id=request.principal.tenant_id).order_by("name"),
         "may_decide": request.principal.may("consents.decide"),
     }
-    return render_page(request, "invocations/consent_list.html", context, partial="rows")
+    return render_page(request, "consents/consent_list.html", context, partial="rows")
 
 
 def _why_not(request: ConsoleRequest, consent: Consent) -> str:
@@ -105,9 +105,7 @@ def _page(
         "facts": facts_around(request.principal, consent.wire_id),
     }
     partial = "dry-run" if only_dry_run else "decision-panel"
-    return render_page(
-        request, "invocations/consent_detail.html", context, partial=partial, status=422 if wrong else 200
-    )
+    return render_page(request, "consents/consent_detail.html", context, partial=partial, status=422 if wrong else 200)
 
 
 def _consent(request: ConsoleRequest, consent_id: UUID) -> Consent:
@@ -174,4 +172,4 @@ def consents_revoke(request: ConsoleRequest) -> HttpResponse:
         )
         return redirect("consents")
     context = {"section": "grants", "rows": found, "form": form}
-    return render_page(request, "invocations/consent_revoke_many.html", context, status=422 if form.errors else 200)
+    return render_page(request, "consents/consent_revoke_many.html", context, status=422 if form.errors else 200)

@@ -63,7 +63,7 @@ def grant_list(request: ConsoleRequest) -> HttpResponse:
         "may_give": request.principal.may("grants.give"),
         "waiting": GrantRequest.objects.visible_to(request.principal).filter(state=RequestState.WAITING).count(),
     }
-    return render_page(request, "access/grant_list.html", context, partial="rows")
+    return render_page(request, "grants/grant_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -89,7 +89,7 @@ def grant_new(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("The grant is given. It counts with the next call."))
             return redirect("grant", given.pk)
     context = {"section": "grants", "form": form}
-    return render_page(request, "access/grant_form.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "grants/grant_form.html", context, status=422 if form.is_bound else 200)
 
 
 def _grant(request: ConsoleRequest, grant_id: UUID) -> Grant:
@@ -125,7 +125,7 @@ def _grant_page(request: ConsoleRequest, found: Grant, *, wrong: str = "", form:
         "facts": facts_about(request.principal, found.wire_id),
         "may_give": request.principal.may("grants.give"),
     }
-    return render_page(request, "access/grant_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "grants/grant_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET
@@ -186,7 +186,7 @@ def grants_revoke(request: ConsoleRequest) -> HttpResponse:
         messages.success(request, ngettext("%(n)d grant is revoked.", "%(n)d grants are revoked.", done) % {"n": done})
         return redirect("grants")
     context = {"section": "grants", "rows": found, "form": form}
-    return render_page(request, "access/grant_revoke_many.html", context, status=422 if form.errors else 200)
+    return render_page(request, "grants/grant_revoke_many.html", context, status=422 if form.errors else 200)
 
 
 # Requests.
@@ -209,7 +209,7 @@ def grant_request_list(request: ConsoleRequest) -> HttpResponse:
         "states": RequestState.values,
         "may_ask": request.principal.may("grants.request"),
     }
-    return render_page(request, "access/grant_request_list.html", context, partial="rows")
+    return render_page(request, "grants/grant_request_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -231,7 +231,7 @@ def grant_request_new(request: ConsoleRequest) -> HttpResponse:
                 return redirect("grant_request", asked.pk)
             return redirect("overview")
     context = {"section": "grants", "form": form}
-    return render_page(request, "access/grant_request_form.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "grants/grant_request_form.html", context, status=422 if form.is_bound else 200)
 
 
 def _request_page(
@@ -247,7 +247,7 @@ def _request_page(
         "may_answer": request.principal.may("grants.give") and asked.state == RequestState.WAITING,
         "facts": facts_about(request.principal, asked.wire_id),
     }
-    return render_page(request, "access/grant_request.html", context, status=422 if wrong else 200)
+    return render_page(request, "grants/grant_request.html", context, status=422 if wrong else 200)
 
 
 def _asked(request: ConsoleRequest, request_id: UUID) -> GrantRequest:

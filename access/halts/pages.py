@@ -103,7 +103,7 @@ def _page(request: ConsoleRequest, extra: dict[str, Any], *, status: int = 200) 
         "lift_form": LiftForm(),
         "lifting": None,
     }
-    return render_page(request, "registry/halt_list.html", context | extra, status=status)
+    return render_page(request, "halts/halt_list.html", context | extra, status=status)
 
 
 def _may_lift(halt: Halt, by: Principal) -> bool:

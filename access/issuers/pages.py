@@ -32,7 +32,7 @@ def issuers(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of TrustedIssuer), audience (what tokens should name)."""
     rows = TrustedIssuer.objects.filter(tenant_id=request.principal.tenant_id)
     context = {"section": "issuers", "page": fetch_page(rows, prefix="iss", after=request.GET.get("after", ""))}
-    return render_page(request, "access/issuer_list.html", context)
+    return render_page(request, "issuers/issuer_list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -55,7 +55,7 @@ def issuer_new(request: ConsoleRequest) -> HttpResponse:
 def _issuer_form(request: ConsoleRequest, form: forms.Form, found: TrustedIssuer | None = None) -> HttpResponse:
     context = {"section": "issuers", "form": form, "issuer": found}
     status = 422 if request.method == "POST" else 200
-    return render_page(request, "access/issuer_form.html", context, status=status)
+    return render_page(request, "issuers/issuer_form.html", context, status=status)
 
 
 def _issuer(request: ConsoleRequest, issuer_id: UUID) -> TrustedIssuer:
@@ -95,7 +95,7 @@ def _issuer_page(
         "wrong": wrong,
         "facts": facts_about(request.principal, found.wire_id),
     }
-    return render_page(request, "access/issuer_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "issuers/issuer_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET
@@ -158,7 +158,7 @@ def notifications(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Notification)."""
     rows = Notification.objects.filter(tenant_id=request.principal.tenant_id)
     context = {"section": "notifications", "page": fetch_page(rows, prefix="ntf", after=request.GET.get("after", ""))}
-    return render_page(request, "access/notification_list.html", context)
+    return render_page(request, "notifications/notification_list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -174,12 +174,12 @@ def notification_new(request: ConsoleRequest) -> HttpResponse:
         else:
             if secret:
                 context = {"section": "notifications", "channel": made, "secret": secret}
-                return render_page(request, "access/notification_secret.html", context)
+                return render_page(request, "notifications/notification_secret.html", context)
             messages.success(request, gettext("The channel is set up."))
             return redirect("notification", made.pk)
     status = 422 if request.method == "POST" else 200
     context = {"section": "notifications", "form": form}
-    return render_page(request, "access/notification_form.html", context, status=status)
+    return render_page(request, "notifications/notification_form.html", context, status=status)
 
 
 def _channel_page(
@@ -194,7 +194,7 @@ def _channel_page(
         "wrong": wrong,
         "facts": facts_about(request.principal, found.wire_id),
     }
-    return render_page(request, "access/notification_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "notifications/notification_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET

@@ -62,7 +62,7 @@ def people(request: ConsoleRequest) -> HttpResponse:
         for user, group in groupby(rows, key=lambda row: row.user)
     ]
     context = {"section": "people", "people": found, "may_manage": request.principal.may("members.manage")}
-    return render_page(request, "access/person_list.html", context)
+    return render_page(request, "members/person_list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -85,7 +85,7 @@ def person_new(request: ConsoleRequest) -> HttpResponse:
         else:
             return _link_page(request, user, link)
     status = 422 if request.method == "POST" else 200
-    return render_page(request, "access/person_form.html", {"section": "people", "form": form}, status=status)
+    return render_page(request, "members/person_form.html", {"section": "people", "form": form}, status=status)
 
 
 def _link_page(request: ConsoleRequest, user: Any, link: str | None) -> HttpResponse:
@@ -97,7 +97,7 @@ def _link_page(request: ConsoleRequest, user: Any, link: str | None) -> HttpResp
         messages.success(request, told)
         return redirect("person", user.pk)
     context = {"section": "people", "person": user, "link": link}
-    return render_page(request, "access/person_link.html", context)
+    return render_page(request, "members/person_link.html", context)
 
 
 def get_member(request: ConsoleRequest, user_id: int) -> Any:
@@ -142,7 +142,7 @@ def person_page(request: ConsoleRequest, user: Any, *, form: forms.Form | None =
         "may_manage": request.principal.may("members.manage") and request.principal.id != members.encode_user_id(user),
         "is_self": request.principal.id == members.encode_user_id(user),
     }
-    return render_page(request, "access/person_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "members/person_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET
@@ -218,7 +218,7 @@ def invitation(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         messages.success(request, gettext("Your password is set. Sign in with it."))
         return redirect("sign_in")
     context = {"form": form, "username": user.get_username()}
-    return render_page(request, "access/invitation.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "members/invitation.html", context, status=422 if form.is_bound else 200)
 
 
 @require_GET
@@ -236,7 +236,7 @@ def _tenants_page(request: ConsoleRequest, form: HubOwnerForm) -> HttpResponse:
         ]
         owners = list(members.hub_owners())
     context = {"section": "tenants", "all_tenants": found, "owners": owners, "form": form}
-    return render_page(request, "access/tenant_list.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "members/tenant_list.html", context, status=422 if form.is_bound else 200)
 
 
 @require_POST
@@ -273,4 +273,4 @@ def tenant_new(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("The tenant %(name)s is made, and you own it.") % {"name": made.name})
             return redirect("tenants")
     status = 422 if request.method == "POST" else 200
-    return render_page(request, "access/tenant_form.html", {"section": "tenants", "form": form}, status=status)
+    return render_page(request, "members/tenant_form.html", {"section": "tenants", "form": form}, status=status)

@@ -76,7 +76,7 @@ def policies(request: ConsoleRequest) -> HttpResponse:
         "may_draft": by.may("policies.draft"),
         "may_hub": by.may("hub.manage"),
     }
-    return render_page(request, "access/policy_list.html", context, partial="rows")
+    return render_page(request, "policies/policy_list.html", context, partial="rows")
 
 
 def _seen(request: ConsoleRequest, policy_id: UUID) -> PolicyVersion:
@@ -116,7 +116,7 @@ def policy_page(
         "stale": previews.why_stale(version) if draft else "",
         "why_not_roll_back": why_not_roll_back(request, version, current) if past else "",
     }
-    return render_page(request, "access/policy_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "policies/policy_detail.html", context, status=422 if wrong else 200)
 
 
 def why_not_publish(request: ConsoleRequest, version: PolicyVersion) -> str:
@@ -161,7 +161,7 @@ def policy_new(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("The draft is kept. It decides nothing until it is published."))
             return redirect("policy", made.pk)
     context = {"section": "policies", "form": form, "findings": findings, "source": source, "version": None}
-    return render_page(request, "access/policy_edit.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "policies/policy_edit.html", context, status=422 if form.is_bound else 200)
 
 
 def _source(request: ConsoleRequest, *, hub: bool) -> PolicyVersion | None:
@@ -197,7 +197,7 @@ def policy_edit(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
             messages.success(request, gettext("The draft is changed. Preview its impact before it is published."))
             return redirect("policy", policy_id)
     context = {"section": "policies", "form": form, "findings": findings, "version": version, "as_yaml": as_yaml}
-    return render_page(request, "access/policy_edit.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "policies/policy_edit.html", context, status=422 if form.is_bound else 200)
 
 
 @require_http_methods(["GET", "POST"])
@@ -222,7 +222,7 @@ def policy_rule_new(request: ConsoleRequest, policy_id: UUID, kind: str) -> Http
             messages.success(request, " ".join(describe_rule(rule) for rule in added))
             return redirect("policy", policy_id)
     context = {"section": "policies", "form": form, "kind": kind, "title": form.title, "version": version}
-    return render_page(request, "access/policy_rule.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "policies/policy_rule.html", context, status=422 if form.is_bound else 200)
 
 
 def _add_findings(form: forms.Form, problem: SchemaInvalid) -> None:

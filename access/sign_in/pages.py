@@ -66,7 +66,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             login = Login(user=form.get_user(), redirect_url=to)
             return perform_password_login(request, {"username": form.cleaned_data["username"]}, login)  # type: ignore[no-any-return]
     context = {"form": form, "next": to, "providers": list_providers(to), "may_reset": bool(settings.TOOLHUB_EMAIL_URL)}
-    return render_page(request, "access/sign_in.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "sign_in/sign_in.html", context, status=422 if form.is_bound else 200)
 
 
 def list_providers(to: str) -> list[dict[str, str]]:

@@ -107,7 +107,7 @@ def erasures(request: ConsoleRequest) -> HttpResponse:
         "page": page,
         "working": any(row.state != "done" for row in page.rows),
     }
-    return render_page(request, "evidence/erasure_list.html", context, partial="rows")
+    return render_page(request, "erasures/erasure_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -127,8 +127,8 @@ def erasure_new(request: ConsoleRequest) -> HttpResponse:
         else:
             confirm = ConfirmForm(initial=said | {"confirm": word})
             context |= {"found": label_counts(found), "confirm": confirm, "said": said}
-            return render_page(request, "evidence/erasure_confirm.html", context)
-    return render_page(request, "evidence/erasure_form.html", context, status=422 if form.is_bound else 200)
+            return render_page(request, "erasures/erasure_confirm.html", context)
+    return render_page(request, "erasures/erasure_form.html", context, status=422 if form.is_bound else 200)
 
 
 @require_POST
@@ -146,7 +146,7 @@ def erasure_confirm(request: ConsoleRequest) -> HttpResponse:
             messages.success(request, gettext("The erasure has begun. It cannot be undone."))
             return redirect("erasure", row.pk)
     context = {"section": "evidence", "tab": "erasures", "form": form}
-    return render_page(request, "evidence/erasure_form.html", context, status=422)
+    return render_page(request, "erasures/erasure_form.html", context, status=422)
 
 
 @require_GET
@@ -162,7 +162,7 @@ def erasure_page(request: ConsoleRequest, erasure_id: UUID) -> HttpResponse:
         "counts": label_counts(row.counts),
         "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("id"),
     }
-    return render_page(request, "evidence/erasure_detail.html", context, partial="state")
+    return render_page(request, "erasures/erasure_detail.html", context, partial="state")
 
 
 @require_http_methods(["GET", "POST"])
@@ -180,4 +180,4 @@ def retention_page(request: ConsoleRequest) -> HttpResponse:
         messages.success(request, gettext("The times are set. What is older goes within minutes."))
         return redirect("retention")
     context = {"section": "evidence", "tab": "retention", "form": form}
-    return render_page(request, "evidence/retention.html", context, status=422 if posted else 200)
+    return render_page(request, "erasures/retention.html", context, status=422 if posted else 200)

@@ -51,7 +51,7 @@ def exports(request: ConsoleRequest) -> HttpResponse:
         "working": any(row.state in OPEN for row in page.rows),
         "may_reveal": request.principal.may(REVEAL),
     }
-    return render_page(request, "evidence/export_list.html", context, partial="rows")
+    return render_page(request, "exports/export_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -72,7 +72,7 @@ def export_new(request: ConsoleRequest) -> HttpResponse:
         else:
             return redirect("export", job.pk)
     context = {"section": "evidence", "tab": "exports", "form": form}
-    return render_page(request, "evidence/export_form.html", context, status=422 if request.method == "POST" else 200)
+    return render_page(request, "exports/export_form.html", context, status=422 if request.method == "POST" else 200)
 
 
 @require_GET
@@ -88,7 +88,7 @@ def export(request: ConsoleRequest, job_id: UUID) -> HttpResponse:
         "may_download": _may_download(request, job),
         "facts": Fact.objects.visible_to(request.principal).filter(subject=job.wire_id).order_by("id"),
     }
-    return render_page(request, "evidence/export_detail.html", context, partial="export")
+    return render_page(request, "exports/export_detail.html", context, partial="export")
 
 
 @require_GET

@@ -46,7 +46,7 @@ def _page(request: ConsoleRequest, form: RangeForm) -> HttpResponse:
         "command": f"toolhub-verify exp_….zip --key '{state.keys[0]}' --older checkpoint.txt" if state.keys else "",
     }
     status = 422 if form.is_bound else 200
-    return render_page(request, "evidence/integrity.html", context, partial="verifications", status=status)
+    return render_page(request, "integrity/integrity.html", context, partial="verifications", status=status)
 
 
 @require_GET
@@ -96,7 +96,7 @@ def verification(request: ConsoleRequest, verification_id: UUID) -> HttpResponse
         "findings": _with_facts(row),
         "facts": Fact.objects.visible_to(by).filter(subject=row.wire_id).order_by("id"),
     }
-    return render_page(request, "evidence/verification_detail.html", context, partial="verification")
+    return render_page(request, "integrity/verification_detail.html", context, partial="verification")
 
 
 def _with_facts(row: Verification) -> list[dict[str, Any]]:

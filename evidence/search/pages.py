@@ -95,7 +95,7 @@ def facts(request: ConsoleRequest) -> HttpResponse:
         ],
         "form": SavedSearchForm(initial={"query": str(query)}, auto_id="id_save_%s"),
     }
-    return render_page(request, "evidence/fact_list.html", context, partial="rows", status=422 if wrong else 200)
+    return render_page(request, "search/fact_list.html", context, partial="rows", status=422 if wrong else 200)
 
 
 def _found(request: ConsoleRequest, query: Query) -> FactPage:
@@ -137,7 +137,7 @@ def _searches_page(request: ConsoleRequest, form: SavedSearchForm, changed: Save
         for each in saved_searches.visible_searches(request.principal)
     ]
     context = {"section": "evidence", "tab": "facts", "rows": rows, "form": None if changed else form}
-    return render_page(request, "evidence/search_list.html", context, status=422 if form.errors else 200)
+    return render_page(request, "search/search_list.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "POST"])

@@ -39,7 +39,7 @@ def sinks(request: ConsoleRequest) -> HttpResponse:
     rows = EventSink.objects.filter(tenant_id=by.tenant_id)
     page = fetch_page(rows, prefix="snk", after=request.GET.get("after", ""))
     context = {"section": "evidence", "tab": "sinks", "page": page, "log_size": load_log_size(by.tenant_id)}
-    return render_page(request, "evidence/sink_list.html", context)
+    return render_page(request, "sinks/sink_list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -60,12 +60,12 @@ def sink_new(request: ConsoleRequest) -> HttpResponse:
         "form": form,
         "may_write_files": bool(settings.TOOLHUB_EVENTS_DIR),
     }
-    return render_page(request, "evidence/sink_form.html", context, status=422 if request.method == "POST" else 200)
+    return render_page(request, "sinks/sink_form.html", context, status=422 if request.method == "POST" else 200)
 
 
 def _secret_page(request: ConsoleRequest, sink: EventSink, secret: str) -> HttpResponse:
     context = {"section": "evidence", "tab": "sinks", "sink": sink, "secret": secret}
-    return render_page(request, "evidence/sink_secret.html", context)
+    return render_page(request, "sinks/sink_secret.html", context)
 
 
 def _page(request: ConsoleRequest, sink: EventSink, *, form: forms.Form | None = None, wrong: str = "") -> HttpResponse:
@@ -84,7 +84,7 @@ def _page(request: ConsoleRequest, sink: EventSink, *, form: forms.Form | None =
         "overlap_form": OverlapForm(),
         "facts": Fact.objects.visible_to(request.principal).filter(subject=sink.wire_id).order_by("-id")[:20],
     }
-    return render_page(request, "evidence/sink_detail.html", context, status=422 if wrong else 200)
+    return render_page(request, "sinks/sink_detail.html", context, status=422 if wrong else 200)
 
 
 @require_GET

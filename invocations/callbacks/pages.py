@@ -77,7 +77,7 @@ def _endpoints_page(
         "may_manage": "agents.manage" in allowed_on(request.principal, agent),
         "facts": facts_about(request.principal, *(each.wire_id for each in rows)),
     }
-    return render_page(request, "invocations/callback_list.html", context, status=422 if wrong else 200)
+    return render_page(request, "callbacks/callback_list.html", context, status=422 if wrong else 200)
 
 
 @require_GET
@@ -103,12 +103,12 @@ def callback_new(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
             return _secret_page(request, made, secret)
     context = {"section": "agents", "agent": agent, "form": form}
     status = 422 if request.method == "POST" else 200
-    return render_page(request, "invocations/callback_form.html", context, status=status)
+    return render_page(request, "callbacks/callback_form.html", context, status=status)
 
 
 def _secret_page(request: ConsoleRequest, endpoint: CallbackEndpoint, secret: str) -> HttpResponse:
     context = {"section": "agents", "endpoint": endpoint, "secret": secret}
-    return render_page(request, "invocations/callback_secret.html", context)
+    return render_page(request, "callbacks/callback_secret.html", context)
 
 
 @require_POST
@@ -154,7 +154,7 @@ def callback_deliveries(request: ConsoleRequest) -> HttpResponse:
         .order_by("agent__name", "name", "-pk"),
         "may_manage": request.principal.may("agents.manage"),
     }
-    return render_page(request, "invocations/callback_delivery_list.html", context, partial="rows")
+    return render_page(request, "callbacks/callback_delivery_list.html", context, partial="rows")
 
 
 @require_GET
@@ -171,7 +171,7 @@ def callback_delivery(request: ConsoleRequest, delivery_id: UUID) -> HttpRespons
         "may_manage": row.endpoint.disabled_at is None
         and "agents.manage" in allowed_on(request.principal, row.endpoint.agent),
     }
-    return render_page(request, "invocations/callback_delivery_detail.html", context)
+    return render_page(request, "callbacks/callback_delivery_detail.html", context)
 
 
 @require_POST

@@ -47,7 +47,7 @@ def chain_list(request: ConsoleRequest) -> HttpResponse:
         "state": state,
         "states": ChainState.values,
     }
-    return render_page(request, "invocations/chain_list.html", context, partial="rows")
+    return render_page(request, "chains/chain_list.html", context, partial="rows")
 
 
 def _bars(chain: Chain, steps: list[ChainStep], calls: dict[Any, list[Invocation]]) -> list[Step]:
@@ -92,7 +92,7 @@ def chain_detail(request: ConsoleRequest, chain_id: UUID) -> HttpResponse:
         "problem": find_problem_class(found.reason) if found.reason else None,
         "may_cancel": request.principal.may("invocations.cancel") and not why_not,
     }
-    return render_page(request, "invocations/chain_detail.html", context)
+    return render_page(request, "chains/chain_detail.html", context)
 
 
 @require_POST

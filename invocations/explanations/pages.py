@@ -92,7 +92,7 @@ def explain_decision(request: ConsoleRequest) -> HttpResponse:
                 .first(),
             }
     status = 422 if form.is_bound and form.errors else 200
-    return render_page(request, "invocations/explain.html", context, partial="explanation", status=status)
+    return render_page(request, "explanations/explain.html", context, partial="explanation", status=status)
 
 
 @require_POST

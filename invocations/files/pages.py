@@ -72,7 +72,7 @@ def file_list(request: ConsoleRequest) -> HttpResponse:
         "room": settings.TOOLHUB_FILES_MAX_MB * files.MIB,
         "form": form,
     }
-    return render_page(request, "invocations/file_list.html", context, status=422 if form.errors else 200)
+    return render_page(request, "files/file_list.html", context, status=422 if form.errors else 200)
 
 
 @require_POST

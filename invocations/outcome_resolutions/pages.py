@@ -57,4 +57,6 @@ def invocation_resolve(request: ConsoleRequest, invocation_id: UUID) -> HttpResp
             messages.success(request, gettext("It is recorded what became of this call."))
             return redirect("invocation", invocation_id)
     context = {"section": "invocations", "invocation": invocation, "form": form}
-    return render_page(request, "invocations/invocation_resolve.html", context, status=422 if form.errors else 200)
+    return render_page(
+        request, "outcome_resolutions/invocation_resolve.html", context, status=422 if form.errors else 200
+    )

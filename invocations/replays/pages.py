@@ -45,7 +45,7 @@ def replay_list(request: ConsoleRequest) -> HttpResponse:
         rows = rows.filter(state=state)
     page = fetch_page(rows, prefix="rpl", after=request.GET.get("after", ""))
     context = {"section": "invocations", "page": page, "state": state, "states": ReplayState.values}
-    return render_page(request, "invocations/replay_list.html", context, partial="rows")
+    return render_page(request, "replays/replay_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -63,7 +63,7 @@ def replay_new(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
         else:
             return redirect("replay", row.pk)
     context = {"section": "invocations", "invocation": invocation, "form": form}
-    return render_page(request, "invocations/replay_form.html", context, status=422 if form.errors else 200)
+    return render_page(request, "replays/replay_form.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "POST"])
@@ -79,7 +79,7 @@ def replay_period(request: ConsoleRequest) -> HttpResponse:
         else:
             return redirect("replay", row.pk)
     context = {"section": "invocations", "form": form}
-    return render_page(request, "invocations/replay_period.html", context, status=422 if form.errors else 200)
+    return render_page(request, "replays/replay_period.html", context, status=422 if form.errors else 200)
 
 
 def _replay(request: ConsoleRequest, replay_id: UUID) -> Replay:
@@ -123,7 +123,7 @@ def replay_detail(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
         "form": ReasonForm(),
         "facts": Fact.objects.visible_to(request.principal).filter(subject=row.wire_id).order_by("-id")[:20],
     }
-    return render_page(request, "invocations/replay_detail.html", context)
+    return render_page(request, "replays/replay_detail.html", context)
 
 
 def _linked(simulation: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -158,7 +158,7 @@ def _call_page(
         "form": form,
     }
     return render_page(
-        request, "invocations/replay_call.html", context, partial="values", status=422 if form.errors else 200
+        request, "replays/replay_call.html", context, partial="values", status=422 if form.errors else 200
     )
 
 

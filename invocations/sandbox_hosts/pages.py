@@ -83,4 +83,4 @@ def sandbox_list(request: ConsoleRequest) -> HttpResponse:
         "moving": any(states.get(state) for state in MOVING),
         "sees_all": sees_all,
     }
-    return render_page(request, "invocations/sandboxes.html", context, partial="now")
+    return render_page(request, "sandbox_hosts/sandboxes.html", context, partial="now")

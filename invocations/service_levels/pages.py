@@ -50,7 +50,7 @@ def service_levels(request: ConsoleRequest) -> HttpResponse:
         "sample": SAMPLE,
         "fast_ms": FAST_MS,
     }
-    return render_page(request, "invocations/service_levels.html", context, partial="levels")
+    return render_page(request, "service_levels/service_levels.html", context, partial="levels")
 
 
 def format_percent(share: float) -> str:

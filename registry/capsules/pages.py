@@ -56,7 +56,7 @@ def _page(request: ConsoleRequest, form: PublisherKeyForm, *, status: int = 200)
             initial={"signatures_required": capsules_publisher_keys.signatures_required(by.tenant_id)}
         ),
     }
-    return render_page(request, "registry/publisher_key_list.html", context, status=status)
+    return render_page(request, "capsules/publisher_key_list.html", context, status=status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -115,7 +115,7 @@ def publisher_key_revoke(request: ConsoleRequest, publisher_key_id: UUID) -> Htt
         "versions": ToolVersion.objects.filter(capsule__signed_by=row).count(),
     }
     return render_page(
-        request, "registry/publisher_key_revoke.html", context, status=422 if request.method == "POST" else 200
+        request, "capsules/publisher_key_revoke.html", context, status=422 if request.method == "POST" else 200
     )
 
 

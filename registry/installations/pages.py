@@ -54,7 +54,7 @@ def installation_list(request: ConsoleRequest) -> HttpResponse:
         for row in page.rows
     ]
     context = {"section": "installations", "page": page, "shown": shown, "may_install": by.may("tools.install")}
-    return render_page(request, "registry/installation_list.html", context, partial="rows")
+    return render_page(request, "installations/installation_list.html", context, partial="rows")
 
 
 @require_GET
@@ -73,7 +73,7 @@ def shared_tool_list(request: ConsoleRequest) -> HttpResponse:
         "filters": filters,
         "may_install": by.may("tools.install"),
     }
-    return render_page(request, "registry/shared_list.html", context, partial="rows")
+    return render_page(request, "installations/shared_list.html", context, partial="rows")
 
 
 @require_http_methods(["GET", "POST"])
@@ -102,7 +102,7 @@ def installation_new(request: ConsoleRequest, publisher: str, name: str) -> Http
         "time_limit": shown_time_limit(tool.current, tenant_id=request.principal.tenant_id),
         "form": form,
     }
-    return render_page(request, "registry/install.html", context, status=422 if form.errors else 200)
+    return render_page(request, "installations/install.html", context, status=422 if form.errors else 200)
 
 
 def _installation(request: ConsoleRequest, name: str) -> Installation:
@@ -139,7 +139,7 @@ def _page(
         "what": "",
         "facts": facts_about(by, row.wire_id, size=30)[::-1],
     }
-    return render_page(request, "registry/installation_detail.html", context | extra, status=status)
+    return render_page(request, "installations/installation_detail.html", context | extra, status=status)
 
 
 @require_GET

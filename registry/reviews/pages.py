@@ -59,7 +59,7 @@ def tool_submit(request: ConsoleRequest) -> HttpResponse:
             form.data = kept
     context = {"section": "submit", "form": form, "findings": findings}
     return render_page(
-        request, "registry/submit.html", context, partial="submit-panel", status=422 if form.is_bound else 200
+        request, "reviews/submit.html", context, partial="submit-panel", status=422 if form.is_bound else 200
     )
 
 
@@ -80,7 +80,7 @@ def review_queue(request: ConsoleRequest) -> HttpResponse:
         "states": VersionState.choices,
         "me": request.principal.id,
     }
-    return render_page(request, "registry/review_list.html", context, partial="rows")
+    return render_page(request, "reviews/review_list.html", context, partial="rows")
 
 
 def _review_page(
@@ -121,7 +121,7 @@ def _review_page(
         "enable_form": EnableForm(),
     }
     return render_page(
-        request, "registry/review_detail.html", context, partial="review-panel", status=422 if form.errors else 200
+        request, "reviews/review_detail.html", context, partial="review-panel", status=422 if form.errors else 200
     )
 
 

@@ -45,7 +45,7 @@ def secret_list(request: ConsoleRequest) -> HttpResponse:
     users = secrets.users_by_secret(by.tenant_id)
     shown = [{"secret": row, "used_by": users.get(row.name, [])} for row in page.rows]
     context = {"section": "secrets", "page": page, "shown": shown, "form": form}
-    return render_page(request, "registry/secret_list.html", context, status=422 if form.errors else 200)
+    return render_page(request, "secrets/secret_list.html", context, status=422 if form.errors else 200)
 
 
 @require_POST

@@ -48,7 +48,7 @@ def tools(request: ConsoleRequest) -> HttpResponse:
         "capabilities": DOMAINS,
         "may_submit": request.principal.may("tools.submit"),
     }
-    return render_page(request, "registry/tool_list.html", context, partial="rows")
+    return render_page(request, "tools/tool_list.html", context, partial="rows")
 
 
 def _tool_page(
@@ -81,7 +81,7 @@ def _tool_page(
         "deprecate_form": DeprecateForm(tool=name),
         "share_form": StateForm(),
     }
-    return render_page(request, "registry/tool_detail.html", context | extra, partial="tab", status=status)
+    return render_page(request, "tools/tool_detail.html", context | extra, partial="tab", status=status)
 
 
 @require_GET

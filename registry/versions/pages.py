@@ -81,7 +81,7 @@ def _page(request: ConsoleRequest, version: ToolVersion, extra: dict[str, Any], 
         "yank_form": YankForm(version=version.version),
         "trust_form": StateForm(),
     }
-    return render_page(request, "registry/version_detail.html", context | extra, status=status)
+    return render_page(request, "versions/version_detail.html", context | extra, status=status)
 
 
 @require_GET

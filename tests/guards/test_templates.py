@@ -15,12 +15,12 @@ BLOCK_TAG = re.compile(r"@register\.simple_block_tag\ndef (\w+)")
 OWN_LINE = re.compile(r" *{% (?:trans|blocktrans|include) .*%}")
 LONGEST = 160
 TOO_LONG = {  # an attribute or inline content that cannot be broken without a space that shows
-    "access/budget_detail.html",
-    "access/terms_fields.html",
     "base.html",
+    "budgets/budget_detail.html",
     "components/waterfall.html",
-    "invocations/dry_run.html",
-    "registry/version_changes.html",
+    "consents/dry_run.html",
+    "grants/terms_fields.html",
+    "versions/version_changes.html",
 }
 
 

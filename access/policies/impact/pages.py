@@ -89,7 +89,7 @@ def _impact_page(request: ConsoleRequest, version: PolicyVersion, form: PreviewF
         "why_not_publish": why_not_publish(request, version) if draft else "",
     }
     return render_page(
-        request, "access/policy_impact.html", context, partial="impact", status=422 if form.errors else 200
+        request, "impact/policy_impact.html", context, partial="impact", status=422 if form.errors else 200
     )
 
 
