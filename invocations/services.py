@@ -19,8 +19,6 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 
 from access.budgets.rate_limits import check_rates, check_refused_call
-from access.grants.matcher import check_granted
-from access.models import Consent
 from access.problems import ConsentRequired, RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
@@ -35,7 +33,8 @@ from invocations.approvals.held_calls import (
 )
 from invocations.callbacks.services import find_endpoint
 from invocations.calls import AnsweredCall, BegunCall, CallRefused, CallRequest, compute_fingerprints
-from invocations.decide.preflight import Preflight, build_grant_query, run_preflight
+from invocations.decide.preflight import Preflight, run_preflight
+from invocations.decide.rules import AnswerLook, check_again
 from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.models import FOR_WORK, Invocation, Origin, State
 from invocations.problems import IdempotencyInProgress, IdempotencyKeyReused, QueueUnavailable
@@ -50,7 +49,6 @@ from kernel.observability.log_context import note_for_log
 from kernel.problems import Conflict, Problem
 from registry.decision_context import load_decision_context
 from registry.tools.callability import check_known
-from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
     from invocations.answer.wake_ups import Waiter
@@ -264,22 +262,6 @@ def get_answer(begun: BegunCall) -> AnsweredCall:
     return found
 
 
-def check_may_be_replayed(earlier: Invocation, decision_context: DecisionContext, call: CallRequest) -> None:
-    """What was taken back since the first call holds for its answer too: who lost the permission gets nothing."""
-    assert earlier.version_id is not None
-    version = compiled_version(earlier.version_id)
-    check_granted(
-        decision_context.grants, build_grant_query(version, decision_context, call.arguments), now=decision_context.at
-    )
-    if (
-        earlier.consent_id is not None
-        and not Consent.objects.spent_or_valid(decision_context.at).filter(pk=earlier.consent_id).exists()
-    ):
-        raise ConsentRequired(
-            "The consent of the first call was revoked or ran out since.", remedy="Ask for consent again."
-        )
-
-
 def begin_replay(
     earlier: Invocation, decision_context: DecisionContext, call: CallRequest, *, by: Principal
 ) -> BegunCall:
@@ -287,7 +269,7 @@ def begin_replay(
     note_for_log(call_id=earlier.wire_id)
     if not earlier.is_final and (call.wait_s is None or earlier.state == State.HELD):
         raise build_in_progress_problem(earlier)
-    check_may_be_replayed(earlier, decision_context, call)
+    check_again(AnswerLook(decision_context, earlier, call))  # who lost the permission since gets nothing
     begun = BegunCall(earlier, replay=partial(record_replay, by=by))
     if not earlier.is_final:
         begun.listen(at_most_s=compute_wait_s(call))

@@ -1,6 +1,6 @@
 """Which tools does `tools/list` show to an agent?
 
-Those that it may call now (:mod:`registry.discovery.callable_tools`), in the order of their ids. The cursor is the last id
+Those that it may call now (:mod:`invocations.decide.callable_tools`), in the order of their ids. The cursor is the last id
 seen, so a list that
 changes meanwhile neither skips nor repeats.
 """
@@ -17,8 +17,8 @@ from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp_types import INVALID_PARAMS, ListToolsResult, Tool, ToolAnnotations, ToolExecution
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from invocations.decide.callable_tools import offer_tools
 from invocations.mcp.request_context import get_mcp_request
-from registry.discovery.callable_tools import offer_tools
 from registry.discovery.tool_specs import build_spec
 
 if TYPE_CHECKING:

@@ -17,12 +17,10 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from opentelemetry.trace import StatusCode
 
-from access.halts.services import check_not_halted
-from access.models import Consent
-from access.problems import ConsentRequired, NoGrant
 from evidence import services as evidence
 from evidence.models import Snapshot, SnapshotKind
 from evidence.problems import ValuesErased
+from invocations.decide.rules import ClaimLook, check_again
 from invocations.direct_runs.pool import DirectSandbox
 from invocations.direct_runs.selection import is_vouched_for
 from invocations.end.end_record import Ending, build_caller_principal, end_call
@@ -49,11 +47,10 @@ from kernel.ids import encode
 from kernel.names import HEADER_REQUEST_ID
 from kernel.observability.log_context import bind_log_context
 from kernel.observability.telemetry import current_trace, extract_context, read_trace_id, tracer
-from kernel.problems import DatabaseUnavailable, Forbidden, Internal, Problem
+from kernel.problems import DatabaseUnavailable, Internal, Problem
 from registry.decision_context import load_decision_context
 from registry.dependencies import find_dependency_folder
 from registry.installations.services import settings_for_run
-from registry.tools.callability import check_callable, check_not_yanked
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
@@ -145,46 +142,14 @@ def build_sandbox_call(invocation: Invocation, package: bytes) -> SandboxCall:
 
 
 def check_still_allowed(invocation: Invocation) -> None:
-    """What allowed the call may have been taken back while it waited: a stop, a pause or a revocation counts at once.
-
-    The policy is the one that it was accepted under.
-    """
+    """What allowed the call may have been taken back while it waited: a stop, a pause or a revocation counts at once."""
     decision_context = load_decision_context(
         tenant_id=invocation.tenant_id,
         agent_id=invocation.agent_id,
         key_id=invocation.key_id,
         tool=invocation.tool,
     )
-    check_callable(decision_context)
-    version = invocation.version
-    assert version is not None
-    if decision_context.installed is not None and decision_context.installed.version_id != version.pk:
-        check_not_halted(
-            tenant_id=invocation.tenant_id,
-            publisher_id=decision_context.installed.publisher_id,
-            agent_id=invocation.agent_id,
-            tool=invocation.tool,
-            version_id=version.pk,
-        )
-        check_not_yanked(version)
-    if not decision_context.agent_in_use:
-        raise Forbidden("The agent was disabled while the call waited.", remedy="Ask an operator to enable it.")
-    if decision_context.key_revoked:  # one that ran out meanwhile may go on
-        raise Forbidden(
-            "The key of this call was revoked while the call waited.", remedy="Call again with another key."
-        )
-    if invocation.grant_id not in {grant.id for grant in decision_context.grants}:
-        raise NoGrant(
-            "The grant of this call was revoked or ran out while the call waited.",
-            remedy="Ask an operator for a grant.",
-        )
-    if (
-        invocation.consent_id
-        and not Consent.objects.spent_or_valid(decision_context.at).filter(pk=invocation.consent_id).exists()
-    ):
-        raise ConsentRequired(
-            "The consent of this call was revoked or ran out while the call waited.", remedy="Ask for consent again."
-        )
+    check_again(ClaimLook(decision_context, invocation))
 
 
 def execute_call(invocation: Invocation) -> Ending:

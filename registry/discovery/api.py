@@ -1,6 +1,6 @@
 """What is answered to an agent that asks for tools in the dialect of its model?
 
-The tools that it may call now (:mod:`registry.discovery.callable_tools`), as the driver of the dialect renders them. The tag
+The tools that it may call now (:mod:`invocations.decide.callable_tools`), as the driver of the dialect renders them. The tag
 of the answer is made
 from what it says, so whatever changes that, changes the tag; it is worked out with each request.
 """
@@ -17,6 +17,7 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 
+from invocations.decide.callable_tools import offer_tools
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import PageSerializer, build_envelope_serializer
 from kernel.http.envelopes import ResponseEnvelope
@@ -24,7 +25,6 @@ from kernel.http.pagination import PAGE_SIZE
 from kernel.problems import SchemaInvalid
 from kernel.version import HUB_VERSION
 from registry.discovery import selectors as discovery_selectors
-from registry.discovery.callable_tools import offer_tools
 from registry.discovery.tool_specs import DIALECTS, build_spec, known_driver, names_in, nonce_key
 from registry.models import ToolState
 from unitools.dialects import Diagnostic, ModelProfile, RenderOptions
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from invocations.decide.callable_tools import Offer
     from kernel.principal import Principal
-    from registry.discovery.callable_tools import Offer
     from unitools.calls import ToolSpec
     from unitools.dialects import Rendered
 

@@ -282,7 +282,7 @@ DECIDING = (
     "access/budgets/lines.py",
     "access/budgets/rate_limits.py",
     "access/grants/matcher.py",
-    "invocations/decide/preflight.py",
+    "invocations/decide/rules.py",
     "registry/tools/callability.py",
     "kernel/principal.py",
 )

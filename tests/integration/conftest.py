@@ -14,7 +14,7 @@ from psycopg import sql
 
 from access.budgets.lines import BudgetLine, lines_for
 from invocations import calls, request_tallies, services
-from invocations.decide import preflight
+from invocations.decide import rules
 from invocations.queue import outbox
 from invocations.run import execution, lease_heartbeat
 from invocations.sandbox.base import RunOutcome, RunStatus
@@ -79,7 +79,7 @@ def bell(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Bell:
 @pytest.fixture
 def sandbox(monkeypatch: pytest.MonkeyPatch) -> ScriptedSandbox:
     found = ScriptedSandbox()
-    for module in (execution, lease_heartbeat, preflight):
+    for module in (execution, lease_heartbeat, rules):
         monkeypatch.setattr(module, "current_sandbox", lambda: found)
     return found
 

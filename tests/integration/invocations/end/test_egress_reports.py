@@ -11,7 +11,7 @@ from django.urls import reverse
 from evidence import services as evidence
 from evidence.kinds import Kind
 from evidence.models import Fact, Snapshot
-from invocations.decide import preflight
+from invocations.decide import rules
 from invocations.end.egress_report import MAX_BYTES, describe_denial_reason
 from invocations.run import execution
 from invocations.sandbox.base import ConnectionRecord, RunOutcome, RunStatus
@@ -141,7 +141,7 @@ def test_what_no_gate_can_enforce_is_refused_before_the_call_with_what_to_do(
     caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = DockerSandbox("no-image", "no-instance", engine_url="unix:///nowhere", gate=EgressGate())
-    monkeypatch.setattr(preflight, "current_sandbox", lambda: sandbox)
+    monkeypatch.setattr(rules, "current_sandbox", lambda: sandbox)
     put_in_force(permit())
     enable(side_effect="Network", capabilities={"net": [{"host": "api.example.org", "methods": ["GET"]}]})
     grant()
@@ -158,7 +158,7 @@ def test_a_tool_gets_where_it_was_granted_to_go_and_nowhere_else(
     names = Names()
     names.say("api.example.org", [PUBLIC])
     sandbox = docker_sandbox(gate=EgressGate([f"{PUBLIC}/32"], resolve=names))
-    for module in (execution, preflight):
+    for module in (execution, rules):
         monkeypatch.setattr(module, "current_sandbox", lambda: sandbox)
     with origin() as server:
         put_in_force(permit())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import docker
-from invocations.decide import preflight
+from invocations.decide import rules
 from invocations.run import execution, lease_heartbeat
 from invocations.sandbox.docker import INSTANCE, DockerSandbox
 from invocations.sandbox.engine import Engine
@@ -44,7 +44,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[DockerSandbox], D
 
     def begin(sandbox: DockerSandbox) -> DockerSandbox:
         used.append(sandbox)
-        for module in (execution, lease_heartbeat, preflight):
+        for module in (execution, lease_heartbeat, rules):
             monkeypatch.setattr(module, "current_sandbox", lambda: sandbox)
         return sandbox
 

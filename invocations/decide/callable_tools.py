@@ -1,9 +1,8 @@
-"""Which tools may this agent call now?
+"""Callable tools: which of them may this agent call now?
 
-Those that nothing stops (:mod:`registry.tools.callability`) and that a grant of the agent names, with the scopes that they
-ask for. What
-only a call can tell is left to it: conditions on arguments, policies, budgets. A tool that needs the consent of a person is
-offered, since an agent can ask for one.
+Those that pass every rule that holds in lists (:mod:`invocations.decide.rules`): nothing stops them, and a grant of the agent names
+them, with the scopes that they ask for. What only a call can tell is left to it: conditions on arguments, policies, budgets. A tool
+that needs the consent of a person is offered, since an agent can ask for one.
 """
 
 from __future__ import annotations
@@ -11,18 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from access.grants.matcher import CallRequirements, check_granted
-from kernel.problems import Forbidden, Problem
+from invocations.decide.rules import ListingLook, check_again
+from kernel.problems import Problem
 from registry.decision_context import load_decision_contexts
 from registry.discovery.search import search_installed
 from registry.discovery.selectors import find_installed, load_manifests
-from registry.discovery.visibility import check_shown
-from registry.tools.callability import check_model, check_offered, check_set_up
-from unitools.expressions import build_subject
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
-    from registry.decision_context import DecisionContext
     from unitools.manifest import Manifest
 
 MAX_REASONS = 5
@@ -85,30 +80,11 @@ def offer_tools(*, by: Principal, q: str = "", model: str = "", **filters: str) 
     offered: list[Manifest] = []
     kept_back: dict[str, Problem] = {}
     for decision_context in asked:
+        look = ListingLook(decision_context, manifests, model=model, any_state=bool(filters.get("state")))
         try:
-            manifest = manifests[
-                check_offered(decision_context) if filters.get("state") else check_shown(decision_context)
-            ]
-            check_set_up(decision_context, manifest)
-            check_model(manifest, model)
-            _check_granted(decision_context, manifest)
+            check_again(look)
         except Problem as problem:
             kept_back[decision_context.tool] = problem
         else:
-            offered.append(manifest)
+            offered.append(look.manifest)
     return Offer(offered, kept_back, [each.tool for each in decision_contexts])
-
-
-def _check_granted(decision_context: DecisionContext, manifest: Manifest) -> None:
-    """What a grant asks of arguments is not held against anything yet."""
-    if not decision_context.agent_in_use:
-        raise Forbidden(f"The agent {decision_context.agent_name} is disabled.", remedy="Ask an operator to enable it.")
-    wanted = CallRequirements(
-        tool=build_subject(manifest),
-        agent_id=decision_context.agent_id,
-        agent_name=decision_context.agent_name,
-        arguments=None,
-        scopes=manifest.scopes,
-        capabilities=manifest.capabilities,
-    )
-    check_granted((grant._replace(conditions=()) for grant in decision_context.grants), wanted, now=decision_context.at)

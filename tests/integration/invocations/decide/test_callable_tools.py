@@ -10,8 +10,8 @@ import pytest
 from access import services as access
 from access.halts import services as halts
 from access.models import Reach
+from invocations.decide.callable_tools import offer_tools
 from registry.decision_context import load_decision_context, load_decision_contexts
-from registry.discovery.callable_tools import offer_tools
 from registry.discovery.tool_specs import build_spec
 from registry.installations import services as installations
 from registry.tools import lifecycle

@@ -1,0 +1,454 @@
+"""Rules: what a call must pass, in one order, and where each rule is looked at again after it has passed.
+
+Preflight goes through all of :data:`RULES` when a call is made. What allowed it may be taken back later, so those that
+hold again are looked at once more when a worker claims it and when its stored answer is given again; and those that say what
+there is to call are looked at in lists of tools. A rule holds at all of these unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from access.budgets.lines import Demand, check_budgets, filter_by_grants
+from access.budgets.rate_limits import check_rates
+from access.consents.matcher import find_matching_consent, list_misfits
+from access.consents.services import ASKING
+from access.grants.matcher import CallRequirements, check_granted
+from access.halts.services import check_not_halted
+from access.models import Consent, ConsentMode
+from access.policies.clauses import MODES
+from access.policies.verdict import Verdict, evaluate_policies
+from access.problems import ConsentRequired, NoGrant, QuotaExceeded
+from invocations.decide.decision_input import build_attributes, redact_attributes
+from invocations.decide.input_validation import check_input
+from invocations.decide.policy_denial import build_policy_denial
+from invocations.decide.profiles import ResolvedProfile, resolve_profile
+from invocations.end.egress_report import suggest_remedy
+from invocations.metrics.call_metrics import count_validation
+from invocations.problems import CapabilityBlocked
+from invocations.sandbox.factory import current_sandbox
+from kernel.ids import encode
+from kernel.problems import Forbidden
+from registry.dependencies import check_ready
+from registry.discovery.visibility import check_shown
+from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
+from registry.versions.compiler import compiled_version
+from unitools.capabilities import list_missing_capabilities
+from unitools.expressions import build_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from datetime import datetime
+    from uuid import UUID
+
+    from access.consents.matcher import ConsentValue
+    from access.grants.matcher import GrantValue
+    from invocations.calls import CallRequest
+    from invocations.decide.preflight import Preflight
+    from invocations.models import Invocation
+    from registry.decision_context import DecisionContext
+    from registry.versions.compiler import CompiledVersion
+    from unitools.manifest import Manifest
+
+
+class Moment(StrEnum):
+    """When rules are looked at."""
+
+    CALL = "call"  # it is made: preflight
+    CLAIM = "claim"  # a worker is about to run it
+    ANSWER = "answer"  # its stored answer is about to be given again
+    LISTING = "listing"  # an agent, or its model, is shown what it may call
+
+
+AGAIN = frozenset({Moment.CLAIM, Moment.ANSWER, Moment.LISTING})
+NEVER = frozenset[Moment]()
+
+
+@dataclass(slots=True)
+class Look:
+    """What a rule is asked about at one moment. ``decision_context``: as everything stands at that moment."""
+
+    moment: ClassVar[Moment]
+    decision_context: DecisionContext
+
+    @property
+    def now(self) -> datetime:
+        return self.decision_context.at
+
+
+@dataclass(slots=True)
+class CallLook(Look):
+    """At a call that is made. What the rules find on their way goes into ``result``."""
+
+    moment = Moment.CALL
+    result: Preflight
+    call: CallRequest
+    fingerprints: dict[str, str]
+    size: int = 0
+    grants: list[GrantValue] = field(default_factory=list)
+
+    @property
+    def dry_run(self) -> bool:
+        return self.call.envelope.dry_run
+
+    @property
+    def version(self) -> CompiledVersion:
+        assert self.result.version is not None
+        return self.result.version
+
+    @property
+    def verdict(self) -> Verdict:
+        """What policy says; asked once, as soon as a rule needs to know."""
+        if self.result.verdict is None:
+            consent = self.find_consent_within(self.version.manifest.consent_scope) is not None
+            asked = build_attributes(self.call, self.version, self.decision_context, size=self.size, consent=consent)
+            self.result.verdict = evaluate_policies(self.decision_context.layers, asked)
+            self.result.decision_input = redact_attributes(
+                asked, self.decision_context.layers, self.version.manifest.models
+            )
+        return self.result.verdict
+
+    @property
+    def consent_binding(self) -> dict[str, Any]:
+        """What a consent may be bound to."""
+        assert self.decision_context.installed is not None
+        return {
+            "version": self.decision_context.installed.version,
+            "user_fingerprint": self.fingerprints["user_fingerprint"],
+            "arguments_fingerprint": self.fingerprints["arguments_fingerprint"],
+            "policy_hash": self.result.policy_hash,
+            "now": self.now,
+        }
+
+    def find_consent_within(self, widest: str, *, validity_s: int | None = None) -> ConsentValue | None:
+        """The consent that the call goes ahead with, if it is no wider than may be, nor older than a policy lets it become."""
+        if not self.decision_context.consents:
+            return None
+        narrow = [
+            each
+            for each in self.decision_context.consents
+            if MODES.index(each.mode) >= MODES.index(widest) and each.is_younger_than(validity_s, self.now)
+        ]
+        return find_matching_consent(narrow, **self.consent_binding)
+
+    def resolve_profile_under(self, grant: GrantValue | None) -> ResolvedProfile:
+        installed = self.decision_context.installed
+        assert installed is not None
+        return resolve_profile(
+            self.version.asks,
+            self.verdict,
+            grant=grant.capabilities if grant else None,
+            hosts=installed.hosts,
+            paths=installed.paths,
+            dry_run=self.dry_run,
+            isolation=self.version.isolation,
+            idle_ms=self.version.idle_ms,
+        )
+
+
+@dataclass(slots=True)
+class ClaimLook(Look):
+    """At an accepted call that a worker is about to run."""
+
+    moment = Moment.CLAIM
+    invocation: Invocation
+
+
+@dataclass(slots=True)
+class AnswerLook(Look):
+    """At an earlier call (``invocation``) whose answer is asked for again by ``call``."""
+
+    moment = Moment.ANSWER
+    invocation: Invocation
+    call: CallRequest
+
+
+@dataclass(slots=True)
+class ListingLook(Look):
+    """At a tool that may go into a list. ``manifests``: by the id of the version. ``model``: which is to call it; empty: any.
+
+    ``any_state``: a state was asked for, so that what is deprecated is no reason to leave it out.
+    """
+
+    moment = Moment.LISTING
+    manifests: Mapping[UUID, Manifest]
+    model: str = ""
+    any_state: bool = False
+    found: Manifest | None = None  # of the version that a call would get
+
+    @property
+    def manifest(self) -> Manifest:
+        assert self.found is not None
+        return self.found
+
+
+# The rules. Each raises what is in the way; what it returns is a note for the waterfall of a call.
+
+
+def check_tool(look: Look) -> str | None:
+    """May anybody of the tenant call it? A call that was accepted keeps its version, which may be another by now."""
+    context = look.decision_context
+    match look:
+        case CallLook():
+            look.result.version = check_callable(context)
+            assert context.installed is not None
+            return context.installed.version
+        case ListingLook():
+            look.found = look.manifests[check_offered(context) if look.any_state else check_shown(context)]
+            check_set_up(context, look.found)
+        case ClaimLook(invocation=invocation):
+            check_callable(context)
+            version = invocation.version
+            assert version is not None
+            if context.installed is not None and context.installed.version_id != version.pk:
+                check_not_halted(
+                    tenant_id=invocation.tenant_id,
+                    publisher_id=context.installed.publisher_id,
+                    agent_id=invocation.agent_id,
+                    tool=invocation.tool,
+                    version_id=version.pk,
+                )
+                check_not_yanked(version)
+    return None
+
+
+def check_meant_for_model(look: Look) -> None:
+    match look:
+        case CallLook():
+            check_model(look.version.manifest, look.call.envelope.client.get("model", ""))
+        case ListingLook():
+            check_model(look.manifest, look.model)
+
+
+def check_arguments(look: CallLook) -> str | None:
+    if not look.call.has_arguments:
+        return "asked without arguments"
+    look.size = len(look.call.body)
+    if look.call.unusable is not None:
+        count_validation("input", valid=False)
+        raise look.call.unusable
+    check_input(look.version, look.call.arguments, look.call.body, today=look.now.date())
+    return None
+
+
+def check_agent_in_use(look: Look) -> None:
+    if not look.decision_context.agent_in_use:
+        disabled = (
+            "The agent was disabled while the call waited."
+            if look.moment is Moment.CLAIM
+            else f"The agent {look.decision_context.agent_name} is disabled."
+        )
+        raise Forbidden(disabled, remedy="Ask an operator to enable it.")
+
+
+def check_key_in_force(look: Look) -> None:
+    """A call that was accepted may go on when its key has run out meanwhile, and not when it was revoked."""
+    if look.moment is Moment.CLAIM:
+        if look.decision_context.key_revoked:
+            raise Forbidden(
+                "The key of this call was revoked while the call waited.", remedy="Call again with another key."
+            )
+    elif look.decision_context.key_in_force is False:
+        raise Forbidden("The key of this call was revoked or has expired.", remedy="Use the key that replaces it.")
+
+
+def check_grant(look: Look) -> str | None:
+    """Does a grant in force cover the call? A claim asks for the very one that it was accepted under."""
+    context = look.decision_context
+    match look:
+        case CallLook():
+            version, arguments = look.version, look.call.arguments
+            grants = context.grants if look.call.has_arguments else _without_conditions(context)
+            look.grants = check_granted(grants, _required_by(version, context, arguments), now=look.now)
+            look.result.grant = look.grants[0]
+            return look.grants[0].tools
+        case AnswerLook(invocation=earlier):
+            assert earlier.version_id is not None
+            version = compiled_version(earlier.version_id)
+            check_granted(context.grants, _required_by(version, context, look.call.arguments), now=look.now)
+        case ListingLook(manifest=manifest):
+            wanted = CallRequirements(
+                tool=build_subject(manifest),
+                agent_id=context.agent_id,
+                agent_name=context.agent_name,
+                arguments=None,
+                scopes=manifest.scopes,
+                capabilities=manifest.capabilities,
+            )
+            check_granted(_without_conditions(context), wanted, now=look.now)
+        case ClaimLook(invocation=invocation):
+            if invocation.grant_id not in {grant.id for grant in context.grants}:
+                raise NoGrant(
+                    "The grant of this call was revoked or ran out while the call waited.",
+                    remedy="Ask an operator for a grant.",
+                )
+    return None
+
+
+def _required_by(version: CompiledVersion, context: DecisionContext, arguments: Any) -> CallRequirements:
+    """The call as far as grants decide about it."""
+    return CallRequirements(
+        tool=version.subject,
+        agent_id=context.agent_id,
+        agent_name=context.agent_name,
+        arguments=arguments,
+        scopes=version.scopes,
+        capabilities=version.manifest.capabilities,
+    )
+
+
+def _without_conditions(context: DecisionContext) -> tuple[GrantValue, ...]:
+    """Where there are no arguments, what grants ask of them is told and held against nothing."""
+    return tuple(grant._replace(conditions=()) for grant in context.grants)
+
+
+def check_quota(look: CallLook) -> None:
+    """The first grant whose budgets, with those of tenant, agent and tool, have room for the call."""
+    refusals: list[QuotaExceeded] = []
+    candidates: list[GrantValue | None] = [*look.grants] or [None]
+    for grant in candidates:
+        reach = look.resolve_profile_under(grant)
+        limits = reach.profile.limits
+        demand = Demand(
+            bytes_in=look.size,
+            bytes_out=limits.result_bytes + limits.artifact_bytes,
+            cpu_ms=limits.cpu_s * 1000,
+            money=look.verdict.price_micros,
+        )
+        lines = filter_by_grants(look.decision_context.lines, grant.ids if grant else ())
+        look.result.demand, look.result.lines = demand, lines
+        try:
+            check_budgets(lines, demand, look.now)
+            check_rates(lines)
+        except QuotaExceeded as refusal:
+            refusals.append(refusal)
+        else:
+            look.result.grant = grant
+            return
+    raise min(refusals, key=lambda refusal: refusal.retry_after or float("inf"))  # the grant that serves again first
+
+
+CONSENT_GONE = {
+    Moment.CLAIM: "The consent of this call was revoked or ran out while the call waited.",
+    Moment.ANSWER: "The consent of the first call was revoked or ran out since.",
+}
+
+
+def check_consent(look: Look) -> str | None:
+    """Has a person agreed? Later only whether what the call went ahead with still stands; one for once was spent by it."""
+    match look:
+        case CallLook():
+            return _choose_consent(look)
+        case ClaimLook(invocation=invocation) | AnswerLook(invocation=invocation):
+            still_valid = Consent.objects.spent_or_valid(look.decision_context.at)
+            if invocation.consent_id is not None and not still_valid.filter(pk=invocation.consent_id).exists():
+                raise ConsentRequired(CONSENT_GONE[look.moment], remedy="Ask for consent again.")
+    return None
+
+
+def _choose_consent(look: CallLook) -> str:
+    manifest, demanded = look.version.manifest, look.verdict.consent
+    needed = look.version.needs_consent or demanded is not None
+    # Consent is for the effect. What only reads does the same in a dry run, so it is asked for there too.
+    if needed and look.dry_run and manifest.side_effect not in ("None", "Read"):
+        return "dry run"
+    if not needed:
+        # A rule may have let the call through because there is one: then it goes ahead with it, and one for once is spent.
+        if not any("consent" in layer.asked for layer in look.decision_context.layers):
+            return "not needed"
+        look.result.consent = None if look.dry_run else look.find_consent_within(manifest.consent_scope)
+        return encode("cns", look.result.consent.id) if look.result.consent else "not needed"
+    look.result.needs_consent = True
+    widest = manifest.consent_scope if look.version.needs_consent else MODES[0]
+    if demanded is not None:
+        widest = max(widest, demanded.mode, key=MODES.index)
+    bounded = demanded is not None and demanded.mode != ConsentMode.STANDING
+    found = look.find_consent_within(widest, validity_s=demanded.validity_s if demanded and bounded else None)
+    if found is None:
+        raise _consent_missing(look, widest)
+    look.result.consent = found
+    return encode("cns", found.id) if found else ""
+
+
+def _consent_missing(look: CallLook, widest: str) -> ConsentRequired:
+    tool, demanded, consents = look.decision_context.tool, look.verdict.consent, look.decision_context.consents
+    return ConsentRequired(
+        f"A person must agree before this agent uses {tool}.",
+        remedy="Ask a person who may decide to agree, and call again once they have.",
+        details={
+            "tool": tool,
+            "mode": widest,
+            "rules": list(demanded.rules) if demanded else [],
+            "others": list_misfits(consents, **look.consent_binding) if consents else [],
+            "on_consent": ASKING,
+            "request": {"method": "POST", "path": "/api/v1/consents", "body": {"tool": tool, "purpose": "…"}},
+        },
+    )
+
+
+def check_policy(look: CallLook) -> str:
+    """Do the policies permit it? And what remains of what the tool asks for?"""
+    if not look.verdict.allowed:
+        raise build_policy_denial(look.verdict, look.decision_context)
+    look.result.reach = look.resolve_profile_under(look.result.grant)
+    return look.result.policy_label
+
+
+def check_sandbox(look: CallLook) -> None:
+    """A call that could only fail for want of a capability is refused before it starts."""
+    assert look.result.reach is not None
+    tool = look.decision_context.tool
+    if (lacks := list_missing_capabilities(look.result.reach.explanation)) and not look.dry_run:
+        first = lacks[0]
+        raise CapabilityBlocked(
+            f"{tool} needs {first['capability']}, which the {first['dropped_by']} does not allow.",
+            details={"missing": [entry["capability"] for entry in lacks], "dropped": lacks},
+            remedy=f"Ask an operator to widen the {first['dropped_by']} by {first['capability']}.",
+        )
+    if missing := current_sandbox().missing(look.result.reach.profile):
+        raise CapabilityBlocked(
+            f"This hub's sandbox cannot provide: {', '.join(missing)}.",
+            details={"missing": list(missing)},
+            remedy=suggest_remedy(missing),
+        )
+    check_ready(look.version.id, look.version.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. ``step``: the step of preflight that shows it; the rules of a step stand together.
+
+    ``check`` takes the look of each moment at which the rule holds: the call's, and those of ``holds_again``.
+    """
+
+    name: str
+    step: str
+    check: Callable[[Any], str | None]
+    holds_again: Collection[Moment] = AGAIN
+
+
+RULES: tuple[Rule, ...] = (
+    # An answer that was given stays good when its tool is paused or gone.
+    Rule("tool", "tool", check_tool, holds_again={Moment.CLAIM, Moment.LISTING}),
+    Rule("model", "tool", check_meant_for_model, holds_again={Moment.LISTING}),
+    Rule("arguments", "input_schema", check_arguments, holds_again=NEVER),
+    Rule("agent", "grant", check_agent_in_use),
+    Rule("key", "grant", check_key_in_force),
+    Rule("grant", "grant", check_grant),
+    # What an accepted call may take was reserved for it.
+    Rule("quota", "quota", check_quota, holds_again=NEVER),
+    # A tool that needs the consent of a person is shown, since an agent can ask for one.
+    Rule("consent", "consent", check_consent, holds_again={Moment.CLAIM, Moment.ANSWER}),
+    # A call keeps the policy and the profile that it was accepted under.
+    Rule("policy", "profile", check_policy, holds_again=NEVER),
+    Rule("sandbox", "sandbox_guard", check_sandbox, holds_again=NEVER),
+)
+
+
+def check_again(look: Look) -> None:
+    """Raise what is in the way of the call by now, by every rule that holds at this moment."""
+    for rule in RULES:
+        if look.moment in rule.holds_again:
+            rule.check(look)

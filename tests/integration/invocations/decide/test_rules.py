@@ -1,0 +1,128 @@
+"""Does a rule that can be taken back hold at every moment, from being written in one place?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evidence.models import Fact
+from invocations.decide import rules
+from invocations.decide.preflight import STEPS
+from invocations.decide.rules import AGAIN, RULES, Look, Moment, Rule
+from invocations.mcp.tool_list import list_tools_after
+from invocations.models import Invocation
+from kernel.problems import Forbidden
+from tests.support.calls import PAIR, ask, kinds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.models import Tool
+    from tests.conftest import Caller
+    from tests.support.calls import Bell, ScriptedSandbox
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("TOOLS-10", "TOOLS-14")]
+
+ECHO = "sample.tools.echo"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "explanation" / "a-call.md"
+
+
+class OfficeHours:
+    """A rule as somebody might add it, and nothing else than that."""
+
+    def __init__(self) -> None:
+        self.open, self.looks = True, list[Moment]()
+
+    def check(self, look: Look) -> None:
+        self.looks.append(look.moment)
+        if not self.open:
+            raise Forbidden("The office is closed.", remedy="Call again tomorrow.")
+
+
+@pytest.fixture
+def office(monkeypatch: pytest.MonkeyPatch, enable: Callable[..., Tool], grant: Callable[..., Any]) -> OfficeHours:
+    hours = OfficeHours()
+    monkeypatch.setattr(rules, "RULES", (*RULES, Rule("office_hours", "grant", hours.check)))
+    enable(idempotency="keyed")
+    grant()
+    return hours
+
+
+def test_a_new_rule_holds_at_the_call_and_in_its_preflight(office: OfficeHours, caller: Caller, bell: Bell) -> None:
+    assert ask(caller, ECHO)["allow"]
+    office.open = False
+
+    asked, answer = ask(caller, ECHO), caller.invoke(ECHO, {"text": "x"})
+
+    assert (asked["allow"], asked["refused_at"], asked["problem"]["message"]) == (
+        False,
+        "grant",
+        "The office is closed.",
+    )
+    assert [step["name"] for step in asked["steps"]] == list(STEPS)
+    assert (answer.status_code, answer.json()["call"]["refused_at"]) == (403, "grant")
+    assert set(office.looks) == {Moment.CALL}
+
+
+def test_a_new_rule_holds_when_the_call_is_claimed(
+    office: OfficeHours, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    assert caller.invoke(ECHO, {"text": "x"}, headers={"Prefer": "respond-async"}).status_code == 202
+    office.open = False
+
+    bell.deliver()
+
+    row = Invocation.objects.get()
+    assert (row.state, row.reason) == ("cancelled", "AUTH.FORBIDDEN")
+    assert kinds_of(row) == PAIR
+    assert sandbox.calls == []
+    assert office.looks == [Moment.CALL, Moment.CLAIM]
+
+
+def test_a_new_rule_holds_when_an_answer_is_given_again(
+    office: OfficeHours, caller: Caller, bell: Bell, sandbox: ScriptedSandbox
+) -> None:
+    first = caller.invoke(ECHO, {"text": "x"}, idempotency_key="k1")
+    assert first.status_code == 200, first.json()
+    assert caller.invoke(ECHO, {"text": "x"}, idempotency_key="k1").json()["data"] == first.json()["data"]
+    office.open = False
+
+    again = caller.invoke(ECHO, {"text": "x"}, idempotency_key="k1")
+
+    assert (again.status_code, again.json()["error"]["message"]) == (403, "The office is closed.")
+    assert again.json()["data"] is None
+    assert len(sandbox.calls) == 1
+    assert Fact.objects.filter(kind="invocation.replayed").count() == 1
+    assert office.looks[-1] is Moment.ANSWER
+
+
+LISTS: dict[str, Callable[[Caller], list[str]]] = {
+    "REST": lambda caller: list(caller.get("/tools?dialect=openai").json()["data"]["names"].values()),
+    "MCP": lambda caller: [each.name for each in list_tools_after("", by=caller.by, modern=True).tools],
+}
+
+
+@pytest.mark.parametrize("door", LISTS)
+def test_a_new_rule_holds_in_lists_of_tools(door: str, office: OfficeHours, caller: Caller) -> None:
+    assert LISTS[door](caller) == [ECHO]
+    office.open = False
+
+    assert LISTS[door](caller) == []
+    assert set(office.looks) == {Moment.LISTING}
+
+
+def test_a_rule_holds_everywhere_unless_it_says_otherwise() -> None:
+    assert set(Rule("new", "grant", lambda look: None).holds_again) == set(AGAIN) == set(Moment) - {Moment.CALL}
+
+
+def test_the_page_about_calls_says_where_each_rule_holds_again() -> None:
+    words = {Moment.CLAIM: "claim", Moment.ANSWER: "answer", Moment.LISTING: "lists"}
+    _, *told = re.findall(r"^\| (\w+) \| (\w+) \| .* \| ([^|]*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert told == [
+        (rule.step, rule.name, ", ".join(word for moment, word in words.items() if moment in rule.holds_again) or "–")
+        for rule in RULES
+    ]
