@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never
 
 from access.budgets.lines import Demand, check_budgets, filter_by_grants
 from access.budgets.rate_limits import check_rates
@@ -56,10 +56,14 @@ if TYPE_CHECKING:
 class Moment(StrEnum):
     """When rules are looked at."""
 
-    CALL = "call"  # it is made: preflight
-    CLAIM = "claim"  # a worker is about to run it
-    ANSWER = "answer"  # its stored answer is about to be given again
-    LISTING = "listing"  # an agent, or its model, is shown what it may call
+    # It is made: preflight.
+    CALL = "call"
+    # A worker is about to run it.
+    CLAIM = "claim"
+    # Its stored answer is about to be given again.
+    ANSWER = "answer"
+    # An agent, or its model, is shown what it may call.
+    LISTING = "listing"
 
 
 AGAIN = frozenset({Moment.CLAIM, Moment.ANSWER, Moment.LISTING})
@@ -184,10 +188,11 @@ class ListingLook(Look):
         return self.found
 
 
-# The rules. Each raises what is in the way; what it returns is a note for the waterfall of a call.
+# The rules. Each raises what is in the way; what it returns is a note for the waterfall of a call. One that asks by the moment
+# names each at which it holds: at another it fails loudly, rather than let everything pass.
 
 
-def check_tool(look: Look) -> str | None:
+def check_tool(look: CallLook | ClaimLook | ListingLook) -> str | None:
     """May anybody of the tenant call it? A call that was accepted keeps its version, which may be another by now."""
     context = look.decision_context
     match look:
@@ -211,15 +216,19 @@ def check_tool(look: Look) -> str | None:
                     version_id=version.pk,
                 )
                 check_not_yanked(version)
+        case _:
+            assert_never(look)
     return None
 
 
-def check_meant_for_model(look: Look) -> None:
+def check_meant_for_model(look: CallLook | ListingLook) -> None:
     match look:
         case CallLook():
             check_model(look.version.manifest, look.call.envelope.client.get("model", ""))
         case ListingLook():
             check_model(look.manifest, look.model)
+        case _:
+            assert_never(look)
 
 
 def check_arguments(look: CallLook) -> str | None:
@@ -254,7 +263,7 @@ def check_key_in_force(look: Look) -> None:
         raise Forbidden("The key of this call was revoked or has expired.", remedy="Use the key that replaces it.")
 
 
-def check_grant(look: Look) -> str | None:
+def check_grant(look: CallLook | AnswerLook | ListingLook | ClaimLook) -> str | None:
     """Does a grant in force cover the call? A claim asks for the very one that it was accepted under."""
     context = look.decision_context
     match look:
@@ -284,6 +293,8 @@ def check_grant(look: Look) -> str | None:
                     "The grant of this call was revoked or ran out while the call waited.",
                     remedy="Ask an operator for a grant.",
                 )
+        case _:
+            assert_never(look)
     return None
 
 
@@ -336,7 +347,7 @@ CONSENT_GONE = {
 }
 
 
-def check_consent(look: Look) -> str | None:
+def check_consent(look: CallLook | ClaimLook | AnswerLook) -> str | None:
     """Has a person agreed? Later only whether what the call went ahead with still stands; one for once was spent by it."""
     match look:
         case CallLook():
@@ -345,6 +356,8 @@ def check_consent(look: Look) -> str | None:
             still_valid = Consent.objects.spent_or_valid(look.decision_context.at)
             if invocation.consent_id is not None and not still_valid.filter(pk=invocation.consent_id).exists():
                 raise ConsentRequired(CONSENT_GONE[look.moment], remedy="Ask for consent again.")
+        case _:
+            assert_never(look)
     return None
 
 

@@ -126,3 +126,19 @@ def test_the_page_about_calls_says_where_each_rule_holds_again() -> None:
         (rule.step, rule.name, ", ".join(word for moment, word in words.items() if moment in rule.holds_again) or "–")
         for rule in RULES
     ]
+
+
+NOTHING: Any = None
+
+
+@pytest.mark.parametrize(
+    ("check", "look"),
+    [
+        (rules.check_tool, rules.AnswerLook(NOTHING, NOTHING, NOTHING)),
+        (rules.check_meant_for_model, rules.ClaimLook(NOTHING, NOTHING)),
+        (rules.check_consent, rules.ListingLook(NOTHING, {})),
+    ],
+)
+def test_a_rule_lets_nothing_pass_at_a_moment_that_it_does_not_know(check: Callable[[Any], object], look: Look) -> None:
+    with pytest.raises(AssertionError):
+        check(look)
