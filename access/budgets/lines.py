@@ -54,7 +54,12 @@ class Demand:
 
 def window_number(window_s: int, now: datetime) -> int:
     """Windows begin at whole multiples of their length since 1970. Concurrency has one window, which never ends."""
-    return int(now.timestamp()) // window_s if window_s else 0
+    return number_at(int(now.timestamp()), window_s)
+
+
+def number_at(second: int, window_s: int) -> int:
+    """The same for who asks about many budgets at one moment: so many whole seconds since 1970."""
+    return second // window_s if window_s else 0
 
 
 class BudgetLine(NamedTuple):

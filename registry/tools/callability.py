@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.problems import Problem
-    from registry.decision_context import DecisionContext, InstalledTool
+    from registry.decision_context import DecisionContext
+    from registry.decision_rows import InstalledTool
     from registry.models import ToolVersion
     from unitools.manifest import Manifest
 
