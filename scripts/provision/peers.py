@@ -1,8 +1,9 @@
-"""Where are the programs of others with which the tests speak MCP?
+"""Where is what the tests take from others, beside the packages of our locks?
 
-The official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one than
-Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins exclude
-each other and ours. Locks pin all of it by hash; what they name is kept in .testenv until they change.
+For MCP: the official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one
+than Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins
+exclude each other and ours. For our database engine: Django's own tests, which its source distribution has and its wheel has not.
+Locks pin all of it by hash; what they name is kept in .testenv until they change.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def find_node() -> Path:
 
 def ensure_node_modules() -> Path:
     """``node_modules`` as tests/mcp_conformance/package-lock.json has it. No script of a package runs while it is installed."""
-    with _kept("npm", OURS / "package-lock.json") as (folder, is_new):
+    with _kept("npm", (OURS / "package-lock.json").read_bytes()) as (folder, is_new):
         if is_new:
             packages.ensure_packages(*needed_packages(), purpose="Installing the conformance suite of MCP")
             for name in OF_NPM:
@@ -55,7 +56,7 @@ def ensure_node_modules() -> Path:
 def ensure_python(name: str) -> Path:
     """The Python of an environment that holds tests/mcp_conformance/clients/NAME.txt."""
     lock = OURS / "clients" / f"{name}.txt"
-    with _kept(name, lock) as (folder, is_new):
+    with _kept(name, lock.read_bytes()) as (folder, is_new):
         python = folder / "bin" / "python"
         if is_new:
             with announce_step(f"installing the clients {name}", f"clients {name} installed"):
@@ -68,10 +69,29 @@ def ensure_python(name: str) -> Path:
     return python
 
 
+def ensure_django_tests() -> Path:
+    """The folder of Django's own tests, from the source distribution of the very version and hash that our lock has."""
+    version = venv.read_pins(venv.RUN_LOCK)["django"]
+    pin = venv.read_hashed_pin(venv.RUN_LOCK, "django")
+    with _kept("django", pin.encode()) as (folder, is_new):
+        if is_new:
+            lock = folder / "django.txt"
+            lock.write_text(pin)
+            # pip asks the package itself for its metadata; what builds that is installed here already.
+            options = ["--no-deps", "--no-binary", "django", "--no-build-isolation", "--require-hashes"]
+            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
+            with announce_step("fetching Django's tests", "Django's tests fetched"):
+                run_program([*pip, *options, "--dest", str(folder), "-r", str(lock)])
+                for archive in folder.glob("*.tar.gz"):
+                    run_program(["tar", "--extract", "--gzip", "--file", str(archive), "--directory", str(folder)])
+                    archive.unlink()
+    return folder / f"django-{version}" / "tests"
+
+
 @contextmanager
-def _kept(name: str, lock: Path) -> Iterator[tuple[Path, bool]]:
-    """(A folder for what the lock names, whether it has to be filled). One process fills it; what a broken fill left goes away."""
-    folder = KEPT / f"{name}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
+def _kept(name: str, lock: bytes) -> Iterator[tuple[Path, bool]]:
+    """(A folder for what the lock says, whether it has to be filled). One process fills it; what a broken fill left goes away."""
+    folder = KEPT / f"{name}-{hashlib.sha256(lock).hexdigest()[:16]}"
     stamp = folder / ".whole"
     KEPT.mkdir(parents=True, exist_ok=True)
     with (KEPT / f"{name}.lock").open("w") as handle:

@@ -85,6 +85,14 @@ def read_pins(lock: str) -> dict[str, str]:
     return {name: version.strip() for name, version in entries}
 
 
+def read_hashed_pin(lock: str, name: str) -> str:
+    """The entry of one package, with its hashes, as a lock of its own."""
+    lines = (ROOT / lock).read_text().splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.startswith(f"{name}=="))
+    end = next((at for at, line in enumerate(lines[begin:], begin) if not line.endswith("\\")), len(lines) - 1)
+    return "\n".join(lines[begin : end + 1]) + "\n"
+
+
 @contextlib.contextmanager
 def _only_one_at_a_time() -> Iterator[None]:
     """`make run` and `make test` share the environment: the second waits while the first fills it."""
