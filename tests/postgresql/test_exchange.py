@@ -167,6 +167,17 @@ def test_what_was_not_sent_goes_with_the_savepoint_or_the_transaction_that_is_ro
     assert sent() == [2]
 
 
+def test_what_would_have_failed_is_not_sent_before_its_savepoint_is_rolled_back() -> None:
+    """Or the transaction around it would end with it."""
+    with transaction.atomic():
+        execute_prepared_later(INSERT, [1, "a"])
+        with pytest.raises(Away), transaction.atomic():
+            execute_prepared_later(INSERT, [1, "b"])
+            raise Away
+
+    assert sent() == [1]
+
+
 @pytest.mark.req("TOOLS-22")
 def test_each_statement_is_bound_to_the_tenant_that_it_was_made_for() -> None:
     """Also one that waits while another tenant's is made."""
@@ -194,6 +205,22 @@ def test_a_scope_that_was_told_with_a_statement_that_failed_is_told_again() -> N
         with pytest.raises(DataError, match="division by zero"):
             fetch_prepared(b"SELECT 1 / %s::int", [0])
         assert fetch_prepared(WHO, ()) == [(str(one),)]
+
+
+@pytest.mark.req("TOOLS-22")
+def test_a_scope_that_was_told_within_a_savepoint_that_failed_is_told_again() -> None:
+    one, other = uuid4(), uuid4()
+    with transaction.atomic():
+        with (
+            acting_for(one),
+            pytest.raises(DataError, match="division by zero"),
+            transaction.atomic(),
+            acting_for(other),
+        ):
+            assert fetch_prepared(WHO, ()) == [(str(other),)]
+            fetch_prepared(b"SELECT 1 / %s::int", [0])
+        with acting_for(other):
+            assert fetch_prepared(WHO, ()) == [(str(other),)]
 
 
 def test_one_text_is_one_prepared_statement_whatever_it_is_asked_with() -> None:
