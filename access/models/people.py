@@ -7,12 +7,18 @@ object permissions on the :class:`Tenant` (django-guardian). Agents act with an 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
 from access.roles import ON_AGENT, PERMISSIONS, Role
+from evidence.deliveries.models import message_state
 from kernel.ids import encode, new_id
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class Tenant(models.Model):
@@ -211,3 +217,11 @@ class Delivery(models.Model):
     @property
     def wire_id(self) -> str:
         return encode("dlv", self.id)
+
+    @property
+    def tenant_id(self) -> UUID:
+        return self.notification.tenant_id
+
+    @property
+    def state(self) -> str:
+        return message_state(delivered_at=self.delivered_at, next_attempt_at=self.next_attempt_at)

@@ -13,9 +13,9 @@ from django.utils import timezone
 from access.models import Delivery, Notification
 from access.notifications.services import EVENTS
 from evidence import services as evidence
+from evidence.deliveries.messages import send_again
+from evidence.deliveries.signing_secrets import new_secret
 from evidence.kinds import Kind
-from evidence.webhooks.messages import new_secret
-from kernel.database.connections import database_time
 from kernel.http.outbound import AddressRefused, check_url
 from kernel.problems import Conflict, SchemaInvalid
 
@@ -118,6 +118,5 @@ def redeliver_message(*, delivery_id: UUID, by: Principal) -> Delivery:
     )
     if row.notification.disabled_at is not None:
         raise Conflict("This channel is ended.", remedy="Set up a new one.")
-    row.attempts, row.next_attempt_at, row.delivered_at, row.last_error = 0, database_time(), None, ""
-    row.save(update_fields=["attempts", "next_attempt_at", "delivered_at", "last_error"])
+    send_again(row, last_error="")
     return row

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from evidence.deliveries.models import SigningSecret
 from kernel.ids import encode, new_id
 
 
@@ -71,21 +72,13 @@ class EventSink(models.Model):
         return encode("ten", self.tenant_id)
 
 
-class SinkSecret(models.Model):
-    """What the messages to a server are signed with, until ``ends_at``."""
+class SinkSecret(SigningSecret):
+    """One of a server's."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant_id = models.UUIDField()
     sink = models.ForeignKey(EventSink, models.CASCADE, related_name="secrets")
-    key_id = models.CharField(max_length=64)  # of the master key that wraps it
-    wrapped_key = models.BinaryField()
-    ends_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["sink"], condition=Q(ends_at=None), name="sink_secret_one_without_end")
         ]
-
-    def __str__(self) -> str:
-        return f"secret of {self.sink_id}"

@@ -9,11 +9,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from evidence.deliveries.api import OverlapSerializer
 from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks import services
 from evidence.sinks.cursor import load_log_size
-from evidence.webhooks.secret_overlap import OverlapSerializer
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,

@@ -1,127 +1,78 @@
-"""How do events leave the hub, in order, each at least once, and nobody's behind somebody else's dead server?
+"""Delivery of events: in order, each at least once.
 
-A loop in any number of keepers. A sink that is behind is claimed by moving its ``next_attempt_at`` ahead, so one process sends for
-it; its ``cursor`` moves when events have arrived. A failure leaves the cursor where it is, and the sink waits, longer each time, for
-as long as it takes: a stream without gaps gives nothing up. A sink that is served has a thread; a tenant has few of them.
+A loop in any number of keepers. Of a sink that was claimed the ``cursor`` moves when events have arrived. A failure leaves the
+cursor where it is, and the sink waits, longer each time, for as long as it takes: a stream without gaps gives nothing up.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 
+from evidence.deliveries.queue import MAX_ERROR, DeliveryQueue, claim_row, run_queue, send_due
+from evidence.deliveries.signed_requests import RequestNotTaken
+from evidence.deliveries.signing_secrets import load_secrets
 from evidence.models import EventSink, Log, SinkChannel, SinkMode, SinkState
 from evidence.sinks import files, webhook
 from evidence.sinks.cursor import LogGap, next_events
 from evidence.sinks.services import note_refusal
-from evidence.webhooks.messages import CLAIMED_FOR
-from kernel.database.connections import database_time, release_connection
+from kernel.database.connections import database_time
 from kernel.http.outbound import AddressRefused, OutboundFailed
-from kernel.loops import repeat_work
 from kernel.principal import Principal
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Generator
-    from uuid import UUID
 
 log = logging.getLogger("toolhub.events")
-EVERY_S = 1.0
-AT_ONCE = 16
-OF_ONE_TENANT = 2
 SERVED_FOR_S = 60.0  # less than a claim: then another process may go on
 BATCH = 100
-MAX_ERROR = 300
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 1800, 3600))  # the last one for ever
 
 
-class Deliverer:
-    """The sinks that are served by this process now."""
+class SinkQueue(DeliveryQueue[EventSink]):
+    """Sinks that are behind. One that is served has a thread; a tenant has few of them."""
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sink")
-        self._running: dict[Future[int], UUID] = {}
+    name = "events"
+    log = log
+    at_once = 16
+    limits = {"tenant_id": 2}
 
-    def start_due(self) -> int:
-        """Serve the sinks that are behind and whose turn it is, as far as there is room; returns how many were begun."""
-        self._running = {each: tenant for each, tenant in self._running.items() if not each.done()}
-        of_tenant, begun = Counter(self._running.values()), 0
-        for sink in find_lagging_sinks():
-            if len(self._running) >= AT_ONCE:
-                break
-            if of_tenant[sink.tenant_id] < OF_ONE_TENANT and _claim(sink):
-                of_tenant[sink.tenant_id] += 1
-                self._running[self._pool.submit(_serve, sink)] = sink.tenant_id
-                begun += 1
-        return begun
+    def list_due(self) -> list[EventSink]:
+        """Active sinks that have not got all of their log, and wait for nothing; the one that waits longest first."""
+        size = Log.objects.filter(pk=OuterRef("tenant_id")).values("size")
+        rows = EventSink.objects.filter(state=SinkState.ACTIVE, next_attempt_at__lte=database_time())
+        return list(rows.annotate(log_size=Subquery(size)).filter(log_size__gt=F("cursor")).order_by("next_attempt_at"))
 
-    def finish(self) -> int:
-        """Wait for what was begun; returns how many events arrived."""
-        wait(self._running)
-        return sum(each.result() for each in self._running)
+    def claim_due(self, row: EventSink) -> bool:
+        return claim_row(EventSink.objects.filter(state=SinkState.ACTIVE), row)
 
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-
-def find_lagging_sinks() -> list[EventSink]:
-    """Active sinks that have not got all of their log, and wait for nothing; the one that waits longest first."""
-    size = Log.objects.filter(pk=OuterRef("tenant_id")).values("size")
-    rows = EventSink.objects.filter(state=SinkState.ACTIVE, next_attempt_at__lte=database_time())
-    return list(rows.annotate(log_size=Subquery(size)).filter(log_size__gt=F("cursor")).order_by("next_attempt_at"))
-
-
-def deliver_due() -> int:
-    """One pass over what is due; returns how many events arrived."""
-    deliverer = Deliverer()
-    try:
-        arrived = 0
-        while deliverer.start_due():
-            arrived += deliverer.finish()
+    def serve_row(self, row: EventSink) -> int:
+        """Send what comes next until nothing is left, something fails, or it has taken long; returns how many arrived."""
+        arrived, pause, error = 0, timedelta(), ""
+        try:
+            for count in _sending(row):
+                arrived += count
+        except RequestNotTaken as failed:
+            error, pause = str(failed), failed.retry_after or timedelta()
+            if failed.is_gone:
+                error = "Answered 410: nothing is wanted here any more."
+                note_refusal(row, by=Principal.system("events", tenant_id=row.tenant_id))
+        except (OutboundFailed, AddressRefused, Problem, LogGap) as failed:
+            error = str(failed)
+        except OSError as failed:  # of the disk; where it is concerns nobody of the tenant
+            error = f"The file could not be written: {failed.strerror or type(failed).__name__}."
+        except Exception as failed:  # what nobody thought of is a failed try like others
+            log.exception("%s could not be served", row.wire_id)
+            error = type(failed).__name__
+        _settle(row, error=error, pause=pause)
         return arrived
-    finally:
-        deliverer.close()
-
-
-def _claim(sink: EventSink) -> bool:
-    until = database_time() + CLAIMED_FOR
-    mine = EventSink.objects.filter(pk=sink.pk, next_attempt_at=sink.next_attempt_at, state=SinkState.ACTIVE)
-    won = bool(mine.update(next_attempt_at=until))
-    sink.next_attempt_at = until
-    return won
-
-
-def _serve(sink: EventSink) -> int:
-    """Send what comes next until nothing is left, something fails, or it has taken long; returns how many arrived."""
-    arrived, pause, error = 0, timedelta(), ""
-    try:
-        for count in _sending(sink):
-            arrived += count
-    except webhook.EndpointGone:
-        error = "Answered 410: nothing is wanted here any more."
-        note_refusal(sink, by=Principal.system("events", tenant_id=sink.tenant_id))
-    except webhook.EventsNotTaken as failed:
-        error, pause = str(failed), failed.retry_after or timedelta()
-    except (OutboundFailed, AddressRefused, Problem, LogGap) as failed:
-        error = str(failed)
-    except OSError as failed:  # of the disk; where it is concerns nobody of the tenant
-        error = f"The file could not be written: {failed.strerror or type(failed).__name__}."
-    except Exception as failed:  # what nobody thought of is a failed try like others
-        log.exception("%s could not be served", sink.wire_id)
-        error = type(failed).__name__
-    try:
-        _settle(sink, error=error, pause=pause)
-    finally:
-        release_connection()
-    return arrived
 
 
 def _sending(sink: EventSink) -> Generator[int]:
@@ -150,7 +101,7 @@ def _to_files(sink: EventSink) -> Generator[int]:
 
 def _to_server(sink: EventSink) -> Generator[int]:
     """After a failure one event goes first, also where many go at once: it may be their size that a server does not take."""
-    until, secrets = time.monotonic() + SERVED_FOR_S, webhook.load_secrets(sink)
+    until, secrets = time.monotonic() + SERVED_FOR_S, load_secrets(sink.secrets, tenant_id=sink.tenant_id)
     while time.monotonic() < until:
         start = sink.cursor
         found = next_events(sink, start=start, most=1 if sink.attempts else BATCH)
@@ -192,8 +143,6 @@ def _settle(sink: EventSink, *, error: str, pause: timedelta) -> None:
     log.warning("%s is behind: %s", sink.wire_id, error)
 
 
-def run_delivery(stop: threading.Event) -> None:
-    """Serve sinks until told to stop."""
-    deliverer = Deliverer()
-    repeat_work(deliverer.start_due, stop, every_s=EVERY_S, what="Events were not sent", log=log)
-    deliverer.close()
+QUEUE = SinkQueue()
+deliver_due = partial(send_due, QUEUE)
+run_delivery = partial(run_queue, QUEUE)

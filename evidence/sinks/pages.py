@@ -10,11 +10,11 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from evidence.deliveries.forms import OverlapForm
 from evidence.models import EventSink, Fact
 from evidence.sinks import services
 from evidence.sinks.cursor import load_log_size
 from evidence.sinks.forms import SinkForm
-from evidence.webhooks.secret_overlap import OverlapForm
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
 from kernel.http.pagination import fetch_page

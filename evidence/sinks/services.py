@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from evidence import services as evidence
+from evidence.deliveries import signing_secrets
+from evidence.deliveries.signing_secrets import OVERLAP, add_secret
 from evidence.kinds import Kind
-from evidence.models import EventSink, SinkChannel, SinkMode, SinkSecret, SinkState
+from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks.cursor import load_log_size
-from evidence.webhooks.messages import new_secret
-from evidence.webhooks.secret_overlap import MAX_OVERLAP, OVERLAP
 from kernel.database.connections import database_time
 from kernel.http.outbound import AddressRefused, check_url
 from kernel.problems import Conflict, SchemaInvalid
@@ -62,7 +62,7 @@ def make_sink(
             )
     except IntegrityError as error:
         raise SchemaInvalid.at("/name", "There is a sink of this name already.") from error
-    text = _add_secret(sink) if channel == SinkChannel.WEBHOOK else ""
+    text = add_secret(sink.secrets, tenant_id=sink.tenant_id) if channel == SinkChannel.WEBHOOK else ""
     said = {"name": name, "channel": channel, "host": urlsplit(url).hostname or "", "kinds": wanted}
     _record(Kind.SINK_MADE, sink, by, said | {"from": sink.cursor})
     return sink, text
@@ -88,12 +88,6 @@ def _check_sink(*, channel: str, url: str, kinds: list[str]) -> None:
 
 def _record(kind: Kind, sink: EventSink, by: Principal, data: dict[str, Any] | None = None) -> None:
     evidence.record(kind=kind, subject=sink.wire_id, actor=by, data=data)
-
-
-def _add_secret(sink: EventSink) -> str:
-    key_id, wrapped, text = new_secret(tenant_id=sink.tenant_id)
-    SinkSecret.objects.create(tenant_id=sink.tenant_id, sink=sink, key_id=key_id, wrapped_key=wrapped)
-    return text
 
 
 def _locked(sink_id: UUID, by: Principal) -> EventSink:
@@ -128,13 +122,11 @@ def resume_sink(*, sink_id: UUID, by: Principal) -> EventSink:
 @transaction.atomic
 def rotate_secret(*, sink_id: UUID, overlap: timedelta = OVERLAP, by: Principal) -> tuple[EventSink, str]:
     """Another secret, shown this once. Until the overlap is over, messages carry the signatures of both."""
-    sink, now = _locked(sink_id, by), database_time()
+    sink = _locked(sink_id, by)
     if sink.channel != SinkChannel.WEBHOOK:
         raise Conflict("A sink of files signs nothing.", remedy="The log's own signatures show that a line is genuine.")
-    SinkSecret.objects.filter(sink=sink, ends_at__isnull=False).delete()  # never more than two
-    SinkSecret.objects.filter(sink=sink).update(ends_at=now + min(overlap, MAX_OVERLAP))
-    text = _add_secret(sink)
-    _record(Kind.SINK_ROTATED, sink, by, {"overlap_s": int(min(overlap, MAX_OVERLAP).total_seconds())})
+    text, said = signing_secrets.rotate_secret(sink.secrets, tenant_id=sink.tenant_id, overlap=overlap)
+    _record(Kind.SINK_ROTATED, sink, by, said)
     return sink, text
 
 
@@ -154,7 +146,7 @@ def end_sink(*, sink_id: UUID, reason: str, by: Principal) -> EventSink:
     sink = _locked(sink_id, by)
     sink.state = SinkState.ENDED
     sink.save(update_fields=["state"])
-    SinkSecret.objects.filter(sink=sink).delete()
+    sink.secrets.all().delete()
     _record(Kind.SINK_ENDED, sink, by, {"reason": reason.strip(), "cursor": sink.cursor})
     return sink
 

@@ -18,12 +18,12 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from evidence import services as evidence
+from evidence.deliveries.queue import claim_row
 from evidence.kinds import Kind
 from evidence.log.reader import latest_checkpoint, load_tree
 from evidence.models import GLOBAL_LOG, Anchor, AnchorKind, Checkpoint
 from evidence.verify import notes
 from evidence.verify.problems import InvalidEvidence as NotEvidence
-from evidence.webhooks.messages import CLAIMED_FOR
 from evidence.witnesses.anchor_stores import (
     append_to_file,
     commit_to_git,
@@ -121,7 +121,9 @@ def update_anchors() -> int:
     newest = latest_checkpoint(GLOBAL_LOG)
     size = newest.size if newest else 0
     due = Anchor.objects.filter(name__in=named, next_attempt_at__lte=now)
-    return sum(_show(row, named[row.name]) for row in due if _wants(row, size, now) and _claim(row))
+    return sum(
+        _show(row, named[row.name]) for row in due if _wants(row, size, now) and claim_row(Anchor.objects.all(), row)
+    )
 
 
 def _wants(row: Anchor, size: int, now: datetime) -> bool:
@@ -131,13 +133,6 @@ def _wants(row: Anchor, size: int, now: datetime) -> bool:
     if row.anchored_at is None or row.size != size or row.refused_at:
         return True
     return row.kind == AnchorKind.WITNESS and now - row.anchored_at >= AGAIN_AFTER
-
-
-def _claim(row: Anchor) -> bool:
-    until = database_time() + CLAIMED_FOR
-    won = bool(Anchor.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at).update(next_attempt_at=until))
-    row.next_attempt_at = until
-    return won
 
 
 def _show(row: Anchor, anchor: AnchorTarget) -> bool:

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from access.models import Agent
-from evidence.webhooks.secret_overlap import OverlapSerializer
+from evidence.deliveries.api import OverlapSerializer
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selectors import STATES, filter_deliveries

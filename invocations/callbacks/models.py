@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 
 from access.models import Agent, Tenant
+from evidence.deliveries.models import SigningSecret, message_state
 from kernel.ids import encode, new_id
 
 
@@ -42,16 +43,11 @@ class CallbackEndpoint(models.Model):
         return encode("cbe", self.id)
 
 
-class CallbackSecret(models.Model):
-    """What the messages to an endpoint are signed with, until ``ends_at``."""
+class CallbackSecret(SigningSecret):
+    """One of an endpoint's."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
     endpoint = models.ForeignKey(CallbackEndpoint, models.CASCADE, related_name="secrets")
-    key_id = models.CharField(max_length=64)  # of the master key that wraps it
-    wrapped_key = models.BinaryField()
-    ends_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
@@ -59,9 +55,6 @@ class CallbackSecret(models.Model):
                 fields=["endpoint"], condition=Q(ends_at=None), name="callback_secret_one_without_end"
             )
         ]
-
-    def __str__(self) -> str:
-        return f"secret of {self.endpoint_id}"
 
 
 class CallbackDelivery(models.Model):
@@ -94,9 +87,7 @@ class CallbackDelivery(models.Model):
 
     @property
     def state(self) -> str:
-        if self.delivered_at:
-            return "delivered"
-        return "trying" if self.next_attempt_at else "given_up"
+        return message_state(delivered_at=self.delivered_at, next_attempt_at=self.next_attempt_at)
 
 
 class CallbackAttempt(models.Model):

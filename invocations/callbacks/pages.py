@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access.agents.pages import on_agent, sees_agent
 from access.models import Agent
 from access.object_permissions.rules import allowed_on, held_on
+from evidence.deliveries.forms import OverlapForm
 from evidence.search.related_facts import facts_about
-from evidence.webhooks.secret_overlap import OverlapForm
 from invocations.callbacks import services
 from invocations.callbacks.forms import EndpointForm
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint

@@ -15,10 +15,11 @@ from django.utils import timezone
 
 from access.models import Agent
 from evidence import services as evidence
+from evidence.deliveries import signing_secrets
+from evidence.deliveries.messages import send_again
+from evidence.deliveries.signing_secrets import OVERLAP, add_secret
 from evidence.kinds import Kind
-from evidence.webhooks.messages import new_secret
-from evidence.webhooks.secret_overlap import MAX_OVERLAP, OVERLAP
-from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint, CallbackSecret
+from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.models import Invocation
 from invocations.problems import CallbackUnknown
 from invocations.signals import call_ended
@@ -56,7 +57,7 @@ def make_endpoint(
             )
     except IntegrityError as error:
         raise SchemaInvalid.at("/name", f"{agent.name} has an endpoint of this name already.") from error
-    text = _add_secret(endpoint)
+    text = add_secret(endpoint.secrets, tenant_id=endpoint.tenant_id)
     said = {
         "agent": agent.wire_id,
         "name": name,
@@ -65,12 +66,6 @@ def make_endpoint(
     }
     evidence.record(kind=Kind.CALLBACK_MADE, subject=endpoint.wire_id, actor=by, data=said)
     return endpoint, text
-
-
-def _add_secret(endpoint: CallbackEndpoint) -> str:
-    key_id, wrapped, text = new_secret(tenant_id=endpoint.tenant_id)
-    CallbackSecret.objects.create(tenant_id=endpoint.tenant_id, endpoint=endpoint, key_id=key_id, wrapped_key=wrapped)
-    return text
 
 
 def _locked(endpoint_id: UUID, by: Principal) -> CallbackEndpoint:
@@ -84,11 +79,8 @@ def _locked(endpoint_id: UUID, by: Principal) -> CallbackEndpoint:
 @transaction.atomic
 def rotate_secret(*, endpoint_id: UUID, overlap: timedelta = OVERLAP, by: Principal) -> tuple[CallbackEndpoint, str]:
     """Another secret, shown this once. Until the overlap is over, messages carry the signatures of both."""
-    endpoint, now = _locked(endpoint_id, by), database_time()
-    CallbackSecret.objects.filter(endpoint=endpoint, ends_at__isnull=False).delete()  # never more than two
-    CallbackSecret.objects.filter(endpoint=endpoint).update(ends_at=now + min(overlap, MAX_OVERLAP))
-    text = _add_secret(endpoint)
-    said = {"overlap_s": int(min(overlap, MAX_OVERLAP).total_seconds())}
+    endpoint = _locked(endpoint_id, by)
+    text, said = signing_secrets.rotate_secret(endpoint.secrets, tenant_id=endpoint.tenant_id, overlap=overlap)
     evidence.record(kind=Kind.CALLBACK_ROTATED, subject=endpoint.wire_id, actor=by, data=said)
     return endpoint, text
 
@@ -152,8 +144,7 @@ def redeliver_callback(*, delivery_id: UUID, by: Principal) -> CallbackDelivery:
     )
     if row.endpoint.disabled_at is not None:
         raise Conflict("The endpoint of this message is disabled.", remedy="The answer of the call is at its address.")
-    row.round, row.attempts, row.next_attempt_at, row.delivered_at = row.round + 1, 0, database_time(), None
-    row.save(update_fields=["round", "attempts", "next_attempt_at", "delivered_at"])
+    send_again(row, round=row.round + 1)
     evidence.record(
         kind=Kind.CALLBACK_REDELIVERED,
         subject=row.wire_id,

@@ -18,6 +18,7 @@ from access.models import Consent, Delivery
 from access.notifications import channels
 from access.notifications.services import notify_channels
 from access.roles import Role
+from evidence.deliveries.signing_secrets import load_secrets
 from evidence.erasures import services as erasures
 from evidence.exports.jobs import _claim as claim_export
 from evidence.exports.jobs import advance_next as export_next
@@ -28,7 +29,6 @@ from evidence.integrity.verifier import begin_passes
 from evidence.log.state import log_state
 from evidence.models import ExportJob, SinkSecret, Verification
 from evidence.sinks import services as sinks
-from evidence.sinks import webhook
 from evidence.sinks.services import make_sink, resume_sink
 from invocations.callbacks import services as callbacks
 from invocations.callbacks.models import CallbackDelivery, CallbackSecret
@@ -179,7 +179,7 @@ def test_a_secret_overlaps_as_long_as_it_should_whatever_the_clock_of_who_change
     with clock_moved(monkeypatch, by):
         callbacks.rotate_secret(endpoint_id=hook.pk, overlap=timedelta(hours=1), by=operator.by)
         sinks.rotate_secret(sink_id=sink.pk, overlap=timedelta(hours=1), by=operator.by)
-        assert len(webhook.load_secrets(sink)) == 2
+        assert len(load_secrets(sink.secrets, tenant_id=sink.tenant_id)) == 2
 
     ends = [rows.get(ends_at__isnull=False).ends_at for rows in (CallbackSecret.objects, SinkSecret.objects)]
     assert all(end and abs(end - true_time() - timedelta(hours=1)) < SLACK for end in ends)

@@ -23,8 +23,8 @@ from access.notifications import channels, deliveries
 from access.notifications.services import notify_channels
 from access.policies.compiler import BUILTIN_DOCUMENT
 from access.policies.services import draft_policy
+from evidence.deliveries.messages import PAUSES
 from evidence.models import Fact
-from evidence.webhooks.messages import PAUSES
 from kernel.http import outbound
 from kernel.problems import Conflict, SchemaInvalid
 from tests.support.http_server import Server, local_server
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Person
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 BODY = {"agent": "assistant", "tool": "sample.tools.echo", "url": "/consents/cns_1"}
 
 
@@ -141,7 +141,7 @@ def test_a_failed_message_is_tried_again_with_growing_pauses_and_given_up(server
     assert pauses == sorted(pauses)
     assert len(set(pauses)) == len(pauses)
     assert (row.next_attempt_at, row.delivered_at) == (None, None)
-    assert "answered 500" in row.last_error
+    assert row.last_error == "Answered 500."
     assert deliveries.send_due() == 0
     assert len(server.heard) == len(PAUSES) + 1
     ids = {heard.headers["webhook-id"] for heard in server.heard}
@@ -165,10 +165,10 @@ def test_a_message_that_was_given_up_can_be_sent_again(server: Server, operator:
 def test_two_senders_do_not_send_the_same_message(server: Server, operator: Person) -> None:
     channels.set_notification(channel="webhook", target=server.url, events=["consent.requested"], by=operator.by)
     tell(operator.by)
-    seen = Delivery.objects.get()
+    seen, by_another = Delivery.objects.get(), Delivery.objects.get()
 
-    assert deliveries._claim(seen)
-    assert not deliveries._claim(seen)
+    assert deliveries.QUEUE.claim_due(seen)
+    assert not deliveries.QUEUE.claim_due(by_another)
 
 
 def test_an_ended_channel_is_told_nothing_more(server: Server, operator: Person) -> None:
@@ -206,9 +206,11 @@ def test_a_name_that_leads_to_a_neighbour_is_not_asked_even_when_it_was_public_b
     )
     tell(operator.by)
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in ("8.8.8.8", "10.0.0.5")]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-
-    assert deliveries.send_due() == 0
+    due = Delivery.objects.get()
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert deliveries.QUEUE.claim_due(due)
+        assert deliveries.QUEUE.serve_row(due) == 0
 
     row = Delivery.objects.get()
     assert "private address" in row.last_error

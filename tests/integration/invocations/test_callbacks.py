@@ -14,9 +14,10 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from evidence.deliveries.messages import PAUSES
+from evidence.deliveries.queue import interleave_tenants
 from evidence.keys.wrapped_keys import SEALED
 from evidence.models import Fact
-from evidence.webhooks.messages import PAUSES
 from invocations.callbacks import delivery as callbacks_delivery
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
@@ -249,8 +250,8 @@ def test_a_name_that_leads_to_a_neighbour_later_is_not_asked(
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         due = CallbackDelivery.objects.get()
-        assert callbacks_delivery._claim(due)
-        assert not callbacks_delivery._send(due.pk)
+        assert callbacks_delivery.QUEUE.claim_due(due)
+        assert callbacks_delivery.QUEUE.serve_row(due) == 0
 
     assert "private address" in CallbackAttempt.objects.get().error
     assert kinds_of(made) == ["callback.failed"]
@@ -266,10 +267,10 @@ def test_a_redirect_is_not_followed(endpoint: tuple[CallbackEndpoint, str], call
 
 def test_two_senders_do_not_send_the_same_message(endpoint: tuple[CallbackEndpoint, str], caller: Caller) -> None:
     call(caller)
-    seen = CallbackDelivery.objects.get()
+    seen, by_another = CallbackDelivery.objects.get(), CallbackDelivery.objects.get()
 
-    assert callbacks_delivery._claim(seen)
-    assert not callbacks_delivery._claim(seen)
+    assert callbacks_delivery.QUEUE.claim_due(seen)
+    assert not callbacks_delivery.QUEUE.claim_due(by_another)
 
 
 def test_a_server_that_does_not_answer_holds_up_nobody_else(
@@ -308,10 +309,8 @@ def test_a_tenant_with_many_dead_servers_holds_up_no_other() -> None:
     many, other = uuid4(), uuid4()
     rows = [CallbackDelivery(tenant_id=many) for _ in range(40)] + [CallbackDelivery(tenant_id=other)]
 
-    due = callbacks_delivery.interleave_tenants(rows)
-
-    assert len(due) == 16
-    assert due[:3] == [rows[0], rows[40], rows[1]]
+    assert interleave_tenants(rows)[:3] == [rows[0], rows[40], rows[1]]
+    assert interleave_tenants(rows, running=rows[:2])[:2] == [rows[40], rows[0]]
 
 
 def test_a_disabled_endpoint_is_told_nothing_more(

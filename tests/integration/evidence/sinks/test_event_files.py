@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
+from evidence.deliveries.queue import Sender
 from evidence.models import EventSink
 from evidence.sinks import delivery, files, services
 from kernel.ids import encode, new_id
@@ -91,13 +92,13 @@ def test_a_sink_is_not_behind_when_all_its_lines_are_in_the_files(sink: EventSin
     delivery.deliver_due()
     EventSink.objects.update(cursor=17, next_attempt_at=timezone.now())  # died so, and nothing happens afterwards
 
-    deliverer = delivery.Deliverer()
+    deliverer = Sender(delivery.QUEUE)
     assert deliverer.start_due() == 1
     assert deliverer.finish() == 0
     deliverer.close()
 
     assert EventSink.objects.get().cursor == 51
-    assert delivery.find_lagging_sinks() == []
+    assert delivery.QUEUE.list_due() == []
 
 
 def test_a_writer_may_die_at_any_byte(sink: EventSink) -> None:

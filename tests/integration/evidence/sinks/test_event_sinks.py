@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from evidence import services as evidence
+from evidence.deliveries.queue import Sender
 from evidence.keys.wrapped_keys import SEALED
 from evidence.kinds import PAIR, Kind
 from evidence.models import EventSink, Fact, Seal, SinkSecret
@@ -237,9 +238,9 @@ def test_the_dead_servers_of_one_tenant_hold_up_no_other(by: Principal, other: P
             make(by, server, name=f"dead-{number}", url=url, from_beginning=True)
         make(other, server, from_beginning=True)
         seal_everything()
-        deliverer = delivery.Deliverer()
+        deliverer = Sender(delivery.QUEUE)
         assert deliverer.start_due() == 3, "two of one tenant, and the other's"
-        mine = [each for each, tenant_id in deliverer._running.items() if tenant_id == other.tenant_id]
+        mine = [each for each, sink in deliverer._running.items() if sink.tenant_id == other.tenant_id]
 
         assert [each.result() for each in mine] == [1]
 

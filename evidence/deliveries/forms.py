@@ -1,4 +1,4 @@
-"""How long do the old and the new secret of a webhook sign side by side?"""
+"""Forms about signing secrets."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from datetime import timedelta
 
 from django import forms
 from django.utils.translation import gettext_lazy
-from rest_framework import serializers
 
-from kernel.http.base_serializers import StrictSerializer
-
-OVERLAP = timedelta(days=1)
-MAX_OVERLAP = timedelta(days=30)
+from evidence.deliveries.signing_secrets import MAX_OVERLAP, OVERLAP
 
 
 class OverlapForm(forms.Form):
@@ -25,13 +21,3 @@ class OverlapForm(forms.Form):
 
     def overlap(self) -> timedelta:
         return timedelta(hours=self.cleaned_data["overlap_hours"])
-
-
-class OverlapSerializer(StrictSerializer):
-    overlap_s = serializers.IntegerField(
-        required=False,
-        default=int(OVERLAP.total_seconds()),
-        min_value=0,
-        max_value=int(MAX_OVERLAP.total_seconds()),
-        help_text="How long messages carry the signatures of both secrets.",
-    )
