@@ -28,12 +28,14 @@ SCOPE_CHOICES = _choices(SCOPES)
 
 
 class AgentForm(forms.Form):
-    name = forms.CharField(max_length=80, label=gettext_lazy("Name"), help_text=gettext_lazy("What evidence calls it."))
+    name = forms.CharField(
+        max_length=80, label=gettext_lazy("Name"), help_text=gettext_lazy("The name that evidence uses.")
+    )
 
 
 class KeyForm(forms.Form):
     name = forms.CharField(
-        max_length=80, required=False, label=gettext_lazy("Used for"), help_text=gettext_lazy("Such as “staging”.")
+        max_length=80, required=False, label=gettext_lazy("Used for"), help_text=gettext_lazy("For example “staging”.")
     )
     scopes = forms.MultipleChoiceField(
         choices=SCOPE_CHOICES,
@@ -41,13 +43,13 @@ class KeyForm(forms.Form):
         initial=AGENT_SCOPES,
         label=gettext_lazy("Scopes"),
     )
-    days = forms.IntegerField(min_value=1, max_value=366, initial=90, label=gettext_lazy("Works for, in days"))
+    days = forms.IntegerField(min_value=1, max_value=366, initial=90, label=gettext_lazy("Valid for, in days"))
     networks = forms.CharField(
         required=False,
         max_length=2000,
         label=gettext_lazy("Networks"),
         help_text=gettext_lazy(
-            "Where it may be used from, such as 192.0.2.0/24, separated by spaces. Empty: anywhere."
+            "The networks it may be used from, for example 192.0.2.0/24, separated by spaces. Leave empty to allow any."
         ),
     )
 
@@ -59,14 +61,14 @@ class HubOwnerForm(forms.Form):
     username = forms.CharField(
         max_length=150,
         label=gettext_lazy("User name"),
-        help_text=gettext_lazy("Of somebody who signs in here already, in whichever tenant."),
+        help_text=gettext_lazy("For an existing user of any tenant."),
     )
     action = forms.ChoiceField(choices=[("give", ""), ("take", "")], widget=forms.HiddenInput)
 
     def clean_username(self) -> Any:
         user = get_user_model().objects.filter(username=self.cleaned_data["username"], is_active=True).first()
         if user is None:
-            raise forms.ValidationError(gettext("There is nobody with this user name."))
+            raise forms.ValidationError(gettext("There is no user with this name."))
         return user
 
 
@@ -75,8 +77,8 @@ class RotationForm(forms.Form):
         min_value=0,
         max_value=MAX_OVERLAP.days,
         initial=OVERLAP.days,
-        label=gettext_lazy("Both keys work for, in days"),
-        help_text=gettext_lazy("The new key takes over at once; the old one ends after so long."),
+        label=gettext_lazy("Overlap, in days"),
+        help_text=gettext_lazy("The new key works at once; the old one keeps working for this long."),
     )
 
     def overlap(self) -> timedelta:
@@ -87,7 +89,7 @@ class PersonForm(forms.Form):
     username = forms.CharField(
         max_length=150,
         label=gettext_lazy("User name"),
-        help_text=gettext_lazy("Or that of somebody who signs in here already."),
+        help_text=gettext_lazy("Or the user name of an existing user."),
     )
     name = forms.CharField(max_length=150, required=False, label=gettext_lazy("Name"))
     email = forms.EmailField(required=False, max_length=254, label=gettext_lazy("E-mail"))
@@ -102,7 +104,7 @@ class RolesForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         required=False,
         label=gettext_lazy("Roles"),
-        help_text=gettext_lazy("Without any, the person leaves the tenant."),
+        help_text=gettext_lazy("Without any role, the person is removed from the tenant."),
     )
     reason = forms.CharField(max_length=500, label=gettext_lazy("Reason"), help_text=gettext_lazy("Kept as evidence."))
 
@@ -134,7 +136,7 @@ class JwksField(forms.CharField):
         try:
             return json.loads(text) if text else None
         except (ValueError, RecursionError) as error:
-            raise forms.ValidationError(gettext("This is not JSON.")) from error
+            raise forms.ValidationError(gettext("This is not valid JSON.")) from error
 
     def prepare_value(self, value: Any) -> Any:
         return json.dumps(value, indent=1) if isinstance(value, dict) else value
@@ -144,19 +146,19 @@ class IssuerKeysForm(forms.Form):
     audience = forms.CharField(
         max_length=300,
         label=gettext_lazy("Audience"),
-        help_text=gettext_lazy("Whom the tokens must be for (the aud claim). It leads to this tenant and to no other."),
+        help_text=gettext_lazy("The value of the aud claim in its tokens. An audience belongs to one tenant only."),
     )
     jwks_url = forms.CharField(
         max_length=500,
         required=False,
-        label=gettext_lazy("Address of its keys"),
+        label=gettext_lazy("Key set URL"),
         help_text=gettext_lazy("The provider’s jwks_uri, at a public https address."),
     )
     jwks = JwksField(
         required=False,
         max_length=50_000,
-        label=gettext_lazy("Or the keys themselves"),
-        help_text=gettext_lazy("A JSON Web Key Set, for providers that publish none."),
+        label=gettext_lazy("Or the keys"),
+        help_text=gettext_lazy("A JSON Web Key Set, for providers that do not publish one."),
     )
 
 
@@ -181,7 +183,7 @@ class SubjectForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         initial=AGENT_SCOPES,
         label=gettext_lazy("Scopes"),
-        help_text=gettext_lazy("At most these; a token that names scopes carries no more than it names."),
+        help_text=gettext_lazy("The maximum. A token that names scopes gets only those it names."),
     )
 
     def __init__(self, *args: Any, by: Principal, **kwargs: Any) -> None:
@@ -202,7 +204,7 @@ class ChannelForm(forms.Form):
         help_text=gettext_lazy("An e-mail address, or the https address of a webhook."),
     )
     events = forms.MultipleChoiceField(
-        choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Tell of")
+        choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Events")
     )
 
 

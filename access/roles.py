@@ -17,7 +17,7 @@ PERMISSIONS: dict[str, str] = {
     "tools.operate": _("Enable, pause, stage, yank and deprecate tools"),
     "tools.install": _("Install and configure tools for the tenant"),
     "tools.trust": _("Mark versions as trusted to run without a sandbox"),
-    "publishers.manage": _("Say whose signatures on packages count"),
+    "publishers.manage": _("Manage the keys whose signatures on packages are accepted"),
     "secrets.manage": _("Set and remove secrets"),
     "files.manage": _("Store, read and remove the files that tools may use"),
     "halts.throw": _("Throw and lift kill switches"),
@@ -26,10 +26,10 @@ PERMISSIONS: dict[str, str] = {
     "members.view": _("See people and their roles"),
     "members.manage": _("Invite people and change their roles"),
     "issuers.manage": _("Trust identity providers"),
-    "notifications.manage": _("Say where notifications go"),
+    "notifications.manage": _("Choose where notifications are sent"),
     "grants.view": _("See grants"),
     "grants.give": _("Give and revoke grants"),
-    "grants.request": _("Ask for a grant on behalf of an agent"),
+    "grants.request": _("Request a grant on behalf of an agent"),
     "consents.view": _("See consents"),
     "consents.decide": _("Approve, deny and revoke consents"),
     "budgets.view": _("See budgets"),
@@ -39,14 +39,14 @@ PERMISSIONS: dict[str, str] = {
     "policies.publish": _("Publish policies that somebody else drafted"),
     "configuration.apply": _("Apply and export the tenant's configuration"),
     "invocations.view": _("See calls"),
-    "invocations.cancel": _("End calls that wait or run"),
-    "invocations.resolve": _("Say what became of calls whose outcome is unknown"),
+    "invocations.cancel": _("End calls that are waiting or running"),
+    "invocations.resolve": _("Resolve calls with an unknown outcome"),
     "invocations.replay": _("Replay calls to compare, with a reason"),
-    "sinks.manage": _("Say where the events of the tenant go"),
+    "sinks.manage": _("Choose where events of the tenant are sent"),
     "evidence.view": _("Browse evidence"),
     "evidence.reveal": _("Reveal stored values, with a reason"),
-    "evidence.erase": _("Erase what is kept of a person"),
-    "evidence.retain": _("Say how long values are kept"),
+    "evidence.erase": _("Erase a person's data"),
+    "evidence.retain": _("Set how long values are kept"),
 }
 
 # What a person may be given on a single tool or agent, and do with that one only (access/object_permissions/rules.py).
@@ -56,7 +56,7 @@ ON_TOOL: dict[str, str] = {
     "tools.install": _("Configure, pause and remove its installation"),
     "tools.trust": _("Mark its versions as trusted to run without a sandbox"),
 }
-ON_AGENT: dict[str, str] = {"agents.manage": _("See it, disable and enable it, make and revoke its keys")}
+ON_AGENT: dict[str, str] = {"agents.manage": _("See it, disable and enable it, create and revoke its keys")}
 
 # What concerns every tenant; held by members of the Django group HUB_OWNERS, whichever tenant they act in.
 HUB_PERMISSIONS: dict[str, str] = {"hub.manage": _("Manage the whole hub: tenants, the hub's policy, its kill switch")}
@@ -110,13 +110,13 @@ SCOPES: dict[str, str] = {
     "tools:read": _("Discover tools"),
     "tools:register": _("Submit tool versions"),
     "tools:operate": _("Enable, pause, yank and deprecate tools; install and configure them"),
-    "publishers:manage": _("Say whose signatures on packages count"),
+    "publishers:manage": _("Manage the keys whose signatures on packages are accepted"),
     "invocations:create": _("Preflight and invoke tools"),
     "invocations:read": _("Read the agent's own calls and their evidence"),
     "consents:request": _("Ask for consent and see its state"),
-    "grants:request": _("Ask for a grant"),
+    "grants:request": _("Request a grant"),
     "grants:manage": _("Give and revoke grants"),
-    "delegations:create": _("Hand grants of the agent on to other agents, and take them back"),
+    "delegations:create": _("Delegate grants of the agent to other agents, and withdraw them"),
     "budgets:read": _("See budgets"),
     "budgets:manage": _("Set and end budgets"),
     "policies:read": _("See policies"),
@@ -126,13 +126,13 @@ SCOPES: dict[str, str] = {
     "agents:manage": _("Create agents and keys"),
     "members:read": _("See people, their roles and who is invited"),
     "issuers:manage": _("Trust identity providers and say for which agents their tokens speak"),
-    "notifications:manage": _("Say where notifications go"),
-    "sinks:manage": _("Say where the events of the tenant go"),
+    "notifications:manage": _("Choose where notifications are sent"),
+    "sinks:manage": _("Choose where events of the tenant are sent"),
     "configuration:apply": _("Apply and export the tenant's configuration"),
     "evidence:read": _("Read the log of facts: leaves, proofs, verifications and exports"),
     "evidence:export": _("Export evidence and have the log verified"),
-    "evidence:erase": _("Erase what is kept of a person"),
-    "evidence:retain": _("Say how long values are kept"),
+    "evidence:erase": _("Erase a person's data"),
+    "evidence:retain": _("Set how long values are kept"),
 }
 # What a person must hold to give a scope to a key or a token; whoever manages agents gives the others.
 SCOPE_NEEDS: dict[str, str] = {

@@ -106,7 +106,7 @@ class StageForm(StateForm):
     tenants = forms.CharField(
         max_length=4200,
         label=gettext_lazy("Tenants"),
-        help_text=gettext_lazy("Short names, with spaces or commas between them. They must have it installed."),
+        help_text=gettext_lazy("Short names of tenants that have it installed, separated by spaces or commas."),
     )
 
     def clean_tenants(self) -> list[str]:
@@ -139,7 +139,7 @@ class SecretForm(forms.Form):
         max_length=80,
         label=gettext_lazy("Name"),
         help_text=gettext_lazy(
-            "What installations call it, for example shop.token. A name that exists gets a new value."
+            "The name that installations use, for example shop.token. An existing name gets a new value."
         ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )

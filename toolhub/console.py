@@ -156,7 +156,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     }
     counts = count_waiting(request) | {"budgets": nearly_used_up(by, now) if by.may("budgets.view") else 0}
     candidates = [
-        ("approvals", "consents.view", gettext("Approvals that wait"), reverse("approvals"), "user-check"),
+        ("approvals", "consents.view", gettext("Pending approvals"), reverse("approvals"), "user-check"),
         ("reviews", "tools.review", gettext("Versions to review"), reverse("reviews"), "git-compare"),
         ("budgets", "budgets.view", gettext("Budgets nearly used up"), reverse("budgets") + "?state=nearly", "timer"),
     ]

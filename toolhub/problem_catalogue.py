@@ -21,7 +21,7 @@ RETRIES = {
     Retryable.NO: gettext_noop("No. The same call would be refused again."),
     Retryable.YES: gettext_noop("Yes. The same call may succeed later."),
     Retryable.SAME_KEY: gettext_noop("Only with the same Idempotency-Key: the first call may have had its effect."),
-    Retryable.AFTER_ACTION: gettext_noop("Once somebody has done what the remedy says."),
+    Retryable.AFTER_ACTION: gettext_noop("Once the remedy has been applied."),
 }
 
 

@@ -70,7 +70,9 @@ def agent_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The agent %(name)s is made. Give it a key.") % {"name": made.name})
+            messages.success(
+                request, gettext("Agent %(name)s was created. Create a key for it next.") % {"name": made.name}
+            )
             return redirect("agent", made.pk)
     status = 422 if request.method == "POST" else 200
     return render_page(request, "agents/agent_form.html", {"section": "agents", "form": form}, status=status)
@@ -120,9 +122,9 @@ def agent_state(request: ConsoleRequest, agent_id: UUID) -> HttpResponse:
     change = services.enable_agent if found.disabled_at else services.disable_agent
     changed = change(agent_id=agent_id, reason=form.cleaned_data["reason"], by=request.principal)
     told = (
-        gettext("The agent is refused from its next request on.")
+        gettext("The agent is disabled. All its requests are refused from now on.")
         if changed.disabled_at
-        else gettext("The agent may call again.")
+        else gettext("The agent is enabled. It can call tools again.")
     )
     messages.success(request, told)
     return redirect("agent", agent_id)
@@ -182,5 +184,5 @@ def key_revoke(request: ConsoleRequest, key_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _agent_page(request, key.agent, form=form, wrong="revoke", key=key)
     services.revoke_key(key_id=key_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The key is revoked. It is refused with its next request."))
+    messages.success(request, gettext("The key is revoked. Requests with it are refused from now on."))
     return redirect("agent", key.agent_id)

@@ -29,7 +29,7 @@ DIMENSION_WORDS = {
     Dimension.CPU_MS: gettext_lazy("CPU time, in milliseconds"),
     Dimension.MONEY: gettext_lazy("Money, by the prices of the policy"),
     Dimension.CONCURRENCY: gettext_lazy("Calls at the same time"),
-    Dimension.RATE: gettext_lazy("Rate: calls, evenly spread"),
+    Dimension.RATE: gettext_lazy("Rate: calls, spread evenly"),
 }
 WINDOWS = [
     (60, gettext_lazy("Minute")),
@@ -51,9 +51,9 @@ def to_stored_amount(typed: Decimal, dimension: str) -> int:
     """What is kept. ``ValueError`` for a part of a call, a byte or a millisecond."""
     amount = typed * MILLIONTHS if dimension == Dimension.MONEY else typed
     if amount != amount.to_integral_value():
-        raise ValueError(gettext("Only money has decimals."))
+        raise ValueError(gettext("Only amounts of money can have decimals."))
     if amount > MAX_AMOUNT:
-        raise ValueError(gettext("That is more than can be counted."))
+        raise ValueError(gettext("This amount is too large."))
     return int(amount)
 
 
@@ -66,21 +66,21 @@ class BudgetForm(forms.Form):
         max_length=MAX_TOOL,
         required=False,
         label=gettext_lazy("Tool"),
-        help_text=gettext_lazy("For one tool: its id, whoever calls it."),
+        help_text=gettext_lazy("For one tool: its id. The budget covers all its callers."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     grant = forms.ModelChoiceField(
         Grant.objects.none(), required=False, label=gettext_lazy("Grant"), help_text=gettext_lazy("For one grant.")
     )
-    dimension = forms.ChoiceField(choices=list(DIMENSION_WORDS.items()), label=gettext_lazy("Of what"))
+    dimension = forms.ChoiceField(choices=list(DIMENSION_WORDS.items()), label=gettext_lazy("What is limited"))
     amount = AmountField(label=gettext_lazy("At most"))
     window_s = forms.TypedChoiceField(
         choices=WINDOWS,
         coerce=int,
         initial=DAY_S,
-        label=gettext_lazy("In each"),
+        label=gettext_lazy("Window"),
         help_text=gettext_lazy(
-            "Minutes, hours and days begin as on a clock in UTC, weeks on Thursdays. Calls at the same time have none."
+            "Minutes, hours and days follow the UTC clock; weeks begin on Thursdays. Calls at the same time have no window."
         ),
     )
     reason = forms.CharField(

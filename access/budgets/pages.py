@@ -39,7 +39,7 @@ def budgets(request: ConsoleRequest) -> HttpResponse:
     filters = {name: request.GET.get(name, "") for name in (*FILTERS, "agent")}
     for name, allowed in FILTERS.items():
         if filters[name] and filters[name] not in allowed:
-            raise SchemaInvalid(gettext("There is nothing of that kind to filter by."))
+            raise SchemaInvalid(gettext("There is no such value to filter by."))
     found = filter_by_state(Budget.objects.visible_to(by), filters["state"], now).select_related("agent", "grant")
     for name, column in (("scope", "scope"), ("dimension", "dimension"), ("agent", "agent__name")):
         if filters[name]:
@@ -78,7 +78,7 @@ def budget_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The budget is set. It counts with the next call."))
+            messages.success(request, gettext("The budget is set. It applies from the next call."))
             return redirect("budget", made.pk)
     status = 422 if request.method == "POST" else 200
     return render_page(request, "budgets/budget_form.html", {"section": "budgets", "form": form}, status=status)
@@ -143,7 +143,7 @@ def budget_edit(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The budget is changed. It counts with the next call."))
+            messages.success(request, gettext("The budget is changed. It applies from the next call."))
             return redirect("budget", budget_id)
     return _page(request, found, wrong="edit", form=form)
 
@@ -163,7 +163,9 @@ def budget_raise(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("Raised until the window ends; the next one has the usual amount."))
+            messages.success(
+                request, gettext("The budget is raised until this window ends; the next one has the usual amount.")
+            )
             return redirect("budget", budget_id)
     return _page(request, found, wrong="raise", form=form)
 
@@ -176,5 +178,5 @@ def budget_end(request: ConsoleRequest, budget_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _page(request, found, wrong="end", form=form)
     services.end_budget(budget_id=budget_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The budget has ended and limits nothing any more."))
+    messages.success(request, gettext("The budget has ended. It no longer limits anything."))
     return redirect("budget", budget_id)

@@ -143,7 +143,7 @@ def consent_decide(request: ConsoleRequest, consent_id: UUID) -> HttpResponse:
         add_problem(form, problem)
         return _page(request, found, form, wrong=decision)
     told = {"approved": gettext("Approved."), "denied": gettext("Denied."), "revoked": gettext("Revoked.")}
-    messages.success(request, told[done.state] + " " + gettext("Your decision and its reason are on record."))
+    messages.success(request, told[done.state] + " " + gettext("Your decision and its reason were recorded."))
     return redirect("consent", consent_id)
 
 
@@ -168,7 +168,7 @@ def consents_revoke(request: ConsoleRequest) -> HttpResponse:
             consent_ids=[each.pk for each in found], reason=form.cleaned_data["reason"], by=request.principal
         )
         messages.success(
-            request, ngettext("%(n)d consent is revoked.", "%(n)d consents are revoked.", done) % {"n": done}
+            request, ngettext("%(n)d consent was revoked.", "%(n)d consents were revoked.", done) % {"n": done}
         )
         return redirect("consents")
     context = {"section": "grants", "rows": found, "form": form}

@@ -129,7 +129,7 @@ VALUES = {
 def validate_conditions(conditions: Any) -> list[Finding]:
     """What is wrong with a list of conditions, with pointers into it; empty when nothing is."""
     if not isinstance(conditions, list):
-        return [{"pointer": "", "message": "Conditions are a list."}]
+        return [{"pointer": "", "message": "Conditions must be a list."}]
     if len(conditions) > MAX_CONDITIONS:
         return [{"pointer": "", "message": f"At most {MAX_CONDITIONS} conditions fit into a grant."}]
     found = [finding for number, each in enumerate(conditions) for finding in _findings(each, f"/{number}")]

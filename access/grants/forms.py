@@ -25,7 +25,7 @@ Mode = tuple[str, "str | _StrPromise"]
 MODES: list[Mode] = [
     (ConsentMode.ONCE, gettext_lazy("For this one call, with exactly these arguments")),
     (ConsentMode.PERIOD, gettext_lazy("For a time")),
-    (ConsentMode.STANDING, gettext_lazy("Standing: until it is revoked")),
+    (ConsentMode.STANDING, gettext_lazy("Until it is revoked")),
 ]
 UNITS = {60: gettext_lazy("minutes"), 3600: gettext_lazy("hours"), 86400: gettext_lazy("days")}
 
@@ -92,7 +92,7 @@ class TermsForm(forms.Form):
     def clean_conditions(self) -> Any:
         value = self.cleaned_data["conditions"]
         if value is not None and not isinstance(value, list):
-            raise forms.ValidationError(gettext("Conditions are a list."))
+            raise forms.ValidationError(gettext("Conditions must be a list."))
         return value
 
 
@@ -101,7 +101,7 @@ class _LimitsForm(forms.Form):
         min_value=1,
         max_value=2_000_000_000,
         required=False,
-        label=gettext_lazy("Calls a day"),
+        label=gettext_lazy("Calls per day"),
         help_text=gettext_lazy("Empty means no limit."),
     )
     expires_at = forms.DateTimeField(
@@ -126,15 +126,18 @@ class GrantForm(_LimitsForm, TermsForm):
     may_delegate = forms.TypedChoiceField(
         choices=[
             (0, gettext_lazy("No")),
-            (1, gettext_lazy("To another agent")),
-            (2, gettext_lazy("To another agent, and by that one again")),
-            (3, gettext_lazy("Through three agents")),
+            (1, gettext_lazy("One level")),
+            (2, gettext_lazy("Two levels")),
+            (3, gettext_lazy("Three levels")),
         ],
         coerce=int,
         empty_value="0",
         required=False,
-        label=gettext_lazy("May be handed on"),
-        help_text=gettext_lazy("As it is or narrower, never wider. It ends for all of them when this grant does."),
+        label=gettext_lazy("May be delegated"),
+        help_text=gettext_lazy(
+            "How many agents in a row may pass it on. "
+            "A delegated grant never allows more than this one, and ends with it."
+        ),
     )
     every_agent = forms.BooleanField(required=False, label=gettext_lazy("Every agent of the tenant, also new ones"))
     field_order = ("agent", "every_agent", "tools", "calls_limit", "expires_at", "may_delegate", "reason")
@@ -168,7 +171,7 @@ class AskForm(TermsForm):
         widget=forms.Textarea(attrs={"rows": 3}),
         max_length=500,
         label=gettext_lazy("Purpose"),
-        help_text=gettext_lazy("What the agent needs the tools for; who decides reads it."),
+        help_text=gettext_lazy("What the agent needs the tools for. Whoever decides reads this."),
     )
     field_order = ("agent", "tools", "purpose")
 

@@ -86,7 +86,7 @@ def grant_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The grant is given. It counts with the next call."))
+            messages.success(request, gettext("The grant is given. It applies from the next call."))
             return redirect("grant", given.pk)
     context = {"section": "grants", "form": form}
     return render_page(request, "grants/grant_form.html", context, status=422 if form.is_bound else 200)
@@ -144,7 +144,7 @@ def grant_revoke(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _grant_page(request, _grant(request, grant_id), wrong="revoke", form=form)
     grants.revoke_grant(grant_id=grant_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The grant is revoked. It stops counting with the next call."))
+    messages.success(request, gettext("The grant is revoked. The next call under it is refused."))
     return redirect("grant", grant_id)
 
 
@@ -158,7 +158,7 @@ def grant_extend(request: ConsoleRequest, grant_id: UUID) -> HttpResponse:
         except SchemaInvalid as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The grant holds longer now."))
+            messages.success(request, gettext("The grant was extended."))
             return redirect("grant", grant_id)
     return _grant_page(request, _grant(request, grant_id), wrong="extend", form=form)
 
@@ -168,7 +168,7 @@ def parse_selected_ids(values: list[str], prefix: str) -> list[UUID]:
     try:
         return sorted({decode(prefix, value) for value in values})
     except ValueError as error:
-        raise NotFound(gettext("One of the chosen rows does not exist.")) from error
+        raise NotFound(gettext("One of the selected rows does not exist.")) from error
 
 
 @require_http_methods(["GET", "POST"])
@@ -183,7 +183,9 @@ def grants_revoke(request: ConsoleRequest) -> HttpResponse:
         done = grants.revoke_grants(
             grant_ids=[each.pk for each in found], reason=form.cleaned_data["reason"], by=request.principal
         )
-        messages.success(request, ngettext("%(n)d grant is revoked.", "%(n)d grants are revoked.", done) % {"n": done})
+        messages.success(
+            request, ngettext("%(n)d grant was revoked.", "%(n)d grants were revoked.", done) % {"n": done}
+        )
         return redirect("grants")
     context = {"section": "grants", "rows": found, "form": form}
     return render_page(request, "grants/grant_revoke_many.html", context, status=422 if form.errors else 200)
@@ -226,7 +228,7 @@ def grant_request_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The request waits for an operator."))
+            messages.success(request, gettext("The request was sent. An operator decides on it."))
             if request.principal.may("grants.view"):
                 return redirect("grant_request", asked.pk)
             return redirect("overview")
@@ -275,7 +277,7 @@ def grant_request_approve(request: ConsoleRequest, request_id: UUID) -> HttpResp
         except SchemaInvalid as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The grant is given. It counts with the next call."))
+            messages.success(request, gettext("The grant is given. It applies from the next call."))
             return redirect("grant", given.pk)
     return _request_page(request, asked, wrong="approve", form=form)
 
@@ -287,5 +289,5 @@ def grant_request_decline(request: ConsoleRequest, request_id: UUID) -> HttpResp
     if not form.is_valid():
         return _request_page(request, _asked(request, request_id), wrong="decline", form=form)
     requests.decline_request(request_id=request_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The request is declined. Your reason is on record."))
+    messages.success(request, gettext("The request was declined. Your reason was recorded."))
     return redirect("grant_request", request_id)

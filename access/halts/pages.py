@@ -45,16 +45,16 @@ class HaltForm(forms.Form):
     target = forms.CharField(
         max_length=128,
         required=False,
-        label=gettext_lazy("Which one"),
+        label=gettext_lazy("Id"),
         help_text=gettext_lazy(
-            "The tool’s id, the version’s id (tvn_…) or the agent’s id (agt_…); nothing for the whole tenant or hub."
+            "The id of the tool, the version (tvn_…) or the agent (agt_…). Leave empty for the whole tenant or hub."
         ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "targets"}),
     )
     reason = forms.CharField(
         max_length=halts.MAX_REASON,
         label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Kept as evidence, and told to every caller who is refused."),
+        help_text=gettext_lazy("Kept as evidence, and shown to every caller who is refused."),
         widget=forms.Textarea(attrs={"rows": 2}),
     )
     confirm = forms.CharField(max_length=128, required=False, label=gettext_lazy("Confirm"))
@@ -74,7 +74,7 @@ class HaltForm(forms.Form):
         data = super().clean() or {}
         word = self.words.get(data.get("reach", ""))
         if word is not None and data.get("confirm", "").strip() != word:
-            self.add_error("confirm", gettext("Type %(word)s to stop this much.") % {"word": word})
+            self.add_error("confirm", gettext("Type %(word)s to confirm.") % {"word": word})
         return data
 
 
@@ -135,7 +135,7 @@ def halt_throw(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("Stopped. The next call is refused, in every process."))
+            messages.success(request, gettext("The kill switch is on. The next call is refused, in every process."))
             return redirect("halts")
     return _page(request, {"form": form}, status=422)
 
@@ -149,5 +149,5 @@ def halt_lift(request: ConsoleRequest, halt_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _page(request, {"lift_form": form, "lifting": halt}, status=422)
     halts.lift_halt(halt_id=halt_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("Lifted. Calls go through again."))
+    messages.success(request, gettext("The kill switch is lifted. Calls are accepted again."))
     return redirect("halts")

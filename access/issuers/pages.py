@@ -47,7 +47,7 @@ def issuer_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The provider is trusted. Say which subjects speak for which agents."))
+            messages.success(request, gettext("The provider is trusted. Map its subjects to agents next."))
             return redirect("issuer", made.pk)
     return _issuer_form(request, form)
 
@@ -78,7 +78,7 @@ def issuer_edit(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("Changed. It counts from the next request on."))
+            messages.success(request, gettext("Changed. It applies from the next request."))
             return redirect("issuer", issuer_id)
     return _issuer_form(request, form, found)
 
@@ -135,7 +135,7 @@ def issuer_subject_add(request: ConsoleRequest, issuer_id: UUID) -> HttpResponse
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The subject speaks for %(agent)s now.") % {"agent": data["agent"].name})
+            messages.success(request, gettext("The subject was mapped to %(agent)s.") % {"agent": data["agent"].name})
             return redirect("issuer", issuer_id)
     return _issuer_page(request, found, form=form, wrong="subject")
 
@@ -148,7 +148,7 @@ def issuer_subject_remove(request: ConsoleRequest, issuer_id: UUID) -> HttpRespo
     if not form.is_valid():
         return _issuer_page(request, found, wrong="identity")
     services.unmap_identity(identity_id=form.cleaned_data["identity"], by=request.principal)
-    messages.success(request, gettext("The subject speaks for nobody now."))
+    messages.success(request, gettext("The mapping was removed."))
     return redirect("issuer", issuer_id)
 
 
@@ -175,7 +175,7 @@ def notification_new(request: ConsoleRequest) -> HttpResponse:
             if secret:
                 context = {"section": "notifications", "channel": made, "secret": secret}
                 return render_page(request, "notifications/notification_secret.html", context)
-            messages.success(request, gettext("The channel is set up."))
+            messages.success(request, gettext("The channel was created."))
             return redirect("notification", made.pk)
     status = 422 if request.method == "POST" else 200
     context = {"section": "notifications", "form": form}
@@ -214,7 +214,7 @@ def notification_end(request: ConsoleRequest, notification_id: UUID) -> HttpResp
     if not form.is_valid():
         return _channel_page(request, found, form=form, wrong="end")
     channels.end_notification(notification_id=notification_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The channel is told nothing more."))
+    messages.success(request, gettext("The channel has ended. It gets no more messages."))
     return redirect("notification", notification_id)
 
 
@@ -227,5 +227,5 @@ def delivery_again(request: ConsoleRequest, delivery_id: UUID) -> HttpResponse:
     if "again" not in request.POST:
         return _channel_page(request, row.notification, wrong="again")
     channels.redeliver_message(delivery_id=delivery_id, by=request.principal)
-    messages.success(request, gettext("The message is sent again within seconds."))
+    messages.success(request, gettext("The message will be sent again within seconds."))
     return redirect("notification", row.notification_id)

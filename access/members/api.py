@@ -92,7 +92,7 @@ class PermissionSerializer(StrictSerializer):
 
 
 class InvitationSerializer(StrictSerializer):
-    username = serializers.CharField(max_length=150, help_text="Or that of somebody who signs in here already.")
+    username = serializers.CharField(max_length=150, help_text="Or the user name of an existing user.")
     name = serializers.CharField(max_length=150, required=False, default="", allow_blank=True)
     email = serializers.EmailField(max_length=254, required=False, default="", allow_blank=True)
     roles = serializers.ListField(child=serializers.ChoiceField(ROLES), min_length=1, max_length=len(ROLES))

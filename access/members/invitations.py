@@ -148,7 +148,7 @@ def _check_new(username: str, email: str, *, but: Any) -> None:
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/username", "message": message}]})
     others = get_user_model().objects.exclude(pk=but.pk if but else 0)
     if email and others.filter(email__iexact=email).exists():
-        message = gettext("Somebody with this address signs in here already. Give their user name.")
+        message = gettext("This address belongs to an existing user. Enter their user name.")
         raise SchemaInvalid(message, details={"findings": [{"pointer": "/email", "message": message}]})
 
 
@@ -228,7 +228,7 @@ def accept_invitation(*, user: Any, password: str, token: str) -> None:
     """The invited person chooses a password, which ends the link. A link that was mailed proves their address."""
     fresh = get_user_model().objects.select_for_update().get(pk=user.pk)
     if not is_valid_link(fresh, token):  # again: it may have ended since the page asked
-        raise Conflict(gettext("This link does not work: it was used already, or it is too old."))
+        raise Conflict(gettext("This link does not work: it was already used, or it has expired."))
     if fresh.email and mailed_tokens.check_token(fresh, token):
         EmailAddress.objects.update_or_create(
             user=fresh, email=fresh.email, defaults={"verified": True, "primary": True}

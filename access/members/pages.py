@@ -92,7 +92,9 @@ def _link_page(request: ConsoleRequest, user: Any, link: str | None) -> HttpResp
     if not link:
         mailed = link is not None
         told = (
-            gettext("The invitation is on its way by mail.") if mailed else gettext("They belong to this tenant now.")
+            gettext("The invitation was sent by e-mail.")
+            if mailed
+            else gettext("The person is now a member of this tenant.")
         )
         messages.success(request, told)
         return redirect("person", user.pk)
@@ -168,7 +170,7 @@ def person_roles(request: ConsoleRequest, user_id: int) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The roles are changed. They count from the next request on."))
+            messages.success(request, gettext("The roles were changed. They apply from the next request."))
             return redirect("person", user_id) if data["roles"] else redirect("people")
     return person_page(request, user, form=form, wrong="roles")
 
@@ -185,7 +187,7 @@ def person_permissions(request: ConsoleRequest, user_id: int) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The permission is changed. It counts from the next request on."))
+            messages.success(request, gettext("The permission was changed. It applies from the next request."))
             return redirect("person", user_id)
     return person_page(request, user, form=form, wrong="permission")
 
@@ -209,8 +211,8 @@ def invitation(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     user = invitations.find_invited_person(uid, token)
     if user is None:
         raise NotFound(
-            gettext("This link does not work: it was used already, or it is too old."),
-            remedy=gettext("Ask whoever invited you for another one."),
+            gettext("This link does not work: it was already used, or it has expired."),
+            remedy=gettext("Ask the person who invited you for a new one."),
         )
     form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
@@ -253,7 +255,9 @@ def hub_owners(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The owners of the hub are changed. It counts from the next request on."))
+            messages.success(
+                request, gettext("The owners of the hub were changed. This applies from the next request.")
+            )
             return redirect("tenants")
     return _tenants_page(request, form)
 
@@ -270,7 +274,9 @@ def tenant_new(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The tenant %(name)s is made, and you own it.") % {"name": made.name})
+            messages.success(
+                request, gettext("Tenant %(name)s was created, and you are its owner.") % {"name": made.name}
+            )
             return redirect("tenants")
     status = 422 if request.method == "POST" else 200
     return render_page(request, "members/tenant_form.html", {"section": "tenants", "form": form}, status=status)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 EVENTS = {
-    "consent.requested": gettext_lazy("A consent waits for a decision"),
-    "grant.requested": gettext_lazy("A grant is asked for"),
-    "review.waiting": gettext_lazy("A tool version waits for review"),
-    "policy.waiting": gettext_lazy("A policy draft waits to be published"),
+    "consent.requested": gettext_lazy("A consent is waiting for a decision"),
+    "grant.requested": gettext_lazy("A grant was requested"),
+    "review.waiting": gettext_lazy("A tool version is waiting for review"),
+    "policy.waiting": gettext_lazy("A policy draft is waiting to be published"),
     "budget.low": gettext_lazy("A budget is nearly used up"),
     "halt.thrown": gettext_lazy("A kill switch was thrown"),
-    "evidence.alarm": gettext_lazy("The evidence needs somebody to look at it"),
+    "evidence.alarm": gettext_lazy("The evidence needs attention"),
 }
 # What a message may say: names and one link. Anything else could be a value, and mail is read on other machines.
 MAY_SAY = frozenset({"agent", "tool", "version", "policy", "budget", "reach", "until", "alarm", "url"})

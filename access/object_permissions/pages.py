@@ -36,6 +36,6 @@ def person_exceptions(request: ConsoleRequest, user_id: int) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The permission is changed. It counts from the next request on."))
+            messages.success(request, gettext("The permission was changed. It applies from the next request."))
             return redirect("person", user_id)
     return person_page(request, user, form=form, wrong="exception")

@@ -47,14 +47,14 @@ class DraftForm(forms.Form):
         required=False,
         max_length=1000,
         label=gettext_lazy("Note"),
-        help_text=gettext_lazy("What the change is for; whoever publishes it reads it."),
+        help_text=gettext_lazy("What the change is for. Whoever publishes it reads this."),
     )
 
 
 class NewDraftForm(DraftForm):
     layer = forms.ChoiceField(
         choices=[("tenant", gettext_lazy("This tenant")), ("hub", gettext_lazy("The whole hub"))],
-        label=gettext_lazy("Binds"),
+        label=gettext_lazy("Applies to"),
     )
     field_order = ("layer", "text", "note")
 
@@ -81,13 +81,16 @@ class RuleForm(forms.Form):
         help_text=gettext_lazy("For example commerce.*, tag:beta or effect:Write & ~safety:Low; * for all."),
     )
     agent = forms.CharField(
-        max_length=200, required=False, label=gettext_lazy("Agent"), help_text=gettext_lazy("Its name; empty for all.")
+        max_length=200,
+        required=False,
+        label=gettext_lazy("Agent"),
+        help_text=gettext_lazy("The agent's name. Leave empty for all agents."),
     )
     id = forms.SlugField(
         max_length=60,
         required=False,
         label=gettext_lazy("Name of the rule"),
-        help_text=gettext_lazy("Verdicts name the rule by it. Empty: one is made."),
+        help_text=gettext_lazy("The rule's name in verdicts. Leave empty to generate one."),
     )
     note = forms.CharField(max_length=500, required=False, label=gettext_lazy("Note"))
 
@@ -151,15 +154,15 @@ class DenyForm(RuleForm):
 
 
 class CeilingForm(RuleForm):
-    title, effect = gettext_lazy("Bound what calls may reach and use"), "ceiling"
+    title, effect = gettext_lazy("Limit what calls may reach and use"), "ceiling"
 
     capabilities = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
         label=gettext_lazy("Capabilities"),
-        help_text=gettext_lazy("JSON, as in a manifest. Empty: no bound; {} lets nothing through."),
+        help_text=gettext_lazy("JSON, as in a manifest. Leave empty for no limit; {} allows nothing."),
     )
-    timeout_ms = forms.IntegerField(required=False, min_value=1, label=gettext_lazy("Milliseconds a call"))
+    timeout_ms = forms.IntegerField(required=False, min_value=1, label=gettext_lazy("Milliseconds per call"))
     memory_mib = forms.IntegerField(required=False, min_value=32, label=gettext_lazy("MiB of memory"))
     max_bytes_in = forms.IntegerField(required=False, min_value=2, label=gettext_lazy("Bytes of arguments"))
     max_bytes_out = forms.IntegerField(required=False, min_value=2, label=gettext_lazy("Bytes of output"))
@@ -171,12 +174,12 @@ class CeilingForm(RuleForm):
         try:
             return json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise forms.ValidationError(gettext("This is not JSON: %(why)s") % {"why": error}) from error
+            raise forms.ValidationError(gettext("This is not valid JSON: %(why)s") % {"why": error}) from error
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         if not self.errors and data.get("capabilities") is None and not self._limits():
-            raise forms.ValidationError(gettext("Give capabilities or at least one limit."))
+            raise forms.ValidationError(gettext("Enter capabilities or at least one limit."))
         return data
 
     def _limits(self) -> dict[str, int]:
@@ -199,18 +202,18 @@ class ConsentForm(RuleForm):
 
     mode = forms.ChoiceField(
         choices=[
-            (ConsentMode.ONCE, gettext_lazy("To each call")),
+            (ConsentMode.ONCE, gettext_lazy("For each call")),
             (ConsentMode.PERIOD, gettext_lazy("For a time")),
             (ConsentMode.STANDING, gettext_lazy("Until it is revoked")),
         ],
-        label=gettext_lazy("To what"),
+        label=gettext_lazy("Validity of the consent"),
     )
     hours = forms.IntegerField(
         min_value=1,
         max_value=8760,
         initial=24,
         label=gettext_lazy("Hours"),
-        help_text=gettext_lazy("How long it holds."),
+        help_text=gettext_lazy("How long the consent is valid."),
     )
 
     def says(self) -> dict[str, Any]:
@@ -223,29 +226,31 @@ class ObligationForm(RuleForm):
     action = forms.ChoiceField(
         choices=[
             ("mask", gettext_lazy("Mask: keep the shape")),
-            ("redact", gettext_lazy("Redact: leave only a word")),
-            ("watermark", gettext_lazy("Watermark: say which call it is of")),
+            ("redact", gettext_lazy("Redact: replace with a placeholder")),
+            ("watermark", gettext_lazy("Watermark: name the call")),
         ],
         label=gettext_lazy("How"),
     )
     detector = forms.ChoiceField(
         required=False,
-        choices=[("", gettext_lazy("Only at a place")), *((kind, kind) for kind in (ALL, *KINDS))],
+        choices=[("", gettext_lazy("Only the place below")), *((kind, kind) for kind in (ALL, *KINDS))],
         label=gettext_lazy("What"),
-        help_text=gettext_lazy("Found wherever it stands."),
+        help_text=gettext_lazy("Wherever it is found."),
     )
     pointer = forms.CharField(
         required=False,
         max_length=400,
         label=gettext_lazy("Place"),
-        help_text=gettext_lazy("A JSON pointer in the output, in place of what: /customer/email; * is every entry."),
+        help_text=gettext_lazy(
+            "Instead of the above, a JSON pointer into the output: /customer/email; * matches every entry."
+        ),
     )
     on_failure = forms.ChoiceField(
         choices=[
             ("deny", gettext_lazy("The call fails")),
             ("degrade", gettext_lazy("The output is withheld")),
         ],
-        label=gettext_lazy("When it cannot be done"),
+        label=gettext_lazy("If it cannot be done"),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -253,9 +258,9 @@ class ObligationForm(RuleForm):
         marks = data.get("action") == "watermark"
         places = bool(data.get("detector")) + bool(data.get("pointer"))
         if not self.errors and not marks and places != 1:
-            raise forms.ValidationError(gettext("Say what or where: one of the two."))
+            raise forms.ValidationError(gettext("Choose either what or where."))
         if not self.errors and marks and data.get("detector"):
-            raise forms.ValidationError(gettext("A watermark has a place or none, and no detector."))
+            raise forms.ValidationError(gettext("A watermark can have a place, but no detector."))
         return data
 
     def says(self) -> dict[str, Any]:
@@ -271,8 +276,8 @@ class PriceForm(RuleForm):
         min_value=Decimal(0),
         max_value=Decimal(1_000_000),
         decimal_places=6,
-        label=gettext_lazy("Price a call"),
-        help_text=gettext_lazy("In the unit that money budgets are kept in."),
+        label=gettext_lazy("Price per call"),
+        help_text=gettext_lazy("In the unit of money budgets."),
     )
 
     def says(self) -> dict[str, Any]:
@@ -285,13 +290,13 @@ class HoursForm(RuleForm):
     first = forms.IntegerField(
         min_value=0, max_value=23, initial=8, label=gettext_lazy("From hour"), help_text=gettext_lazy("In UTC.")
     )
-    last = forms.IntegerField(min_value=0, max_value=23, initial=17, label=gettext_lazy("To the end of hour"))
+    last = forms.IntegerField(min_value=0, max_value=23, initial=17, label=gettext_lazy("Until the end of hour"))
     weekdays = forms.MultipleChoiceField(
         choices=WEEKDAYS,
         required=False,
         widget=forms.CheckboxSelectMultiple,
         label=gettext_lazy("On"),
-        help_text=gettext_lazy("None chosen: every day."),
+        help_text=gettext_lazy("Leave all unticked for every day."),
     )
 
     def conditions(self) -> list[dict[str, Any]]:
@@ -310,7 +315,7 @@ class HoursForm(RuleForm):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         if not self.errors and not self.conditions():
-            raise forms.ValidationError(gettext("These are all hours of all days; no rule is needed."))
+            raise forms.ValidationError(gettext("This covers all hours of all days, so no rule is needed."))
         return data
 
 
@@ -334,14 +339,16 @@ class IsolationForm(RuleForm):
 
     level = forms.ChoiceField(
         required=False,
-        choices=[("", gettext_lazy("As others say")), *((level, level) for level in LEVELS[1:])],
+        choices=[("", gettext_lazy("As other rules require")), *((level, level) for level in LEVELS[1:])],
         label=gettext_lazy("Level"),
-        help_text=gettext_lazy("At least this one; the weakest first."),
+        help_text=gettext_lazy("The minimum level, the weakest first."),
     )
     untrusted = forms.BooleanField(
         required=False,
-        label=gettext_lazy("Nobody here vouches for the code"),
-        help_text=gettext_lazy("Only in the runtime set aside for it, and only where every wall is proven to hold."),
+        label=gettext_lazy("Treat the code as untrusted"),
+        help_text=gettext_lazy(
+            "It runs only in the runtime reserved for untrusted code, and only where every isolation layer is verified."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:

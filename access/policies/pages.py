@@ -122,13 +122,13 @@ def policy_page(
 def why_not_publish(request: ConsoleRequest, version: PolicyVersion) -> str:
     """Why this person cannot put the draft in force; a stale preview is said apart."""
     if not request.principal.may("policies.publish"):
-        return gettext("You do not hold the permission to publish policies.")
+        return gettext("You do not have permission to publish policies.")
     return why_not(lambda: services.check_can_publish(version, by=request.principal))
 
 
 def why_not_roll_back(request: ConsoleRequest, version: PolicyVersion, current: PolicyVersion | None) -> str:
     if not request.principal.may("policies.publish"):
-        return gettext("You do not hold the permission to publish policies.")
+        return gettext("You do not have permission to publish policies.")
     return why_not(lambda: services.check_can_roll_back(version, current, by=request.principal))
 
 
@@ -158,7 +158,7 @@ def policy_new(request: ConsoleRequest) -> HttpResponse:
         except SchemaInvalid as problem:
             findings = problem.details["findings"]
         else:
-            messages.success(request, gettext("The draft is kept. It decides nothing until it is published."))
+            messages.success(request, gettext("The draft was saved. It has no effect until it is published."))
             return redirect("policy", made.pk)
     context = {"section": "policies", "form": form, "findings": findings, "source": source, "version": None}
     return render_page(request, "policies/policy_edit.html", context, status=422 if form.is_bound else 200)
@@ -194,7 +194,7 @@ def policy_edit(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
         except SchemaInvalid as problem:
             findings = problem.details["findings"]
         else:
-            messages.success(request, gettext("The draft is changed. Preview its impact before it is published."))
+            messages.success(request, gettext("The draft was saved. Preview its impact before it is published."))
             return redirect("policy", policy_id)
     context = {"section": "policies", "form": form, "findings": findings, "version": version, "as_yaml": as_yaml}
     return render_page(request, "policies/policy_edit.html", context, status=422 if form.is_bound else 200)
@@ -240,7 +240,7 @@ def policy_rule_remove(request: ConsoleRequest, policy_id: UUID) -> HttpResponse
     gone = request.POST.get("rule", "")
     rules = [rule for rule in version.document["rules"] if rule["id"] != gone]
     services.change_draft(version_id=policy_id, document={**version.document, "rules": rules}, by=request.principal)
-    messages.success(request, gettext("The rule %(id)s is taken out of the draft.") % {"id": gone})
+    messages.success(request, gettext("Rule %(id)s was removed from the draft.") % {"id": gone})
     return redirect("policy", policy_id)
 
 
@@ -251,7 +251,7 @@ def policy_discard(request: ConsoleRequest, policy_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return policy_page(request, _seen(request, policy_id), form=form, wrong="discard")
     services.discard_draft(version_id=policy_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The draft is discarded."))
+    messages.success(request, gettext("The draft was discarded."))
     return redirect("policies")
 
 

@@ -31,7 +31,7 @@ def describe_rule(rule: dict[str, Any]) -> str:
         case RuleEffect.CONSENT:
             return _consent(rule["consent"], calls)
         case RuleEffect.CEILING:
-            return gettext("Bounds %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": _joined(_bounds(rule))}
+            return gettext("Limits %(calls)s: %(bounds)s.") % {"calls": calls, "bounds": _joined(_bounds(rule))}
         case RuleEffect.ISOLATION:
             return gettext("Runs %(calls)s isolated: %(level)s.") % {"calls": calls, "level": describe_isolation(rule)}
         case RuleEffect.OBLIGE:
@@ -59,7 +59,7 @@ def _consent(says: dict[str, Any], calls: str) -> str:
     said = {"calls": calls, "span": labels.span(says.get("validity_s", DEFAULT_VALIDITY_S))}
     match says["mode"]:
         case "once":
-            return gettext("Asks a person to agree to %(calls)s, each time; an answer holds for %(span)s.") % said
+            return gettext("Asks a person to agree to %(calls)s, each time; an answer is valid for %(span)s.") % said
         case "period":
             return gettext("Asks a person to agree to %(calls)s, for %(span)s.") % said
         case _:

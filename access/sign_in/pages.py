@@ -97,7 +97,7 @@ def with_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.TOOLHUB_EMAIL_URL:
-            raise NotFound(gettext("This hub cannot send mail. Ask an owner of the hub for another way in."))
+            raise NotFound(gettext("This hub cannot send e-mail. Ask an owner of the hub to restore your access."))
         return view(request, *args, **kwargs)
 
     return checked

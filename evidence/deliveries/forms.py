@@ -15,8 +15,8 @@ class OverlapForm(forms.Form):
         min_value=0,
         max_value=int(MAX_OVERLAP.total_seconds() // 3600),
         initial=int(OVERLAP.total_seconds() // 3600),
-        label=gettext_lazy("Both secrets sign for, in hours"),
-        help_text=gettext_lazy("Until then the receiver may check with either; then the old one ends."),
+        label=gettext_lazy("Overlap, in hours"),
+        help_text=gettext_lazy("During the overlap the receiver can verify with either secret; then the old one ends."),
     )
 
     def overlap(self) -> timedelta:

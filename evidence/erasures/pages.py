@@ -35,7 +35,7 @@ NAMES = {
     "artifacts": gettext_lazy("Artifacts"),
     "files": gettext_lazy("Files that calls have written"),
     "consents": gettext_lazy("Consents"),
-    "opened exports": gettext_lazy("Exports of opened values"),
+    "opened exports": gettext_lazy("Exports of revealed values"),
     "replays": gettext_lazy("Reasons of replays"),
     "texts": gettext_lazy("Texts that name the person"),
 }
@@ -44,7 +44,7 @@ NAMES = {
 class ErasureForm(ReasonForm):
     user_id = forms.CharField(
         max_length=erasures_services.MAX_USER_ID,
-        label=gettext_lazy("The person's id"),
+        label=gettext_lazy("Id of the person"),
         help_text=gettext_lazy("The user_id that callers send, exactly as they send it."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
@@ -53,7 +53,8 @@ class ErasureForm(ReasonForm):
         max_length=erasures_services.MAX_NAMES * erasures_services.MAX_USER_ID,
         label=gettext_lazy("Other names"),
         help_text=gettext_lazy(
-            "What else people write of them, one a line. Reasons and notes that hold one of these, or the id, go."
+            "Other names that people use for this person, one per line. "
+            "Reasons and notes that contain one of them, or the id, are erased."
         ),
         widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
     )
@@ -67,7 +68,7 @@ class ErasureForm(ReasonForm):
         names = [name.strip() for name in self.cleaned_data["names"].splitlines() if name.strip()]
         if len(names) > erasures_services.MAX_NAMES:
             raise forms.ValidationError(
-                gettext("Give at most %(most)s names.") % {"most": erasures_services.MAX_NAMES}, code="max_length"
+                gettext("Enter at most %(most)s names.") % {"most": erasures_services.MAX_NAMES}, code="max_length"
             )
         return names
 
@@ -177,7 +178,7 @@ def retention_page(request: ConsoleRequest) -> HttpResponse:
     )
     if posted and form.is_valid():
         retention.set_retention(days={name: form.cleaned_data[f"keep_{name}"] for name in CLASSES}, by=by)
-        messages.success(request, gettext("The times are set. What is older goes within minutes."))
+        messages.success(request, gettext("The retention times are set. Older values are removed within minutes."))
         return redirect("retention")
     context = {"section": "evidence", "tab": "retention", "form": form}
     return render_page(request, "erasures/retention.html", context, status=422 if posted else 200)

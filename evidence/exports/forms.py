@@ -30,15 +30,15 @@ class ExportForm(forms.Form):
         max_length=1000,
         label=gettext_lazy("Query"),
         help_text=gettext_lazy(
-            "As in the search of facts. Empty: every fact of the range; only then a bundle shows that none is missing."
+            "As in the search for facts. Leave empty for every fact of the range; only then can a bundle prove that none is missing."
         ),
     )
     start = forms.IntegerField(min_value=0, initial=0, required=False, label=gettext_lazy("From leaf"))
     stop = forms.IntegerField(
         min_value=0,
         required=False,
-        label=gettext_lazy("Up to, without, leaf"),
-        help_text=gettext_lazy("Empty: all that is sealed by now."),
+        label=gettext_lazy("Up to leaf (excluded)"),
+        help_text=gettext_lazy("Leave empty for everything sealed so far."),
     )
     older = forms.IntegerField(
         min_value=1,
@@ -49,13 +49,13 @@ class ExportForm(forms.Form):
     opens = forms.BooleanField(
         required=False,
         label=gettext_lazy("With the values of calls"),
-        help_text=gettext_lazy("Of a bundle. Each value that it holds is a fact: you have revealed it."),
+        help_text=gettext_lazy("For bundles only. Each value included is recorded as revealed by you."),
     )
     reason = forms.CharField(
         required=False,
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 2}),
-        label=gettext_lazy("Reason for looking at values"),
+        label=gettext_lazy("Reason for revealing values"),
         help_text=gettext_lazy("At least 10 characters. Kept as evidence."),
     )
 

@@ -39,8 +39,8 @@ TITLES: dict[str, str | _StrPromise] = {
     STUCK: gettext_lazy("The verifier cannot read the log"),
     ANCHOR: gettext_lazy("A witness does not agree, or is silent"),
     NOT_SEALED: gettext_lazy("Facts are not sealed"),
-    NOT_SIGNED: gettext_lazy("No checkpoint was signed lately"),
-    NOT_VERIFIED: gettext_lazy("The log was not verified lately"),
+    NOT_SIGNED: gettext_lazy("No checkpoint was signed recently"),
+    NOT_VERIFIED: gettext_lazy("The log was not verified recently"),
 }
 SILENT = {NOT_SEALED, NOT_SIGNED, NOT_VERIFIED}
 VERIFIED_WITHIN = timedelta(hours=6)  # with many logs their turn comes round slowly
@@ -104,13 +104,13 @@ def _alarms_of_log(log: UUID) -> list[Alarm]:
     row = find_stuck().filter(tenant_id=log).order_by("pk").first()
     if row is not None:
         said = gettext(
-            "It has tried %(tries)s times to go on from leaf %(leaf)s. %(error)s The keeper's own log says more."
+            "It has tried %(tries)s times to continue from leaf %(leaf)s. %(error)s See the keeper's own log for details."
         )
         values = {"tries": row.tries, "leaf": row.position, "error": f"{row.stopped_by}." if row.stopped_by else ""}
         found.append(Alarm(STUCK, f"stuck {row.wire_id}", row.checked_at or row.begun_at, said % values, log, row))
     state, now = log_state(log), database_time()
     if state.oldest and now - state.oldest > SEALED_WITHIN:
-        said = gettext("Facts wait to be sealed. Is a keeper running?")
+        said = gettext("Facts are waiting to be sealed. Is a keeper running?")
         found.append(Alarm(NOT_SEALED, f"pending {state.oldest:%Y-%m-%dT%H:%M:%S}", state.oldest, said, log))
     elif state.signed_at and now - state.signed_at > SIGNED_WITHIN:
         said = gettext("A log is signed again every few minutes even if nothing happens. Is a keeper running?")
@@ -118,7 +118,7 @@ def _alarms_of_log(log: UUID) -> list[Alarm]:
     looked_at = last_looked_at(log)
     if looked_at and now - looked_at > VERIFIED_WITHIN:
         said = gettext(
-            "The continuous verifier has not come to it for hours. Is a keeper running, and does it keep up?"
+            "The continuous verifier has not reached it for hours. Is a keeper running, and does it keep up?"
         )
         found.append(Alarm(NOT_VERIFIED, f"verified {looked_at:%Y-%m-%dT%H:%M:%S}", looked_at, said, log))
     return found

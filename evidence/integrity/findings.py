@@ -14,44 +14,49 @@ class FindingCode(TextChoices):
 
     SEAL_MISSING = "seal.missing", gettext_lazy("No fact has this place in the log.")
     SEAL_DOUBLED = "seal.doubled", gettext_lazy("Two facts have this place in the log.")
-    FACT_MISSING = "fact.missing", gettext_lazy("The fact of this leaf is not there.")
+    FACT_MISSING = "fact.missing", gettext_lazy("The fact of this leaf is missing.")
     LEAF_CHANGED = (
         "leaf.changed",
         gettext_lazy("The text that was sealed and the tile of the tree disagree: one was changed."),
     )
-    FACT_HASH = "fact.hash", gettext_lazy("The hash stored with the fact is not that of its text.")
-    FACT_COLUMNS = "fact.columns", gettext_lazy("The columns of the fact do not say what its text says.")
-    FACT_TYPE = "fact.type", gettext_lazy("A column of the fact holds another type of value than a fact has there.")
-    FACT_UNLISTED = "fact.unlisted", gettext_lazy("The fact is in no log, and does not wait for one.")
+    FACT_HASH = "fact.hash", gettext_lazy("The hash stored with the fact does not match its text.")
+    FACT_COLUMNS = "fact.columns", gettext_lazy("The columns of the fact do not match its text.")
+    FACT_TYPE = "fact.type", gettext_lazy("A column of the fact holds a value of the wrong type.")
+    FACT_UNLISTED = "fact.unlisted", gettext_lazy("The fact is in no log and is not waiting to be sealed.")
     PENDING_WRONG = (
         "pending.wrong",
-        gettext_lazy("Something waits to be sealed that is sealed already or is not there."),
+        gettext_lazy("An entry waiting to be sealed is already sealed or does not exist."),
     )
-    PAIR_BROKEN = "pair.broken", gettext_lazy("A call has no Begin, no End although it is over, or two of one.")
-    COMMITMENT_WRONG = "commitment.wrong", gettext_lazy("Stored values are not those that the fact commits to.")
+    PAIR_BROKEN = "pair.broken", gettext_lazy("A call has no Begin, has ended without an End, or has two of either.")
+    COMMITMENT_WRONG = "commitment.wrong", gettext_lazy("Stored values do not match the commitment in the fact.")
     COMMITMENT_MISSING = (
         "commitment.missing",
-        gettext_lazy("Stored values that the fact commits to are gone, and no erasure and no retention took them."),
+        gettext_lazy(
+            "Stored values that the fact commits to are missing, and neither an erasure nor retention removed them."
+        ),
     )
     TILE_WRONG = "tile.wrong", gettext_lazy("A tile of the tree does not follow from the leaves.")
-    TILE_MISSING = "tile.missing", gettext_lazy("A tile of the tree is not there, or is too short or too long.")
+    TILE_MISSING = "tile.missing", gettext_lazy("A tile of the tree is missing, too short or too long.")
     CHECKPOINT_SIGNATURE = "checkpoint.signature", gettext_lazy("A checkpoint is not signed by a key of this log.")
-    CHECKPOINT_ROOT = "checkpoint.root", gettext_lazy("A checkpoint has another root than the tree of the leaves.")
+    CHECKPOINT_ROOT = (
+        "checkpoint.root",
+        gettext_lazy("The root of a checkpoint differs from that of the tree of leaves."),
+    )
     CHECKPOINT_COLUMNS = (
         "checkpoint.columns",
-        gettext_lazy("The columns of a checkpoint do not say what its note says."),
+        gettext_lazy("The columns of a checkpoint do not match its note."),
     )
     CHECKPOINT_TYPE = (
         "checkpoint.type",
-        gettext_lazy("A column of a checkpoint holds another type of value than a checkpoint has there."),
+        gettext_lazy("A column of a checkpoint holds a value of the wrong type."),
     )
     ROW_TYPE = (
         "row.type",
-        gettext_lazy("A row beside the facts holds, in one of its columns, another type of value than it has there."),
+        gettext_lazy("A row that belongs to the facts holds a value of the wrong type in one of its columns."),
     )
-    CHECKPOINT_MISSING = "checkpoint.missing", gettext_lazy("A checkpoint is not there.")
-    KEY_WRONG = "key.wrong", gettext_lazy("A public key is not the one that the log tells of.")
-    LOG_WRONG = "log.wrong", gettext_lazy("The log does not say what its leaves and checkpoints say.")
+    CHECKPOINT_MISSING = "checkpoint.missing", gettext_lazy("A checkpoint is missing.")
+    KEY_WRONG = "key.wrong", gettext_lazy("A public key differs from the one recorded in the log.")
+    LOG_WRONG = "log.wrong", gettext_lazy("The log does not match its leaves and checkpoints.")
     BEYOND_END = "log.beyond", gettext_lazy("There are rows beyond the end of the log.")
     ROLLED_BACK = "log.rolled_back", gettext_lazy("The log does not continue a checkpoint that was kept outside.")
 

@@ -27,7 +27,7 @@ class RangeForm(forms.Form):
     stop = forms.IntegerField(
         min_value=1,
         required=False,
-        label=gettext_lazy("Up to, without, leaf"),
+        label=gettext_lazy("Up to leaf (excluded)"),
         help_text=gettext_lazy("Empty: the end of the log."),
     )
 

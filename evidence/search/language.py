@@ -147,17 +147,17 @@ QUALIFIERS: dict[str, Qualifier] = {
     "agent": Qualifier(gettext_lazy("agent that called, by its name or id"), "agent:shopper", starts=True),
     "actor": Qualifier(gettext_lazy("who did it: an agent, a person or a part of the hub"), "actor:usr_7", starts=True),
     "kind": Qualifier(gettext_lazy("kind of fact"), "kind:consent.approved", _kind, starts=True),
-    "outcome": Qualifier(gettext_lazy("how it went"), "outcome:failed", str.lower),
+    "outcome": Qualifier(gettext_lazy("outcome"), "outcome:failed", str.lower),
     "verdict": Qualifier(
-        gettext_lazy("what policy said of a call: allowed, denied or consent"), "verdict:denied", str.lower
+        gettext_lazy("decision of the policy: allowed, denied or consent"), "verdict:denied", str.lower
     ),
     "code": Qualifier(gettext_lazy("reason of a refusal or failure"), "code:QUOTA.*", str.upper, starts=True),
     "pii": Qualifier(
         gettext_lazy("class of personal data that was found in a result; any finds all"), "pii:phone", str.lower
     ),
     "policy": Qualifier(gettext_lazy("version of the policy that decided"), "policy:tenant-3", starts=True),
-    "subject": Qualifier(gettext_lazy("what a fact is about"), "subject:soul:tool:web.pages.read", starts=True),
-    "call": Qualifier(gettext_lazy("one call and all that became of it"), "call:inv_…", _id_of("inv")),
+    "subject": Qualifier(gettext_lazy("subject of a fact"), "subject:soul:tool:web.pages.read", starts=True),
+    "call": Qualifier(gettext_lazy("one call and everything related to it"), "call:inv_…", _id_of("inv")),
     "chain": Qualifier(gettext_lazy("a chain with its calls"), "chain:chn_…", _id_of("chn")),
     "consent": Qualifier(gettext_lazy("a consent with the calls that used it"), "consent:cns_…", _id_of("cns")),
     "grant": Qualifier(gettext_lazy("a grant with the calls under it"), "grant:grt_…", _id_of("grt")),
@@ -227,7 +227,7 @@ def _term(reading: _Reading) -> Term | None:
         reading.complain(begin, _("There is no qualifier %(name)s.") % {"name": f"{name}:"}, instead)
         return None
     if not value and not (name and starts):
-        message = _("%(name)s has no value.") % {"name": f"{name}:"} if name else _("Nothing stands here.")
+        message = _("%(name)s has no value.") % {"name": f"{name}:"} if name else _("A term is missing here.")
         reading.complain(begin, message, QUALIFIERS[name].example if name else '"…"')
         return None
     return _checked(reading, begin, Term(name, value, negated, starts))
@@ -271,7 +271,7 @@ def _checked(reading: _Reading, begin: int, term: Term) -> Term | None:
         if not qualifier.starts:
             reading.complain(
                 begin,
-                _("%(name)s takes no star.") % {"name": f"{term.name}:"},
+                _("%(name)s cannot be used with *.") % {"name": f"{term.name}:"},
                 f"{term.name}:{term.value or qualifier.example.partition(':')[2]}",
             )
             return None
@@ -280,7 +280,7 @@ def _checked(reading: _Reading, begin: int, term: Term) -> Term | None:
     try:
         value = qualifier.check(term.value)
     except ValueError as wrong:
-        message = _("%(term)s cannot be looked for.") % {"term": f"{term.name}:{term.value}"}
+        message = _("%(term)s cannot be searched for.") % {"term": f"{term.name}:{term.value}"}
         reading.complain(begin, message, str(wrong))
         return None
     return Term(term.name, value, term.negated)

@@ -47,7 +47,7 @@ SHORTCUTS = (
 
 class SavedSearchForm(forms.Form):
     name = forms.CharField(label=gettext_lazy("Name"), max_length=saved_searches.MAX_NAME)
-    shared = forms.BooleanField(label=gettext_lazy("Share with everybody who may browse evidence"), required=False)
+    shared = forms.BooleanField(label=gettext_lazy("Share with everyone who may browse evidence"), required=False)
     query = forms.CharField(widget=forms.HiddenInput, max_length=1000, required=False)
 
 
@@ -151,7 +151,7 @@ def searches(request: ConsoleRequest) -> HttpResponse:
         except (SchemaInvalid, SearchInvalid) as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The search is saved."))
+            messages.success(request, gettext("The search was saved."))
             return redirect(reverse("facts") + _address(made.query, VIEWS[0]))
     return _searches_page(request, form)
 
@@ -173,7 +173,7 @@ def search_change(request: ConsoleRequest, search_id: UUID) -> HttpResponse:
         except SchemaInvalid as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("The search is changed."))
+            messages.success(request, gettext("The search was changed."))
             return redirect("searches")
     return _searches_page(request, form, found)
 
@@ -182,5 +182,5 @@ def search_change(request: ConsoleRequest, search_id: UUID) -> HttpResponse:
 @needs("evidence.view")
 def search_delete(request: ConsoleRequest, search_id: UUID) -> HttpResponse:
     saved_searches.delete_search(search_id=search_id, by=request.principal)
-    messages.success(request, gettext("The search is deleted."))
+    messages.success(request, gettext("The search was deleted."))
     return redirect("searches")

@@ -27,7 +27,7 @@ class SinkForm(forms.Form):
         required=False,
         max_length=500,
         label=gettext_lazy("Address"),
-        help_text=gettext_lazy("Of a server: a public https address. Redirects are not followed."),
+        help_text=gettext_lazy("For a server: a public https address. Redirects are not followed."),
     )
     mode = forms.ChoiceField(
         choices=[
@@ -35,24 +35,24 @@ class SinkForm(forms.Form):
             (SinkMode.BATCHED.value, gettext_lazy("Up to 100 events a request (batched)")),
         ],
         label=gettext_lazy("HTTP requests"),
-        help_text=gettext_lazy("In the words of CloudEvents. Nothing of this concerns files."),
+        help_text=gettext_lazy("The content modes of CloudEvents. Not used for files."),
     )
     kinds = forms.MultipleChoiceField(
         required=False,
         choices=[(kind, kind) for kind in Kind.values],
         widget=forms.SelectMultiple(attrs={"size": 8}),
         label=gettext_lazy("Kinds of facts"),
-        help_text=gettext_lazy("None chosen: all of them, also those of later versions."),
+        help_text=gettext_lazy("Leave all unticked for every kind, including those of later versions."),
     )
     max_mb = forms.IntegerField(
         min_value=1,
         max_value=MAX_FILE_MB,
         initial=64,
         label=gettext_lazy("Largest file, in MB"),
-        help_text=gettext_lazy("Then another one begins, as with each day (UTC)."),
+        help_text=gettext_lazy("A new file is started at this size, and every day (UTC)."),
     )
     from_beginning = forms.BooleanField(
         required=False,
-        label=gettext_lazy("Begin where the log begins"),
-        help_text=gettext_lazy("Otherwise the first event is the next one that happens."),
+        label=gettext_lazy("Start at the beginning of the log"),
+        help_text=gettext_lazy("Otherwise only new events are sent."),
     )

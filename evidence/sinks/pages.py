@@ -102,7 +102,7 @@ def sink_pause(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _page(request, _sink(request, sink_id), form=form, wrong="pause")
     services.pause_sink(sink_id=sink_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("Nothing is sent for now; what happens waits in the log."))
+    messages.success(request, gettext("The sink is paused. Events wait in the log until it is resumed."))
     return redirect("sink", sink_id)
 
 
@@ -110,7 +110,7 @@ def sink_pause(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
 @needs("sinks.manage")
 def sink_resume(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
     services.resume_sink(sink_id=sink_id, by=request.principal)
-    messages.success(request, gettext("It goes on where it stopped."))
+    messages.success(request, gettext("The sink was resumed. It continues where it stopped."))
     return redirect("sink", sink_id)
 
 
@@ -119,7 +119,7 @@ def sink_resume(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
 def sink_test(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
     """A test event, behind what waits."""
     services.test_sink(sink_id=sink_id, by=request.principal)
-    messages.success(request, gettext("A test event is on its way, behind whatever waits."))
+    messages.success(request, gettext("A test event was queued behind the events that are waiting."))
     return redirect("sink", sink_id)
 
 
@@ -146,5 +146,5 @@ def sink_end(request: ConsoleRequest, sink_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _page(request, _sink(request, sink_id), form=form, wrong="end")
     services.end_sink(sink_id=sink_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("Nothing is sent there any more."))
+    messages.success(request, gettext("The sink has ended. No more events are sent to it."))
     return redirect("sink", sink_id)

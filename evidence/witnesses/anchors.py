@@ -198,7 +198,7 @@ def _alarm(row: Anchor, now: datetime) -> str:
         return row.last_error
     silent = row.attempts > len(PAUSES) if row.anchored_at is None else now - row.anchored_at >= SILENT_AFTER
     if row.attempts and silent:
-        return gettext("It has not got a checkpoint for long. %(error)s") % {"error": row.last_error}
+        return gettext("It has not received a checkpoint for a long time. %(error)s") % {"error": row.last_error}
     return ""
 
 

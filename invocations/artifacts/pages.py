@@ -60,7 +60,7 @@ def artifact_download(request: ConsoleRequest, artifact_id: UUID) -> HttpRespons
     row = Artifact.objects.get(pk=artifact_id, tenant_id=by.tenant_id)
     reason = _reason(request.GET.get("word", ""), row.wire_id, by)
     if not reason:
-        messages.info(request, gettext("Reveal the values of the call first, then open what it left."))
+        messages.info(request, gettext("Reveal the values of the call first, then open its artifacts."))
         return redirect("invocation", row.invocation_id)
     row, content = artifacts.read_artifact(
         artifact_id=artifact_id, by=by, via="console", thumbnail=thumbnail, reason=reason

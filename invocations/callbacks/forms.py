@@ -10,7 +10,7 @@ class EndpointForm(forms.Form):
     name = forms.SlugField(
         max_length=40,
         label=gettext_lazy("Name"),
-        help_text=gettext_lazy("What calls say in callback. Letters, digits, hyphens and underscores."),
+        help_text=gettext_lazy("The name that calls give in callback. Letters, digits, hyphens and underscores."),
     )
     url = forms.CharField(
         max_length=500,
@@ -19,6 +19,6 @@ class EndpointForm(forms.Form):
     )
     include_answer = forms.BooleanField(
         required=False,
-        label=gettext_lazy("Send the answer too"),
-        help_text=gettext_lazy("Otherwise a message says what has ended, and where its answer is."),
+        label=gettext_lazy("Include the answer"),
+        help_text=gettext_lazy("Otherwise a message says which call has ended, and where its answer is."),
     )

@@ -134,7 +134,7 @@ def callback_disable(request: ConsoleRequest, endpoint_id: UUID) -> HttpResponse
     if not form.is_valid():
         return _endpoints_page(request, endpoint.agent, form=form, wrong="disable", endpoint=endpoint)
     services.disable_endpoint(endpoint_id=endpoint_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("Nothing is sent to this endpoint any more."))
+    messages.success(request, gettext("The endpoint is disabled. No more callbacks are sent to it."))
     return redirect("callbacks", endpoint.agent_id)
 
 
@@ -179,5 +179,5 @@ def callback_delivery(request: ConsoleRequest, delivery_id: UUID) -> HttpRespons
 def callback_again(request: ConsoleRequest, delivery_id: UUID) -> HttpResponse:
     """Send a message again."""
     services.redeliver_callback(delivery_id=delivery_id, by=request.principal)
-    messages.success(request, gettext("The message is sent again within seconds."))
+    messages.success(request, gettext("The message will be sent again within seconds."))
     return redirect("callback_delivery", delivery_id)

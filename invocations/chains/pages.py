@@ -102,6 +102,6 @@ def chain_cancel(request: ConsoleRequest, chain_id: UUID) -> HttpResponse:
     services.cancel_chain(chain_id=chain_id, by=request.principal)
     orchestration.continue_chain(chain_id)
     messages.info(
-        request, gettext("This chain makes no further step. What it has done is undone where its plan says how.")
+        request, gettext("The chain makes no further steps. Completed steps are undone where the plan says how.")
     )
     return redirect("chain", chain_id)

@@ -60,7 +60,7 @@ class PlannedSerializer(StrictSerializer):
 
     def validate_arguments(self, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise serializers.ValidationError("Arguments are an object.")
+            raise serializers.ValidationError("Arguments must be a JSON object.")
         return value
 
 

@@ -85,7 +85,7 @@ def describe_denial_reason(why: str) -> str:
         DenialReason.NOT_GRANTED: gettext("not granted"),
         DenialReason.METHOD: gettext("method not granted"),
         DenialReason.METHODS_UNSEEN: gettext("single methods of https cannot be enforced"),
-        DenialReason.PRIVATE_ADDRESS: gettext("leads to a private address"),
+        DenialReason.PRIVATE_ADDRESS: gettext("resolves to a private address"),
         DenialReason.OTHER_NAME: gettext("TLS for another host"),
         DenialReason.NOT_TLS: gettext("not TLS"),
         DenialReason.BAD_TARGET: gettext("not a plain host name"),
@@ -95,7 +95,7 @@ def describe_denial_reason(why: str) -> str:
         DenialReason.TOO_MANY: gettext("too many connections at once"),
         DenialReason.TOO_OFTEN: gettext("too many attempts"),
         DenialReason.UNRESOLVED: gettext("name not resolved"),
-        DenialReason.UNREACHABLE: gettext("nobody answered"),
+        DenialReason.UNREACHABLE: gettext("no answer"),
         DenialReason.TOO_MUCH: gettext("cut off: too many bytes"),
         DenialReason.CALL_ENDED: gettext("the call ended first"),
     }

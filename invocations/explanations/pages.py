@@ -33,7 +33,7 @@ class ExplainForm(forms.Form):
         label=gettext_lazy("Arguments"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text=gettext_lazy("A JSON object. Without arguments, what depends on them is left open."),
+        help_text=gettext_lazy("A JSON object. Without arguments, steps that depend on them are not decided."),
     )
 
     def __init__(self, *args: Any, agents: list[Agent], **kwargs: Any) -> None:
@@ -49,9 +49,11 @@ class ExplainForm(forms.Form):
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise forms.ValidationError(gettext("This is not JSON: %(why)s"), params={"why": str(error)}) from error
+            raise forms.ValidationError(
+                gettext("This is not valid JSON: %(why)s"), params={"why": str(error)}
+            ) from error
         if not isinstance(value, dict):
-            raise forms.ValidationError(gettext("Arguments are an object."))
+            raise forms.ValidationError(gettext("Arguments must be a JSON object."))
         return value
 
 
@@ -118,5 +120,5 @@ def explain_request(request: ConsoleRequest) -> HttpResponse:
             conditions=needed["conditions"],
             by=by,
         )
-        messages.success(request, gettext("The grant was asked for. Somebody who gives grants sees it now."))
+        messages.success(request, gettext("The grant was requested. People who give grants see it now."))
     return redirect(f"/explain?agent={agent.wire_id}&tool={preflight.decision_context.tool}")

@@ -25,23 +25,21 @@ class FileForm(forms.Form):
     path = forms.CharField(
         max_length=400,
         label=gettext_lazy("Path"),
-        help_text=gettext_lazy(
-            "Where tools see it, for example /data/reports/june.csv. A file that is there is replaced."
-        ),
+        help_text=gettext_lazy("Where tools see it, for example /data/reports/june.csv. An existing file is replaced."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     upload = forms.FileField(required=False, label=gettext_lazy("File"))
     text = forms.CharField(
         required=False,
         strip=False,
-        label=gettext_lazy("Or its text"),
+        label=gettext_lazy("Or enter its text"),
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
     )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if bool(cleaned.get("upload")) == bool(cleaned.get("text")):
-            raise forms.ValidationError(gettext("Choose a file, or write its text."))
+            raise forms.ValidationError(gettext("Choose a file or enter its text."))
         return cleaned
 
     def content(self) -> bytes:
@@ -61,7 +59,7 @@ def file_list(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            told = gettext("%(path)s is stored.") if created else gettext("%(path)s was replaced.")
+            told = gettext("%(path)s was stored.") if created else gettext("%(path)s was replaced.")
             messages.success(request, told % {"path": row.path})
             return redirect("files")
     rows = StoredFile.objects.filter(tenant_id=by.tenant_id).defer("ciphertext")

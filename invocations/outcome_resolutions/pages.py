@@ -29,7 +29,7 @@ class ResolutionForm(ReasonForm):
             (Resolution.NO_EFFECT, gettext_lazy("It had no effect: its caller may make the same call again.")),
         ],
         widget=forms.RadioSelect,
-        label=gettext_lazy("What became of it"),
+        label=gettext_lazy("Outcome"),
     )
     field_order = ("resolution", "reason")
 
@@ -54,7 +54,7 @@ def invocation_resolve(request: ConsoleRequest, invocation_id: UUID) -> HttpResp
         except SchemaInvalid as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("It is recorded what became of this call."))
+            messages.success(request, gettext("The outcome of this call was recorded."))
             return redirect("invocation", invocation_id)
     context = {"section": "invocations", "invocation": invocation, "form": form}
     return render_page(

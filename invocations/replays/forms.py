@@ -27,12 +27,12 @@ class ReplayForm(ReasonForm):
     version = forms.ChoiceField(
         required=False,
         label=gettext_lazy("Version"),
-        help_text=gettext_lazy("Another one shows what it would have answered."),
+        help_text=gettext_lazy("Choose another one to see what it would have answered."),
     )
     todays_image = forms.BooleanField(
         required=False,
-        label=gettext_lazy("Use today's sandbox image"),
-        help_text=gettext_lazy("When the image that the call ran in is not there any more."),
+        label=gettext_lazy("Use the current sandbox image"),
+        help_text=gettext_lazy("If the image that the call ran in no longer exists."),
     )
     field_order = ("version", "todays_image", "reason")
 
@@ -51,7 +51,7 @@ class PeriodForm(ReasonForm):
     what = forms.ChoiceField(choices=list(WHAT.items()), widget=forms.RadioSelect, label=gettext_lazy("What"))
     since = forms.DateField(widget=forms.DateInput(attrs=DAY), label=gettext_lazy("From"))
     until = forms.DateField(
-        widget=forms.DateInput(attrs=DAY), label=gettext_lazy("To"), help_text=gettext_lazy("The day is included.")
+        widget=forms.DateInput(attrs=DAY), label=gettext_lazy("To"), help_text=gettext_lazy("This day is included.")
     )
     tool = forms.CharField(
         required=False, max_length=128, label=gettext_lazy("Tool"), help_text=gettext_lazy("Empty: all tools.")
@@ -68,7 +68,7 @@ class PeriodForm(ReasonForm):
         required=False,
         label=gettext_lazy("Policy"),
         empty_label=gettext_lazy("The recorded one"),
-        help_text=gettext_lazy("Decide with this one, a draft too."),
+        help_text=gettext_lazy("Decide with this policy, which may be a draft."),
     )
     version = forms.CharField(
         required=False,
@@ -88,7 +88,7 @@ class PeriodForm(ReasonForm):
         said: dict[str, Any] = super().clean() or {}
         since, until = said.get("since"), said.get("until")
         if since and until and since > until:
-            self.add_error("until", gettext_lazy("A period ends after it begins."))
+            self.add_error("until", gettext_lazy("A period must end after it begins."))
         if said.get("what") == What.RUNS and (said.get("most") or 0) > MOST_RUNS:
             self.add_error("most", gettext_lazy("Runs: up to 1,000."))
         return said

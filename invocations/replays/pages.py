@@ -183,7 +183,7 @@ def replay_values(request: ConsoleRequest, replay_id: UUID, invocation_id: UUID)
         snapshot = rows.filter(kind=SnapshotKind.REPLAY, number=row.number).first()
         try:
             if snapshot is None:
-                raise ValuesErased(gettext("What this replay said is not kept any more."))
+                raise ValuesErased(gettext("The output of this replay is no longer kept."))
             value = reveal_values(snapshot=snapshot, reason=form.cleaned_data["reason"], by=request.principal)
         except Problem as problem:
             add_problem(form, problem)
@@ -195,5 +195,5 @@ def replay_values(request: ConsoleRequest, replay_id: UUID, invocation_id: UUID)
 def replay_cancel(request: ConsoleRequest, replay_id: UUID) -> HttpResponse:
     """End a replay; what it has found stays."""
     services.cancel_replay(replay_id=replay_id, by=request.principal)
-    messages.info(request, gettext("This replay ends. What it has found stays."))
+    messages.info(request, gettext("The replay is being ended. Its findings are kept."))
     return redirect("replay", replay_id)

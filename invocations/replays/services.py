@@ -87,7 +87,7 @@ def replay_period(
     if what not in What.values:
         raise SchemaInvalid.at("/what", f"Say what: {', '.join(What.values)}.")
     if since >= until:
-        raise SchemaInvalid.at("/until", "A period ends after it begins.")
+        raise SchemaInvalid.at("/until", "A period must end after it begins.")
     allowed = MOST_RUNS if what == What.RUNS else MOST_READ
     if not 1 <= most <= allowed:
         raise SchemaInvalid.at("/most", f"One replay takes 1 to {allowed:,} calls.")

@@ -30,7 +30,7 @@ CLASSES |= {
     "outputs": _values(_("Results of calls"), SnapshotKind.OUTPUT, SnapshotKind.REPLAY),
     "errors": _values(_("Texts of errors"), SnapshotKind.ERROR),
     "logs": _values(_("What tools printed"), SnapshotKind.LOGS, SnapshotKind.LIVE),
-    "segments": _values(_("What long runs said meanwhile"), SnapshotKind.SEGMENT),
+    "segments": _values(_("Progress of long runs"), SnapshotKind.SEGMENT),
     "artifacts": RetentionClass(_("Artifacts"), remove_old_artifacts),
     "files": RetentionClass(_("Files that calls have written"), remove_old_files),
 }

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from django.http import HttpResponse
 
 TITLES = {
-    "schema_validation": gettext_lazy("Arguments and results held against their schema"),
+    "schema_validation": gettext_lazy("Arguments and results validated against their schema"),
     "fast_preflight": gettext_lazy("Preflights within 5 ms"),
-    "boxed_side_effects": gettext_lazy("Runs with a side effect that stayed in a box"),
+    "boxed_side_effects": gettext_lazy("Runs with a side effect that were in a box"),
     "paired_facts": gettext_lazy("Ended calls with Begin and End"),
     "known_results": gettext_lazy("Results without an unknown error"),
 }

@@ -40,8 +40,10 @@ class PublisherKeyForm(forms.Form):
 class PublishingForm(forms.Form):
     signatures_required = forms.BooleanField(
         required=False,
-        label=gettext_lazy("Refuse packages that nobody signed"),
-        help_text=gettext_lazy("Counts for packages that are uploaded from now on. What runs is for policies: signed."),
+        label=gettext_lazy("Refuse unsigned packages"),
+        help_text=gettext_lazy(
+            "Applies to packages uploaded from now on. To control which versions run, use signed in a policy."
+        ),
     )
 
 
@@ -71,7 +73,7 @@ def publisher_keys(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("Signatures of %(name)s count from now on.") % {"name": row.name})
+            messages.success(request, gettext("Signatures of %(name)s are accepted from now on.") % {"name": row.name})
             return redirect("publisher_keys")
     return _page(request, form, status=422 if form.errors else 200)
 
@@ -86,7 +88,7 @@ def publishing_change(request: ConsoleRequest) -> HttpResponse:
     )
     told = gettext("Packages may be uploaded without a signature.")
     if row.signatures_required:
-        told = gettext("Packages are only taken with a signature of one of these keys.")
+        told = gettext("Packages are accepted only with a signature of one of these keys.")
     messages.success(request, told)
     return redirect("publisher_keys")
 
@@ -105,7 +107,7 @@ def publisher_key_revoke(request: ConsoleRequest, publisher_key_id: UUID) -> Htt
         except Problem as problem:
             add_problem(form, problem)
         else:
-            told = gettext("%(name)s is revoked. What it signed counts as unsigned with the next call.")
+            told = gettext("%(name)s is revoked. Versions that it signed count as unsigned from the next call.")
             messages.success(request, told % {"name": row.name})
             return redirect("publisher_keys")
     context = {

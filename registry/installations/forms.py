@@ -40,7 +40,7 @@ class JsonArea(forms.CharField):
         try:
             return json.loads(text)
         except ValueError as error:
-            raise forms.ValidationError(gettext("This is not JSON: %(why)s") % {"why": error}) from error
+            raise forms.ValidationError(gettext("This is not valid JSON: %(why)s") % {"why": error}) from error
 
 
 def _lines(text: str) -> list[str] | None:
@@ -88,21 +88,23 @@ class SetupForm(forms.Form):
         required=False,
         label=gettext_lazy("Version range"),
         help_text=gettext_lazy(
-            "Empty follows the publisher. ^1.2 stays within 1.x, ~1.2.3 takes patches, 1.2.3 stays."
+            "Leave empty to follow the publisher. ^1.2 stays within 1.x, ~1.2.3 takes patches, 1.2.3 stays."
         ),
     )
     hosts = forms.CharField(
         required=False,
         label=gettext_lazy("Hosts that it may reach"),
         help_text=gettext_lazy(
-            "One a line, *.example.com for a family. Empty: what the manifest asks for. none: no host."
+            "One per line; *.example.com covers a family. Leave empty for what the manifest asks for; none allows no host."
         ),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
     paths = forms.CharField(
         required=False,
         label=gettext_lazy("File trees that it may reach"),
-        help_text=gettext_lazy("One a line, as absolute paths. Empty: what the manifest asks for. none: no file."),
+        help_text=gettext_lazy(
+            "One absolute path per line. Leave empty for what the manifest asks for; none allows no file."
+        ),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
     reason = forms.CharField(

@@ -83,7 +83,7 @@ def installation_new(request: ConsoleRequest, publisher: str, name: str) -> Http
     by = request.principal
     tool = shared_tools(by=by, publisher=publisher).filter(name=name).first()
     if tool is None or tool.current is None or not not_gone([tool]):
-        raise NotFound(gettext("Nobody of this name shares such a tool."))
+        raise NotFound(gettext("No publisher of this name shares such a tool."))
     form = StateForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -171,7 +171,7 @@ def installation_configure(request: ConsoleRequest, name: str) -> HttpResponse:
                 raise
             form.add_findings(problem)
         else:
-            messages.success(request, gettext("Saved. It counts with the next call."))
+            messages.success(request, gettext("Saved. It applies from the next call."))
             return redirect("installation", name)
     return _page(request, row, form, {}, status=422)
 
@@ -190,5 +190,5 @@ def installation_change(request: ConsoleRequest, name: str, what: str) -> HttpRe
     if done.state == InstallationState.REMOVED:
         messages.success(request, gettext("%(tool)s was removed from this tenant.") % {"tool": name})
         return redirect("installations")
-    messages.success(request, gettext("It counts with the next call."))
+    messages.success(request, gettext("The change applies from the next call."))
     return redirect("installation", name)

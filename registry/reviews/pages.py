@@ -47,7 +47,7 @@ def tool_submit(request: ConsoleRequest) -> HttpResponse:
         except Problem as problem:
             add_problem(form, problem)
         else:
-            messages.success(request, gettext("Submitted. Somebody else must review it."))
+            messages.success(request, gettext("Submitted. Another person must review it."))
             return (
                 redirect("review", version.pk)
                 if "tools.review" in allowed_on(request.principal, version.tool)

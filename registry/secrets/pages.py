@@ -37,7 +37,7 @@ def secret_list(request: ConsoleRequest) -> HttpResponse:
         else:
             told = gettext("%(name)s is set. Give it to an installation that needs it.")
             if row.number > 1:
-                told = gettext("%(name)s has a new value. It counts with the next call.")
+                told = gettext("%(name)s has a new value. It is used from the next call.")
             messages.success(request, told % {"name": row.name})
             return redirect("secrets")
     rows = Secret.objects.filter(tenant_id=by.tenant_id)

@@ -141,7 +141,7 @@ def _change(request: ConsoleRequest, name: str, form: Form, key: str, do: Any) -
         else:
             messages.success(
                 request,
-                gettext("%(tool)s is now %(state)s. It counts with the next call.")
+                gettext("%(tool)s is now %(state)s. This applies from the next call.")
                 % {"tool": done.name, "state": done.get_state_display().lower()},
             )
             return redirect("tool", done.name)

@@ -148,9 +148,9 @@ def version_trust(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     def do(data: dict[str, Any]) -> str:
         if request.POST.get("stop"):
             services.distrust_version(version_id=version_id, reason=data["reason"], by=request.principal)
-            return gettext("It is not trusted any more.")
+            return gettext("The version is no longer trusted.")
         services.trust_version(version_id=version_id, reason=data["reason"], by=request.principal)
-        return gettext("It is trusted now.")
+        return gettext("The version is now trusted.")
 
     return _change(request, _version(request, version_id), StateForm(request.POST), "trust_form", do)
 
@@ -160,5 +160,5 @@ def version_trust(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
 def version_dependencies_retry(request: ConsoleRequest, version_id: UUID) -> HttpResponse:
     """Try again to resolve or build them."""
     services.retry_dependencies(version_id=version_id, by=request.principal)
-    messages.success(request, gettext("They are tried again."))
+    messages.success(request, gettext("The dependencies are being retried."))
     return redirect("version", version_id)

@@ -69,7 +69,7 @@ def test_a_person_signs_in_with_a_passkey_and_with_a_code(
             open_page(dana, "/account/passkeys/new")
             dana.label("Passwordless").check()
             dana.button("Add").click()
-            dana.sees("Each works once, when your app or passkey is lost.")
+            dana.sees("Each code works once, if you lose your app or passkey.")
             dana.check("recovery-codes")
             sign_out(dana)
 
@@ -83,7 +83,7 @@ def test_a_person_signs_in_with_a_passkey_and_with_a_code(
             code = format_hotp_value(hotp_value(secret, next(iter(yield_hotp_counters_from_time()))))
             dana.label("Authenticator code").fill(code)
             dana.button("Activate").click()
-            dana.sees("Signing in")
+            dana.sees("Sign-in")
             dana.ready()
             sign_out(dana)
 

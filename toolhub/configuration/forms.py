@@ -29,7 +29,7 @@ class ConfigurationFileForm(forms.Form):
     )
     prune = forms.BooleanField(
         required=False,
-        label=gettext_lazy("End what the file leaves out, in every section that it has"),
+        label=gettext_lazy("End what the file leaves out, in each of its sections"),
         help_text=gettext_lazy("Otherwise only in the sections that it names under prune."),
     )
     reason = forms.CharField(

@@ -64,13 +64,12 @@ def resolve_document(
         in_force = [compute_digest(each.fields["document"]) for each in state.entries[POLICY]]
         if waiting and compute_digest(entry.fields["document"]) not in in_force:
             warnings.append(
-                gettext("This policy waits already as the draft %(label)s for somebody to publish it.")
-                % {"label": waiting}
+                gettext("This policy is already waiting to be published, as the draft %(label)s.") % {"label": waiting}
             )
             entries[POLICY] = []
     trusted_anew = {entry.identity[0] for entry in entries.get("issuers", [])} & state.dormant
     warnings += [
-        gettext("Subjects that were mapped before speak for their agents again with %(issuer)s.") % {"issuer": issuer}
+        gettext("Subjects mapped earlier can act as their agents again with %(issuer)s.") % {"issuer": issuer}
         for issuer in sorted(trusted_anew)
         if "identities" not in document.prune
     ]
@@ -110,8 +109,7 @@ def _that_hold(entries: list[ConfigurationEntry], warnings: list[str]) -> Iterat
         if at is not None and at <= now:
             agent, tools = entry.identity
             warnings.append(
-                gettext("Passed over: the grant of %(agent)s for %(tools)s has expired.")
-                % {"agent": agent, "tools": tools}
+                gettext("Skipped: the grant of %(agent)s for %(tools)s has expired.") % {"agent": agent, "tools": tools}
             )
         else:
             yield entry
@@ -124,7 +122,7 @@ def _people(entries: list[ConfigurationEntry], tenant_id: UUID, warnings: list[s
         user = find_person(entry.identity[0], tenant_id=tenant_id)
         if user is None:
             warnings.append(
-                gettext("Passed over: %(user)s has no account here. Invite them on the page of people.")
+                gettext("Skipped: %(user)s has no account here. Invite them on the People page.")
                 % {"user": entry.identity[0]}
             )
             continue

@@ -27,7 +27,7 @@ SECTION_WORDS: dict[str, _StrPromise] = {
 }
 SENTENCES: dict[tuple[str, str], _StrPromise] = {
     ("agents", "create"): gettext_lazy("Create the agent %(key)s."),
-    ("agents", "end"): gettext_lazy("Disable the agent %(key)s: everything it sends is refused."),
+    ("agents", "end"): gettext_lazy("Disable the agent %(key)s: all its requests are refused."),
     ("installations", "create"): gettext_lazy("Install %(key)s."),
     ("installations", "change"): gettext_lazy("Change the installation of %(key)s: %(fields)s."),
     ("installations", "end"): gettext_lazy("Remove the installation of %(key)s."),
@@ -39,17 +39,17 @@ SENTENCES: dict[tuple[str, str], _StrPromise] = {
     ("issuers", "create"): gettext_lazy("Accept tokens of %(key)s."),
     ("issuers", "change"): gettext_lazy("Change the identity provider %(key)s: %(fields)s."),
     ("issuers", "end"): gettext_lazy("Accept no more tokens of %(key)s."),
-    ("identities", "create"): gettext_lazy("Let the subject %(key)s speak for an agent."),
-    ("identities", "change"): gettext_lazy("Change for whom the subject %(key)s speaks: %(fields)s."),
-    ("identities", "end"): gettext_lazy("Let the subject %(key)s speak for nobody."),
-    ("notifications", "create"): gettext_lazy("Tell %(key)s of what waits."),
-    ("notifications", "change"): gettext_lazy("Tell %(key)s of other things."),
-    ("notifications", "end"): gettext_lazy("Tell %(key)s nothing more."),
-    ("policy", "create"): gettext_lazy("Draft a policy; it decides nothing until another person publishes it."),
-    ("policy", "change"): gettext_lazy("Draft another policy; it decides nothing until another person publishes it."),
-    ("members", "create"): gettext_lazy("Let %(key)s act here: %(roles)s."),
+    ("identities", "create"): gettext_lazy("Map the subject %(key)s to an agent."),
+    ("identities", "change"): gettext_lazy("Change the mapping of the subject %(key)s: %(fields)s."),
+    ("identities", "end"): gettext_lazy("Remove the mapping of the subject %(key)s."),
+    ("notifications", "create"): gettext_lazy("Send notifications to %(key)s."),
+    ("notifications", "change"): gettext_lazy("Change which notifications %(key)s gets."),
+    ("notifications", "end"): gettext_lazy("Stop sending notifications to %(key)s."),
+    ("policy", "create"): gettext_lazy("Draft a policy; it has no effect until another person publishes it."),
+    ("policy", "change"): gettext_lazy("Draft another policy; it has no effect until another person publishes it."),
+    ("members", "create"): gettext_lazy("Give %(key)s the roles %(roles)s."),
     ("members", "change"): gettext_lazy("Change the roles of %(key)s to %(roles)s."),
-    ("members", "end"): gettext_lazy("Take all roles back from %(key)s."),
+    ("members", "end"): gettext_lazy("Remove all roles from %(key)s."),
 }
 
 

@@ -202,7 +202,7 @@ TOOLHUB_TENANT_NAME = _text(
     "TOOLHUB_TENANT_NAME", "Main", roles=(INIT,), about="The name of the first tenant, as people see it."
 )
 
-_group("Signing in")
+_group("Sign-in")
 TOOLHUB_REQUIRE_MFA = VARIABLES.listed(
     "TOOLHUB_REQUIRE_MFA",
     of=_ROLES,

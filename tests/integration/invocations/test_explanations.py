@@ -114,8 +114,8 @@ def test_a_person_sees_why_and_asks_for_the_missing_grant_in_one_step(
     waiting = GrantRequest.objects.get()
     assert (waiting.agent, waiting.tools) == (caller.agent, ECHO)
     after = asked.content.decode()
-    assert "waits for a decision" in after
-    assert "Ask for this grant" not in after
+    assert "is waiting for a decision" in after
+    assert "Request this grant" not in after
     assert (waiting.wire_id in after) is (role is Role.OPERATOR)
 
 

@@ -49,7 +49,7 @@ def lost(
 @pytest.mark.req("TOOLS-20")
 def test_an_operator_says_that_the_effect_took_place(lost: Invocation, operator: Person, caller: Caller) -> None:
     client = operator.client()
-    assert b"Say what became of it" in client.get(reverse("invocation", args=[lost.pk])).content
+    assert b"Resolve outcome" in client.get(reverse("invocation", args=[lost.pk])).content
 
     answer = client.post(reverse("invocation_resolve", args=[lost.pk]), {"resolution": "took_effect", "reason": REASON})
 

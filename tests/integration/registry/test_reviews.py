@@ -166,7 +166,7 @@ def test_the_page_says_when_the_number_has_become_wrong(
 
     page = operator.client().get(reverse("review", args=[patch.pk])).content.decode()
 
-    assert "It cannot be approved with this number." in page
+    assert "It cannot be approved with this version number." in page
     assert "1.1.0" in page
 
 

@@ -230,7 +230,7 @@ def test_what_waits_is_on_one_page_and_counted(held: Invocation, operator: Perso
     assert '<span class="count"' in page
     Consent.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     GrantRequest.objects.all().delete()
-    assert "Nobody is waiting" in operator.client().get("/approvals").content.decode()
+    assert "Nothing is waiting" in operator.client().get("/approvals").content.decode()
 
 
 @pytest.mark.parametrize("what", ["grant", "consent"])
@@ -291,7 +291,7 @@ def test_a_grant_is_given_with_its_bounds_as_typed(caller: Caller, operator: Per
         ({"tools": "tag:"}, "tag"),
         ({"conditions": "{"}, "not JSON"),
         ({"conditions": "[" * 100 + "]" * 100}, "nested deeper"),
-        ({"conditions": '{"a": 1}'}, "Conditions are a list."),
+        ({"conditions": '{"a": 1}'}, "Conditions must be a list."),
         ({"conditions": '[{"pointer": "a", "op": "like"}]'}, "JSON Pointer"),
         ({"scopes": '"all"'}, "cannot be read"),
         ({"capabilities": '{"fs": [{"path": "x", "actions": ["read"]}]}'}, "cannot be read"),

@@ -105,7 +105,7 @@ def test_the_page_of_a_grant_shows_where_it_came_from_and_what_became_of_it(
             (1, first.pk),
             (2, second.pk),
         ]
-        assert "Handed on" in shown.content.decode()
+        assert "Delegated" in shown.content.decode()
     grants.revoke_grant(grant_id=given.pk, reason="enough", by=operator.by)
     assert client.get(f"/grants/{second.wire_id}").content.decode().count("Revoked") >= 3
     assert second.wire_id in client.get("/grants?state=revoked").content.decode()
@@ -131,7 +131,7 @@ def test_who_decides_sees_for_whom_the_agent_calls(
     assert held.consent is not None
     assert held.consent.agent_id == helper.agent.pk  # the consent is for who calls
     for path in (f"/consents/{held.consent.wire_id}", f"/invocations/{held.wire_id}"):
-        assert "which handed the grant on" in operator.client().get(path).content.decode()
+        assert "which delegated the grant" in operator.client().get(path).content.decode()
     operator.client().post(
         f"/consents/{held.consent.wire_id}/decision", {"decision": "approve", "mode": "once", "reason": "good"}
     )

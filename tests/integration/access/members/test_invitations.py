@@ -145,7 +145,7 @@ def test_an_account_that_two_tenants_gave_roles_before_it_was_opened_is_opened_b
     assert Client().get(link).status_code == 404
     for person in (owner, their_owner):
         shown = person.client().get(page).content.decode()
-        assert ("invited, has not come yet" in shown, "Another invitation" in shown) == (True, False)
+        assert ("invited, not signed in yet" in shown, "Another invitation" in shown) == (True, False)
         with pytest.raises(Conflict, match="not yours to make"):
             invitations.invite_again(user_id=nina.pk, by=person.by)
     call_command("reset_sign_in", "nina", stdout=(said := StringIO()))

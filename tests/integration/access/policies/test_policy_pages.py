@@ -59,7 +59,7 @@ def test_who_may_only_look_is_offered_nothing_to_do(auditor: Person, draft: Poli
     shown = page(auditor, f"/policies/{draft.wire_id}")
 
     assert "no-shop" in shown
-    assert "You do not hold the permission to publish policies." in shown
+    assert "You do not have permission to publish policies." in shown
     for action in ("Edit as text", "Add a rule", "Discard…", "Remove"):
         assert action not in shown
     assert "Preview the impact</button>" not in page(auditor, f"/policies/{draft.wire_id}/impact")
@@ -216,10 +216,10 @@ def test_a_form_adds_its_rules_to_the_draft(
     ("kind", "fields", "said"),
     [
         ("deny", {"tools": "shop &"}, "At character"),
-        ("ceiling", {"tools": "*"}, "Give capabilities or at least one limit."),
-        ("ceiling", {"tools": "*", "capabilities": "{"}, "This is not JSON"),
+        ("ceiling", {"tools": "*"}, "Enter capabilities or at least one limit."),
+        ("ceiling", {"tools": "*", "capabilities": "{"}, "This is not valid JSON"),
         ("ceiling", {"tools": "*", "capabilities": "[]"}, "These capabilities cannot be read"),
-        ("obligation", {"tools": "*", "action": "mask", "on_failure": "deny"}, "one of the two"),
+        ("obligation", {"tools": "*", "action": "mask", "on_failure": "deny"}, "Choose either what or where"),
         ("hours", {"tools": "*", "first": "0", "last": "23"}, "no rule is needed"),
         ("isolation", {"tools": "*", "level": ""}, "Choose a level, or tick the box."),
         ("price", {"tools": "*", "amount": "-1"}, "greater than or equal to 0"),

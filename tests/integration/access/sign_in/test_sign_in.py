@@ -205,7 +205,7 @@ def test_a_role_may_ask_for_a_second_factor(roles: list[str], operator: Person, 
     answer = client.get("/grants")
     assert answer.headers["Location"] == "/account/security"
     assert client.get("/grants", headers={"HX-Request": "true"}).headers["HX-Redirect"] == "/account/security"
-    assert "What you may do here needs a second factor" in client.get("/account/security").content.decode()
+    assert "Your permissions require a second factor" in client.get("/account/security").content.decode()
     assert auditor.client().get("/grants").status_code == 200
     set_up_app(client)
     assert client.get("/grants").status_code == 200

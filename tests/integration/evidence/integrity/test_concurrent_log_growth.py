@@ -226,7 +226,7 @@ def test_a_finding_that_a_later_look_at_all_refutes_is_closed_by_a_fact(accused:
     assert "Closed." in page
     assert whole.wire_id in page
     assert "The log does not verify." not in page
-    assert "Finding not there any more" in page
+    assert "Finding no longer present" in page
     assert Fact.objects.filter(kind=Kind.VERIFICATION_FAILED).count() == 1
 
 

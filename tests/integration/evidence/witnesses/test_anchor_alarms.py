@@ -30,7 +30,7 @@ def test_the_integrity_page_says_who_keeps_checkpoints_and_who_refuses_them(audi
     write_facts(auditor.by.tenant_id, 3)
     seal_everything()
     page = auditor.client().get("/evidence/integrity").content.decode()
-    assert "Nobody outside this hub keeps its checkpoints" in page
+    assert "No copies of checkpoints are kept outside this hub" in page
     assert "No alarm." in page
     now = timezone.now()
     Anchor.objects.create(name="w.example", kind="witness", size=1, anchored_at=now, next_attempt_at=now)

@@ -212,7 +212,7 @@ def test_a_value_that_no_schema_was_asked_about_is_seen(
     Invocation.objects.update(**{field: None})
 
     assert measure_health(Invocation.objects.all(), timezone.now()).unchecked == 1
-    assert "Values without a check" in operator.client().get("/").content.decode()
+    assert "Values that were not validated" in operator.client().get("/").content.decode()
 
 
 # Metrics.

@@ -260,7 +260,7 @@ def test_subjects_of_an_issuer_that_is_trusted_again_are_seen(caller: Caller, ow
     issuers.map_identity(issuer_id=row.pk, subject="job", agent_id=caller.agent.pk, scopes=["tools:read"], by=owner.by)
     issuers.distrust_issuer(issuer_id=row.pk, reason="x", by=owner.by)
 
-    assert "speak for their agents again" in plan(file, owner.by).warnings[0]
+    assert "can act as their agents again" in plan(file, owner.by).warnings[0]
     pruned = file | {"identities": [], "prune": ["identities"]}
     done = apply(pruned, owner.by)
     assert ("identities", "end", f"{ISSUER} · job") in doing(done.plan)
