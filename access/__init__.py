@@ -1,1 +1,1 @@
-"""Who may do what?"""
+"""Access: who may do what."""

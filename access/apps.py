@@ -1,4 +1,4 @@
-"""What does this app do when it is loaded?"""
+"""Access app: what is registered when it is loaded."""
 
 from __future__ import annotations
 

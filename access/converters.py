@@ -1,4 +1,4 @@
-"""How do people, and links that are sent to them, stand in an address?"""
+"""Path converters: how people, and links that are sent to them, are written in an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do people fill in about people, agents, keys, identity providers and channels?"""
+"""Forms of access: people, agents, keys, identity providers and channels."""
 
 from __future__ import annotations
 

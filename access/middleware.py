@@ -1,4 +1,4 @@
-"""As whom, and for which tenant, does a signed-in person act?
+"""Request middleware of access: as whom, and for which tenant, a signed-in person acts.
 
 ``request.principal`` is a :class:`Principal` with the permissions that django-guardian holds for this person on the chosen
 tenant; ``None`` for people who are not signed in or belong to no tenant.

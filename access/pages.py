@@ -1,4 +1,4 @@
-"""How do people sign out and choose a tenant?"""
+"""Pages of a session: signing out and choosing a tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the key carry what this endpoint needs; or the person, where people may ask?
+"""Endpoint permissions: whether the key carries what an endpoint needs; or the person, where people may ask.
 
 Every API view names its ``required_scope`` (a guard test refuses a view without one), or maps methods to scopes. One that takes
 people's sessions names their ``required_permission`` as well; a method without a scope is for people only.

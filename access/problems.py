@@ -1,4 +1,4 @@
-"""What can go wrong when somebody asks whether they may?"""
+"""Problems of access: what can go wrong when somebody asks whether they may."""
 
 from typing import Any
 

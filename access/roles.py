@@ -1,4 +1,4 @@
-"""Which roles do people have, and what does each allow?
+"""Roles: which ones people have, and what each allows.
 
 Roles are groups per tenant that hold these permissions on the tenant, kept by django-guardian: a permission may also be
 given to one person alone.

@@ -1,4 +1,4 @@
-"""Which person stands behind an agent?
+"""Separation of duties: the person who stands behind an agent.
 
 Who made an agent, a key of it or a way in for tokens could approve through it what they asked for themselves. Decisions ask
 here before they count somebody as another person. It makes no difference when the agent was made by another agent of theirs,

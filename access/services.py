@@ -1,4 +1,4 @@
-"""Which services of this app do others call? Each lives in a module of its own; this is the list.
+"""Services of access: those that others call. Each lives in a module of its own; this is the list.
 
 People: :mod:`access.members.services`. Agents and keys: :mod:`access.agents.services`. What agents are given:
 :mod:`access.grants.services`,

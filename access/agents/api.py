@@ -1,4 +1,4 @@
-"""How are agents and their keys managed over REST? Texts of keys are answered once, and never again."""
+"""Agents over REST: agents and their keys. Texts of keys are answered once, and never again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does an API key look like, and is this text one?
+"""API keys: their form, and whether a text is one.
 
 ``hub_<environment>_<lookup>_<secret><check>``: the look-up part finds the row, the secret is compared as a hash in constant
 time, and the check digits let secret scanners (and people who mistype) know a key from other text. A SHA-256 is enough:

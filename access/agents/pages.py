@@ -1,4 +1,4 @@
-"""How do people manage agents and their keys in the console? A key's text is shown on the answer that made it, and never again."""
+"""Pages of agents: agents and their keys in the console. A key's text is shown on the answer that made it, and never again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do agents and their keys come to be, and how do they end?
+"""Agents and their keys: how they are created, and how they end.
 
 A key carries scopes, an expiry and, if somebody says so, the networks it may be used from. It is replaced by rotation: both
 keys work until the old one's overlap ends, and there are never more than two.

@@ -1,4 +1,4 @@
-"""Which agent sends this request?
+"""Bearer authentication: the agent that sends a request.
 
 DRF authentication by ``Authorization: Bearer …``: an API key (``hub_…``), or a token (:mod:`access.oauth.tokens`). One query finds
 key, agent and tenant; nothing is cached, so a revoked key stops counting with the next request, and so do its tokens.

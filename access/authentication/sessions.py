@@ -1,4 +1,4 @@
-"""Which person sends this request to the API?
+"""Session authentication: the person who sends a request to the API.
 
 A few endpoints are for people: what they change decides what people may do. A person is known by the session that they have from
 signing in at the console, acts in the tenant that they chose there, and must set up a second factor where what they hold asks for one.

@@ -1,1 +1,1 @@
-"""How much may be used, how much is, and who is told no when it is used up?"""
+"""Budgets: how much may be used, how much is, and what is refused when it is used up."""

@@ -1,4 +1,4 @@
-"""Which budgets are nearly used up, so that somebody is told before calls are refused?
+"""Budget alerts: budgets that are nearly used up, told of before calls are refused.
 
 Looked at now and then, beside the sender of messages, and never on the way of a call. Told once a window.
 """

@@ -1,4 +1,4 @@
-"""How are budgets read, set, raised once and ended over REST?"""
+"""Budgets over REST: read, set, raised once and ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a chain of calls hold what all of them may take, before the first is made?
+"""Chain reservations: what all calls of a chain may take, held before the first is made.
 
 :func:`reserve_for_chain` reserves the sum under the id of the chain, in every budget or in none. Each call then draws what
 it may take from

@@ -1,4 +1,4 @@
-"""What will be used by the end of the window, and when is the budget used up if it goes on like this?
+"""Forecast: what will be used by the end of the window, and when the budget is used up at this pace.
 
 A straight line: as fast as in this window so far, and, while it is young, as in the windows before it.
 """

@@ -1,4 +1,4 @@
-"""What do people fill in about budgets? Money is typed in the currency and kept in its millionths."""
+"""Forms of budgets: what people fill in. Money is typed in the currency and kept in its millionths."""
 
 from __future__ import annotations
 

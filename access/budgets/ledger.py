@@ -1,4 +1,4 @@
-"""Who holds how much of a budget, and what was used in the end?
+"""Ledger: what is reserved of each budget, and what was used in the end.
 
 What a call may take at most is reserved when it is accepted, settled when it has ended, and given back when nothing ran; each
 inside the transaction of that step, so that a crash leaves either both or neither. Limits are decided by the rows that a

@@ -1,4 +1,4 @@
-"""Which budgets does a call count against, and is there enough left in each?
+"""Budget lines: the budgets that a call counts against, and whether there is enough left in each.
 
 A :class:`BudgetLine` is one budget with what its current window has used and reserved, as plain values: whoever reads them from
 the database builds them. A :class:`Demand` is the most that a call may take; it is what a call reserves before it runs.

@@ -1,4 +1,4 @@
-"""How do people see how full budgets are, and set, raise and end them?"""
+"""Pages of budgets: how full they are; setting, raising and ending them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast may calls and failures come?
+"""Rate limits: how fast calls and failures may come.
 
 GCRA (even spacing with a burst) through throttled-py, counted in Redis where there is one and in this process otherwise. When
 Redis does not answer, each process counts for itself and says so in the log: a rate is soft, budgets in the database stay hard.

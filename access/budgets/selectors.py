@@ -1,4 +1,4 @@
-"""Which budgets are there, how full are they, and whom does a full one refuse?"""
+"""Budget selectors: which budgets there are, how full they are, and whom a full one refuses."""
 
 from __future__ import annotations
 

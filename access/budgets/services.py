@@ -1,4 +1,4 @@
-"""How is a budget set, raised once and ended?
+"""Budgets: setting, raising once and ending one.
 
 A budget is known by its scope, what it is of, its dimension and its window: setting it again changes its amount, so that
 nobody gets what was used back by setting it anew.

@@ -1,4 +1,4 @@
-"""What becomes of a person's consents when the person is erased?"""
+"""Erasure of consents: what becomes of a person's consents when the person is erased."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which consent fits a call, and why do the others not?
+"""Consent matcher: which consent fits a call, and why the others do not.
 
 Pure functions over plain values. A consent for one call fits only the very arguments that were approved, under the policy
 that they were approved under; one for a time or until it is revoked fits any arguments.

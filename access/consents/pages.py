@@ -1,4 +1,4 @@
-"""How do people find what waits for them, and decide on consents?"""
+"""Pages of consents: what waits for a person, and decisions about it."""
 
 from __future__ import annotations
 

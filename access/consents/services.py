@@ -1,4 +1,4 @@
-"""How does a person's permission come about, and how does it end?
+"""Consents: how a person's permission comes about, and how it ends.
 
 Which consent fits a call is a question of its own: :mod:`access.consents.matcher`.
 """

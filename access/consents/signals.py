@@ -1,4 +1,4 @@
-"""Who hears of a decision in the transaction in which it is made?
+"""Consent signals: who hears of a decision in the transaction in which it is made.
 
 Calls that wait for a consent are rows of an app that this one does not know. Its receiver runs inside the decision: what it
 writes commits with it, and what it raises undoes it.

@@ -1,4 +1,4 @@
-"""How does an agent hand its grants on over REST?"""
+"""Delegations over REST: an agent delegates its grants to other agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does an agent hand a grant on to another agent, and take it back?
+"""Delegations: handing a grant on to another agent, and withdrawing it.
 
 What is handed on is a grant like any other: preflight, budgets, policies and evidence treat it as one. It reaches no further than
 the grant that it came from (:mod:`access.grants.attenuation`), and is in force only while everything above it is.

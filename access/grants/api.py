@@ -1,4 +1,4 @@
-"""How are grants given, taken back and asked for over REST?"""
+"""Grants over REST: given, revoked and requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what is asked for no wider than a grant, and what of it is?
+"""Attenuation: whether what is requested is no wider than a grant, and what of it is.
 
 Attenuation only: the terms that come out reach no further than the grant that they were taken from, whatever was asked.
 """

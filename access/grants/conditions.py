@@ -1,4 +1,4 @@
-"""Do the arguments of a call meet what a grant asks of them?
+"""Grant conditions: whether the arguments of a call meet them.
 
 A condition is data: ``{"pointer": "/currency", "op": "equals", "value": "EUR"}``. The pointer is a JSON Pointer (RFC 6901)
 in which ``*`` stands for every element of a list. A value that is missing or of another type does not meet a condition: it

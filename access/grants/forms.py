@@ -1,4 +1,4 @@
-"""What do people fill in about grants and consents?"""
+"""Forms of grants and consents: what people fill in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of an agent's grants let a call through, and what would the others have to say?
+"""Grant matcher: which of an agent's grants let a call through, and what the others lack.
 
 Pure functions over plain values, so that one statement can load the grants and nothing of authorization is kept between
 calls. A grant covers a call when its expression names the tool; it lets the call through when it also holds every scope that

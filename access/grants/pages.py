@@ -1,4 +1,4 @@
-"""How are grants given, extended, asked for and taken back in the console?"""
+"""Pages of grants: given, extended, requested and revoked in the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a grant asked for, and answered?"""
+"""Grant requests: how a grant is requested, and answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does an agent come by a grant, and lose it again?
+"""Grants: how an agent gets one, and how it ends.
 
 Which of an agent's grants let a call through is a question of its own: :mod:`access.grants.matcher`.
 """

@@ -1,4 +1,4 @@
-"""How are kill switches thrown and lifted over REST?"""
+"""Halts over REST: kill switches thrown and lifted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do people throw and lift kill switches in the console?"""
+"""Pages of halts: kill switches thrown and lifted in the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may stop everything at once, and is a call within reach of such a stop?
+"""Halts: who may stop calls at once, and whether a call is within reach of a halt.
 
 A halt is thrown with a reason and lifted with a reason; both are facts. It counts with the next request in every process,
 since preflight reads the rows each time; :func:`halt_problem` is what it makes of them.

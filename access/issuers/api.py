@@ -1,4 +1,4 @@
-"""How are identity providers trusted, and their subjects mapped to agents, over REST?
+"""Issuers over REST: identity providers trusted, and their subjects mapped to agents.
 
 An agent says so within what it holds itself: it maps no subject to more scopes than its key carries, nor to another agent
 without ``agents:manage``, and changes no keys of an issuer whose subjects have more.

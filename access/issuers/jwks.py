@@ -1,4 +1,4 @@
-"""With which public keys does an identity provider sign, at this moment?
+"""Key sets of issuers: the public keys with which an identity provider signs at this moment.
 
 The keys are in the :class:`TrustedIssuer` itself or at its ``jwks_url``. What was fetched is used for a while; a key id that is
 not in it makes the hub ask once more, though not for every caller who makes one up.

@@ -1,4 +1,4 @@
-"""How do people manage identity providers and the channels that messages go to?"""
+"""Pages of issuers and channels: identity providers, and where messages go."""
 
 from __future__ import annotations
 

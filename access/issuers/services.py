@@ -1,4 +1,4 @@
-"""Whose signed tokens does a tenant accept, and which agents do their subjects speak for?"""
+"""Issuers: whose signed tokens a tenant accepts, and which agents their subjects speak for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the people of a tenant, their roles and their invitations seen and changed over REST?
+"""Members over REST: the people of a tenant, their roles and their invitations.
 
 Keys read. What changes what people may do is for people: an agent that could make somebody an operator could approve, as them,
 what it asked for itself.

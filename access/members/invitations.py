@@ -1,4 +1,4 @@
-"""How does somebody who is new get to sign in?
+"""Invitations: how somebody who is new gets to sign in.
 
 By a link that works once and for three days: with it they choose a password. It goes by mail where the hub can send mail, and
 is otherwise shown once to whoever invited them. Nobody's password is ever chosen, or seen, by somebody else.

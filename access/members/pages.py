@@ -1,4 +1,4 @@
-"""How do people manage people, roles and tenants in the console, and come in for the first time?"""
+"""Pages of members: people, roles and tenants in the console, and the first visit of somebody invited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who belongs to a tenant, in which roles, and how does somebody come to belong?
+"""Members: who belongs to a tenant, in which roles, and how somebody comes to belong.
 
 A role is a group that holds permissions on the tenant (django-guardian); one person may also hold a single permission, in the
 whole tenant or on one thing alone.

@@ -1,4 +1,4 @@
-"""Who is there, what was each of them given, and within which rules and limits?"""
+"""Models of access: who is there, what each was given, and within which rules and limits."""
 
 from access.models.budgets import Budget, BudgetScope, BudgetWindow, Dimension, Reservation
 from access.models.consents import CONSENT_TRANSITIONS, Consent, ConsentMode, ConsentState

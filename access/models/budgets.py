@@ -1,4 +1,4 @@
-"""How much may be used, and how much has been?
+"""Budget models: how much may be used, and how much has been.
 
 A :class:`Budget` limits one dimension for one scope in windows of time. What calls have taken is in :class:`BudgetWindow`
 rows that only conditional updates change; a :class:`Reservation` is what one call holds until it is settled.

@@ -1,4 +1,4 @@
-"""What did a person agree to?
+"""Consent model: what a person agreed to.
 
 A :class:`Consent` lets one agent use one tool: once, for a time, or until it is taken back.
 """

@@ -1,4 +1,4 @@
-"""What was an agent given?
+"""Grant model: what an agent was given.
 
 A :class:`Grant` says which tools, within which bounds. It names them by an expression, never by foreign key.
 """

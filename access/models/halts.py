@@ -1,4 +1,4 @@
-"""What has been stopped at once?
+"""Halt model: what has been stopped at once.
 
 A :class:`Halt` is a kill switch that somebody has thrown. Nothing within its reach is called until it is lifted; it counts
 with the next request in every process, since preflight reads it each time.

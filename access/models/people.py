@@ -1,4 +1,4 @@
-"""Who is there?
+"""Models of principals: the people, agents and tenants that there are.
 
 People sign in as Django users and act within a tenant through a :class:`Membership`; their roles are groups that hold
 object permissions on the :class:`Tenant` (django-guardian). Agents act with an :class:`ApiKey`, or with a token of a

@@ -1,4 +1,4 @@
-"""What do the rules say, and who put them in force?
+"""Policy models: what the rules say, and who put them in force.
 
 A :class:`PolicyVersion` is one document, for a tenant or for the whole hub. A draft may be changed; what was published
 never changes again. At most one version of each owner is in force; with none, that layer has nothing to say.

@@ -1,4 +1,4 @@
-"""Which grants are asked for, and what became of it?
+"""Grant request model: which grants are requested, and what became of each request.
 
 A :class:`GrantRequest` is the form of a grant that somebody wants for an agent. An operator turns it into a :class:`Grant`
 as it stands or narrower, or declines it; either is final.

@@ -1,4 +1,4 @@
-"""How is it said over REST where notifications go, and what became of each? The secret of a webhook is answered once."""
+"""Notifications over REST: the channels, and what became of each message. The secret of a webhook is answered once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where are the people of a tenant told that something waits for them?"""
+"""Channels: where the people of a tenant are told that something waits for them."""
 
 from __future__ import annotations
 

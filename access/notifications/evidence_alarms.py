@@ -1,4 +1,4 @@
-"""Who is told that the evidence is damaged or has fallen silent?
+"""Evidence alarms: who is told that the evidence is damaged or has fallen silent.
 
 Looked at now and then, beside the sender of messages and so also when no keeper is alive. Of one alarm a channel is told once.
 """

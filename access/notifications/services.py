@@ -1,4 +1,4 @@
-"""Who is told, off the console, that something waits for a person?
+"""Notifications: who is told, outside the console, that something waits for a person.
 
 :func:`notify_channels` writes one :class:`Delivery` for each channel of the tenant that wants the event, in the transaction of what it
 tells of; :mod:`access.notifications.deliveries` sends them. A message names things and links to them, and never holds a

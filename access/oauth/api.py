@@ -1,4 +1,4 @@
-"""How does a program that speaks OAuth get a token for its API key, and find out that it can?
+"""OAuth over REST: how a program gets a token for its API key, and finds out that it can.
 
 Client credentials of RFC 6749 §4.4, and the two metadata documents by which clients find them (RFC 8414, RFC 9728). Answers have
 the forms of these documents, not the envelope's.

@@ -1,4 +1,4 @@
-"""Which agent does a signed token (JWT) speak for?
+"""Tokens: which agent a signed token (JWT) speaks for.
 
 Tokens of two kinds: those of a :class:`TrustedIssuer`, whose audience says which tenant they are for and whose subject is mapped
 to an agent; and the hub's own, short-lived ones that stand for an API key (RFC 6749 §4.4) and end with it. Only the signature,

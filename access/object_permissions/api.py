@@ -1,4 +1,4 @@
-"""How is somebody given a permission on a single tool or agent over REST? By people only, as everything that people may do."""
+"""Object permissions over REST: on a single tool or agent. By people only, as everything that people may do."""
 
 from __future__ import annotations
 

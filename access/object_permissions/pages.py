@@ -1,4 +1,4 @@
-"""How do owners give somebody a permission on a single tool or agent, and take it back, in the console?"""
+"""Pages of object permissions: owners give permission on a single tool or agent, and withdraw it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may a person do with one thing, beyond what they may do in the whole tenant?
+"""Object permissions: what a person may do with one thing, beyond what they may do in the whole tenant.
 
 An exception is a permission that a person holds on a single tool or agent (django-guardian). It is looked up when it is asked
 for, so that one that was taken back counts no more with the next request. Keys carry none: their scopes are bounded by what

@@ -1,1 +1,1 @@
-"""Which calls do the hub's rules and the tenant's rules allow, and within what?"""
+"""Policies: which calls the hub's rules and the tenant's rules allow, and within what."""

@@ -1,4 +1,4 @@
-"""How do programs read, check, draft and try policies over REST?
+"""Policies over REST: read, checked, drafted and tried.
 
 Publishing and rolling back are decisions of people; they are in the console only.
 """

@@ -1,4 +1,4 @@
-"""What may a rule ask about a call?
+"""Attributes: what a rule may ask about a call.
 
 The table is closed: an attribute that is not here is a mistake in a policy, never a condition that silently holds. The
 values arrive as one flat dict for each call, which evidence keeps as ``decision_input``; an attribute that is missing

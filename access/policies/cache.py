@@ -1,4 +1,4 @@
-"""Which compiled policy belongs to a version id?
+"""Policy cache: the compiled policy that belongs to a version id.
 
 What was published never changes, so it is compiled once a process and kept by its id: there is nothing to invalidate. Who
 decides reads the id of the version in force on every call, and a publication counts with the next one everywhere.

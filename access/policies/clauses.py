@@ -1,4 +1,4 @@
-"""What does a rule say besides its condition, and is that well-formed?
+"""Clauses: what a rule says besides its condition, and whether that is well-formed.
 
 Ceilings (capabilities, limits), isolation levels, obligations, prices and demands for consent.
 """

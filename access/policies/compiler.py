@@ -1,4 +1,4 @@
-"""How does a policy document become something that decides in microseconds?
+"""Compiler: a policy document becomes something that decides in microseconds.
 
 Each rule is compiled once into nested functions. For each tool the rules whose conditions on the tool alone fail are left
 out, and the list that remains is kept, so that a call asks only what can still matter.

@@ -1,4 +1,4 @@
-"""What does one condition of a rule ask, and what is its answer for a call?
+"""Conditions: what one condition of a rule asks, and its answer for a call.
 
 A condition is a tree of :class:`AttributeTest` under :class:`Negation`, :class:`AllOf` and :class:`AnyOf`. Its answer is
 True, False or

@@ -1,4 +1,4 @@
-"""How is it said what is wrong with a policy, and where?"""
+"""Policy findings: what is wrong with a policy, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do people fill in about policies?
+"""Forms of policies: what people fill in.
 
 The usual rules have a form each; all make rules as data, which the draft's text then shows.
 """

@@ -1,4 +1,4 @@
-"""Is this a policy, and if not, what is wrong where?
+"""Policy language: whether a document is a policy, and if not, what is wrong where.
 
 ``validate_policy`` says it for people: a pointer, the check that found it, a sentence and what to do. Errors keep a
 document from being stored; warnings are shown beside it. ``document.schema.json`` says the same to programs.

@@ -1,4 +1,4 @@
-"""How do people read, draft, try and publish policies in the console?"""
+"""Pages of policies: read, drafted, tried and published in the console."""
 
 from __future__ import annotations
 

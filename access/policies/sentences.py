@@ -1,4 +1,4 @@
-"""What does a rule say, in the reader's language?"""
+"""Sentences: what a rule says, in the reader's language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a policy come into force?
+"""Policies: how one comes into force.
 
 Drafted by one, tried on past calls, published by another person, superseded by the next, rolled back to. A draft belongs to
 who wrote it. What is in force counts with the next call in every process, since each call reads the version's id.

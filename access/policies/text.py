@@ -1,4 +1,4 @@
-"""How is a policy read from the text that a person types, and written for one?
+"""Policy text: read from what a person types, and written for one.
 
 JSON or YAML, whichever it is. Only data comes out: no aliases, tags, dates or keys that stand twice, so that what a reader
 sees is what is meant.

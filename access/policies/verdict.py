@@ -1,4 +1,4 @@
-"""May this call be made under these layers of policy, and within what?
+"""Verdict: whether a call may be made under these layers of policy, and within what.
 
 ``evaluate_policies`` is pure: compiled policies and a dict of attributes in, a :class:`Verdict` out. Cedar's semantics within a layer
 (denied unless a rule permits, any forbid wins, order-free), all layers must permit, and what restricts adds up. A rule that

@@ -1,4 +1,4 @@
-"""What must not be seen, where is it, and how is it hidden?
+"""Redaction: what must not be seen, where it is, and how it is hidden.
 
 Obligations (:func:`apply_obligations`) change an output before anybody gets it; :func:`masked_view` shows a person values that are
 somebody else's. Pure: nothing here reads a database or a setting, and nobody is asked.

@@ -1,4 +1,4 @@
-"""What in a text is personal data or a secret, and where exactly?
+"""Detectors: what in a text is personal data or a secret, and where exactly.
 
 Each detector takes candidates of a shape and keeps those that pass the check of their kind: the digits of cards, accounts and
 identity numbers have to add up, a telephone number has to exist in its country's plan. Nobody is asked and nothing is learned:

@@ -1,4 +1,4 @@
-"""What may a person see of values that are somebody else's, to decide about them?
+"""Disclosure: what a person may see of values that are somebody else's, to decide about them.
 
 Everything that a detector finds is masked, and so is whatever stands under a name that speaks of something sensitive, or that the
 schema marks with ``"x-sensitive": true`` or ``"format": "password"``. What remains is enough to recognise a call by.

@@ -1,4 +1,4 @@
-"""What does a value look like when it may not be shown?
+"""Masks: what a value looks like when it may not be shown.
 
 A mask keeps the shape, so that a person recognises what it was and can tell two of them apart: ``j***@e***.com``, ``138****5678``.
 What is redacted says only of which kind it was.

@@ -1,4 +1,4 @@
-"""Which numbers in a text stand for a person in the books of a state?
+"""National ids: numbers in a text that stand for a person in the books of a state.
 
 China and the United States have detectors of their own names (``cn_id``, ``us_ssn``); these are the others. A number whose shape could
 be anything counts only after a word that says what it is.

@@ -1,4 +1,4 @@
-"""What must be done to an output before anybody gets it, and was it done?
+"""Obligations: what must be done to an output before anybody gets it, and whether it was done.
 
 Obligations are data (``obligations.schema.json``). They are carried out in one order, however they are listed: places first, then
 detectors on all texts that remain, then the watermark. One that cannot be carried out is never passed over: the output is

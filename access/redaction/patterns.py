@@ -1,4 +1,4 @@
-"""What might be personal data or a secret, by its shape alone?
+"""Patterns: what might be personal data or a secret, by its shape alone.
 
 Candidates only: :mod:`access.redaction.detectors` decides. The expressions are linear: every repetition is bounded, possessive, or
 ends at a character that it cannot contain, and none begins in the middle of a run of its own characters.

@@ -1,4 +1,4 @@
-"""Which numbers in a text can be called?
+"""Phone numbers: the numbers in a text that can be called.
 
 A number in the shape of a country, when it exists in the plan of that country. One that says itself that it is a telephone number, by
 its country code, by the brackets around its area or by a word before it, only has to be possible: plans change, and a number that

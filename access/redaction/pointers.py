@@ -1,4 +1,4 @@
-"""Which places in a JSON value does a pointer with ``*`` name, and how is a value changed there?
+"""Pointers: the places in a JSON value that a pointer with ``*`` names, and how a value is changed there.
 
 RFC 6901, and ``*`` for every entry of a list or object. An object's own name ``*`` cannot be pointed at alone.
 """

@@ -1,4 +1,4 @@
-"""Which part of a text leads to somebody's door?
+"""Postal addresses: the part of a text that leads to somebody's door.
 
 In Chinese a way with a number is the anchor, and what is around it is read from there. Elsewhere it is the line with the town: a
 postcode in the form of its country, before which the lines of an address have to stand; or a kind of way with a number and a name.

@@ -1,4 +1,4 @@
-"""Where does a candidate end, and what stands before it?"""
+"""Spans: where a candidate ends, and what stands before it."""
 
 from __future__ import annotations
 

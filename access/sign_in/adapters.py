@@ -1,4 +1,4 @@
-"""How does a person prove who they are, and when did they last do it?
+"""Sign-in adapters: how a person proves who they are, and when they last did.
 
 Passwords, codes, passkeys and OpenID Connect are django-allauth's; this module is what it asks us, and :func:`is_fresh` what we
 ask it. Nobody signs up by themselves: people are invited (:mod:`access.members.invitations`), and an identity provider lets in whom we

@@ -1,4 +1,4 @@
-"""How is it written down that somebody changed how they sign in?
+"""Sign-in facts: how it is recorded that somebody changed how they sign in.
 
 django-allauth changes passwords, second factors and linked accounts; this module hears of it. The pages that lead there run in one
 transaction (:mod:`access.sign_in.urls`), so the fact stands or falls with the change. It goes to each tenant that the person

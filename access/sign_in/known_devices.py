@@ -1,4 +1,4 @@
-"""Known devices: which browsers has a person signed in with before?
+"""Known devices: the browsers that a person has signed in with before.
 
 Whoever tries passwords from elsewhere shall not keep a person out, so attempts are counted by name and address together, and those
 of a device that the person has used by themselves (OWASP's device cookies). The cookie is signed and opens nothing.

@@ -1,4 +1,4 @@
-"""How do amounts and budgets look in the console?"""
+"""Budget tags: how amounts and budgets look in the console."""
 
 from __future__ import annotations
 

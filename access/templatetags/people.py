@@ -1,4 +1,4 @@
-"""Who is behind an actor's id?
+"""People tags: who is behind an actor's id.
 
 Evidence holds ids; people know names. ``{% actor id %}`` shows the name of a member or an agent of the reader's tenant, with
 the id in its title; an id that is not from there stays an id.

@@ -1,4 +1,4 @@
-"""How do pages about signing in show a QR code, and hand options to the browser?"""
+"""Sign-in tags: how pages show a QR code, and hand options to the browser."""
 
 from __future__ import annotations
 

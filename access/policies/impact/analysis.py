@@ -1,4 +1,4 @@
-"""What does one policy allow that another does not, and which rules change nothing?
+"""Impact analysis: what one policy allows that another does not, and which rules change nothing.
 
 Exact for the language: a widening or a narrowing is reported if and only if there is one, with a call that shows it
 (*witness*). Attributes are taken as free of each other, so a witness may be a call that no tool of this hub makes. Beyond

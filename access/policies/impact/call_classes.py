@@ -1,4 +1,4 @@
-"""In which classes of calls do two sets of rules decide differently?
+"""Call classes: those in which two sets of rules decide differently.
 
 The attribute space is a product of finitely many cells (:mod:`access.policies.impact.spaces`). Instead of visiting the product, the
 search goes through it dimension by dimension and keeps, for every set of rules that can still match, one example: calls that

@@ -1,4 +1,4 @@
-"""What do the matched rules add up to in one respect, and is that wider or narrower than before?
+"""Outcomes: what the matched rules add up to in one respect, and whether that is wider or narrower than before.
 
 Respects: whether the call is allowed (None), and what each effect adds to an allowed call.
 """

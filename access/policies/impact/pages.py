@@ -1,4 +1,4 @@
-"""What would publishing this draft change, for people who decide on it?"""
+"""Pages of impact: what publishing a draft would change, for people who decide on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would publishing this draft change, and is what was found out still true?
+"""Previews: what publishing a draft would change, and whether what was found out is still true.
 
 A preview is the simulation over past calls and the exact analysis, kept with the draft. It is bound to the draft's digest
 and to the versions that were in force, and counts no more once any of them is another.

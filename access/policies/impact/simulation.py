@@ -1,4 +1,4 @@
-"""What would have become of the last calls under this draft?
+"""Simulation: what would have become of the last calls under a draft.
 
 Each call's Begin fact keeps what was decided on (``decision_input``) and how (``decision``). The draft decides the same
 inputs together with the layer that stays as it is. Only policy is compared: what a grant or a budget refused is not in it.

@@ -1,4 +1,4 @@
-"""Which calls does a condition hold for, as boxes over finitely many classes of calls?
+"""Spaces: the calls that a condition holds for, as boxes over finitely many classes of calls.
 
 Atoms compare with constants, so every attribute falls into finitely many classes that no condition at hand can tell apart
 inside: a value that is named, any other, a span between two thresholds, absent. A condition is a union of :class:`Box`, each
