@@ -1,1 +1,1 @@
-"""What happened, and can anyone prove it?"""
+"""Evidence: what happened, and the proof of it."""

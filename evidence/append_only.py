@@ -1,4 +1,4 @@
-"""Which rows does the database keep as they are, whoever asks?
+"""Append-only triggers: the rows that the database keeps as they are, whoever asks.
 
 The third of three: models and managers refuse first (:mod:`evidence.models.append_only`). Here the database refuses what went
 past them: UPDATE, DELETE, TRUNCATE and upserts, by whichever role, superusers of PostgreSQL included; on SQLite also

@@ -1,4 +1,4 @@
-"""Which kinds of facts are there? Names are never changed: they are in leaves that people have verified."""
+"""Kinds of facts: their names, which never change, because they are in leaves that people have verified."""
 
 from __future__ import annotations
 

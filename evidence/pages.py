@@ -1,4 +1,4 @@
-"""How do people read one fact in the console?"""
+"""Pages of facts: how people read one fact in the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with evidence?"""
+"""Problems of evidence: what can go wrong with it."""
 
 from __future__ import annotations
 

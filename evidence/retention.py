@@ -1,4 +1,4 @@
-"""How long are values kept, and what takes them away then?
+"""Retention: how long values are kept, and what takes them away then.
 
 A tenant sets days for each class of values; without, they stay. A keeper removes what is older, in batches, and each batch is a fact
 in its transaction. Facts themselves are kept for ever.

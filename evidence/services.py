@@ -1,4 +1,4 @@
-"""How is evidence written and read?
+"""Evidence: how it is written and read.
 
 :func:`record` writes one fact, and refuses to run outside the transaction that the fact is about. :func:`seal_values` and
 :func:`open_values` are the only way to and from stored values.

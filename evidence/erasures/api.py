@@ -1,4 +1,4 @@
-"""How are persons erased, and the times set that values are kept for, over REST?"""
+"""Erasures over REST: persons erased, and the times set that values are kept for."""
 
 from __future__ import annotations
 

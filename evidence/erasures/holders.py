@@ -1,4 +1,4 @@
-"""Which parts of the hub keep values of persons, and who takes them away?
+"""Holders: the parts of the hub that keep values of persons, and who takes them away.
 
 Evidence knows no calls. Each part that keeps values says so here when it is loaded: how many there are of a person, how they go,
 and, by classes that a tenant may set a time for, how they go when they are old. Whatever is removed is counted by its name.

@@ -1,4 +1,4 @@
-"""How do people have a person forgotten in the console, and say how long values are kept?
+"""Pages of erasures: a person erased in the console, and the times that values are kept for.
 
 The person's id is sent in bodies only, never in an address: addresses are written down on the way.
 """

@@ -1,4 +1,4 @@
-"""How is a person forgotten without breaking the proof?
+"""Erasures: how a person is forgotten without breaking the proof.
 
 The wish is a row and a fact. A keeper first ends what goes on for the person, then destroys the key that all of the person's values
 are under: from that commit nothing can be read, whatever else remains. After it the rows go in batches, each in a transaction of

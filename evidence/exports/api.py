@@ -1,4 +1,4 @@
-"""How are exports made, looked at and downloaded over REST?"""
+"""Exports over REST: requested, looked at and downloaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a bundle made from a log?
+"""Bundles: how one is made from a log.
 
 Its format is :mod:`evidence.verify.bundle`'s. All facts are proven against one checkpoint, that of ``progress["tree"]``; the keeper
 signs the list of files last, with every key that signs the log.

@@ -1,4 +1,4 @@
-"""Who has downloaded what of an export?
+"""Downloads: who has downloaded what of an export.
 
 That somebody did is a fact before the first byte is sent. Content is opened and sent piece by piece, whole or a range of it, so that a
 download can go on where it broke off.

@@ -1,4 +1,4 @@
-"""What do exports keep of persons, and how does it go?
+"""Erasure of exports: what exports keep of persons, and how it goes.
 
 An export that holds opened values goes as a whole when anybody of its tenant is forgotten: whose values they are nobody looks into.
 What was written about why values were opened goes as well, also of exports that have ended.

@@ -1,4 +1,4 @@
-"""What does a fact look like in an export?"""
+"""Export formats: what a fact looks like in an export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do people fill in to export evidence?"""
+"""Forms of exports: what people fill in to export evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does an export get made?
+"""Export jobs: how an export gets made.
 
 Piece by piece: each is one transaction that holds the bytes and the position in the log behind them, so a keeper that is killed has
 written a piece or none of it, and whoever claims the job next goes on there.

@@ -1,4 +1,4 @@
-"""Who may download an export without a key, and until when?
+"""Download links: who may download an export without a key, and until when.
 
 Whoever has its link, for an hour after an agent that may export asked for it. A link is signed with the secret of the hub over the
 tenant, the export, the agent and the time.

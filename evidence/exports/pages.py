@@ -1,4 +1,4 @@
-"""How do people take evidence out of the hub in the console?"""
+"""Pages of exports: how people take evidence out of the hub in the console."""
 
 from __future__ import annotations
 

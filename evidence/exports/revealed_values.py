@@ -1,4 +1,4 @@
-"""Which sealed values does an export hold, and who is told?
+"""Revealed values: the sealed values that an export holds, and who is told.
 
 Only a person who may reveal values gets them, with a reason; each value is a fact of its own before it is in the export, as when a
 person reveals it in the console. What was forgotten or has gone with time is not there, and its commitment stays.

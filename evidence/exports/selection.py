@@ -1,4 +1,4 @@
-"""Which leaves of its range does an export hold?
+"""Selection: the leaves of its range that an export holds.
 
 Those that its query finds, leaf by leaf in the order of the log: an export needs no index, and says nothing of facts that no log has.
 """

@@ -1,4 +1,4 @@
-"""Who may have which evidence made into a file, and how is it stopped?"""
+"""Exports: who may have which evidence made into a file, and how that is stopped."""
 
 from __future__ import annotations
 

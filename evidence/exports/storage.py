@@ -1,4 +1,4 @@
-"""Where is the content of an export kept?
+"""Export storage: where the content of an export is kept.
 
 In rows, so that any keeper goes on with it and any web process serves it; encrypted under a key of the export, which goes when the
 content does.

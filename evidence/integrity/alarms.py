@@ -1,4 +1,4 @@
-"""What must somebody look into, because the evidence is not what it should be, or because it has fallen silent?
+"""Alarms: what somebody must look into, because the evidence is not as it should be or has fallen silent.
 
 Asked when a page is shown and before a message is sent, and kept nowhere: an alarm is there as long as what it tells of.
 """

@@ -1,4 +1,4 @@
-"""How is the state of the log asked for over REST, and how is it verified?"""
+"""Integrity over REST: the state of the log, and verifications of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the columns of a fact say what its text says?"""
+"""Columns: whether those of a fact say what its text says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commitments of leaves: is each stored value there that a fact commits to, or does a fact say what has taken it away?
+"""Commitments of leaves: whether each stored value that a fact commits to is there, or a fact says what took it away.
 
 Asked of all commitments of a piece, by their ids alone; what is gone is looked at closer. Old values go by retention, whose facts say
 until when and which; a person's go with their key, which leaves their calls marked; what people wrote may name a person who is

@@ -1,4 +1,4 @@
-"""Where in the log is one fact, and is it still what was sealed?"""
+"""Fact status: where in the log one fact is, and whether it is still what was sealed."""
 
 from __future__ import annotations
 

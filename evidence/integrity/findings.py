@@ -1,4 +1,4 @@
-"""What can be wrong with a log?"""
+"""Integrity findings: what can be wrong with a log."""
 
 from __future__ import annotations
 

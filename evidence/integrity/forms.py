@@ -1,4 +1,4 @@
-"""What do people fill in to have a range verified?"""
+"""Forms of verifications: what people fill in to have a range verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a log end where it says, and is nothing beyond?"""
+"""Log tail: whether a log ends where it says, with nothing beyond."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When does the verifier run?
+"""Verifier loop: when the verifier runs.
 
 A loop of the keeper, in any number of processes. After each piece it rests for several times as long as the piece took: reading the
 log again must not cost calls their CPU.

@@ -1,4 +1,4 @@
-"""How do people see whether the log is whole, and have it verified?"""
+"""Pages of integrity: whether the log is whole, and having it verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this database older than what the hub has signed already?
+"""Rollback detection: whether this database is older than what the hub has signed already.
 
 Whoever puts a whole database back to an older state takes the newer checkpoints with it; each log in it verifies. So the keeper keeps
 the newest checkpoint of the global log, which covers all others, in a file of its own outside the database, and holds the two

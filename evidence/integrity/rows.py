@@ -1,4 +1,4 @@
-"""Are the rows beside the tree right: pairs, what no log has, what waits, and stored values?"""
+"""Rows beside the tree: whether pairs, facts in no log, waiting entries and stored values are right."""
 
 from __future__ import annotations
 

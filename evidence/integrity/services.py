@@ -1,4 +1,4 @@
-"""Who may have a log verified now?"""
+"""Verifications: who may have a log verified now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the layers above know of calls that the verifier must ask?"""
+"""Integrity signals: what the layers above know of calls that the verifier must ask."""
 
 from __future__ import annotations
 

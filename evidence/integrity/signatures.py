@@ -1,4 +1,4 @@
-"""Is a checkpoint signed by the log, and with the time, and are the public keys those that the log tells of?"""
+"""Signatures: whether the log signed a checkpoint, and with the time, and whether the public keys are those of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a log: how long, how fresh, how far verified, and which calls are open?"""
+"""Log state: how long, how fresh and how far verified a log is, and which calls are open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What are the leaves of a log, made anew from what is stored?
+"""Stored leaves: the leaves of a log, made anew from what is stored.
 
 Of a tenant's log: the texts of its facts in the order of their seals. Of the global log: the texts of the tenants' checkpoints.
 """

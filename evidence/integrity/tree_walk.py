@@ -1,4 +1,4 @@
-"""Does the tree follow from the leaves, and do the checkpoints say so?
+"""Tree walk: whether the tree follows from the leaves, and the checkpoints say so.
 
 A :class:`TreeWalk` goes along a log from leaf to leaf and remembers nothing but the frontier of the tree that it makes, so it can stop
 anywhere and go on later. Where a leaf and its tile differ it follows both until a checkpoint says which one was changed: what comes

@@ -1,4 +1,4 @@
-"""How does the verifier get along?
+"""Verifier: how it gets along.
 
 Piece by piece, each claimed with a compare-and-set, so that any number of keepers share the work and the next goes on where one was
 killed. A pass without ``asked_by`` begins at the first leaf, follows its log, and after a day ends and is followed by another.

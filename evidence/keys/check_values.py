@@ -1,4 +1,4 @@
-"""Check values: is a master key the one that this database was written with?
+"""Check values: whether a master key is the one that this database was written with.
 
 Keys are called k1, k2, … in every hub, so a name says nothing: with another hub's key file nothing stored can be opened, and
 what is stored from then on is lost with that file. Of each key the database keeps a hash of what is derived from it, from which

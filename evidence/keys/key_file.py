@@ -1,4 +1,4 @@
-"""What is in the file of master keys, and how does it change?
+"""Key file: what is in the file of master keys, and how it changes.
 
 ``{"current": "k1", "keys": {"k1": "<base64>"}}``. It is made by `manage.py init` (by the embedded default on its first use) and
 changed only here: under a lock, written beside and moved into place, so that a reader sees the old or the new file.

@@ -1,4 +1,4 @@
-"""How does the hub use master keys that it never sees?
+"""Key service: how the hub uses master keys that it never sees.
 
 A :class:`KeyService` is the shape of a key management service: it wraps, unwraps and makes MACs under keys that have ids and
 never leave it. :class:`ServiceKeyStore` is a key store on one. :class:`HttpKeyService` speaks to it in JSON: ``POST <url>/wrap``

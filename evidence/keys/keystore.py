@@ -1,4 +1,4 @@
-"""Who holds the keys that snapshots are encrypted with?
+"""Keystore: who holds the keys that snapshots are encrypted with.
 
 A :class:`KeyStore` wraps and unwraps data keys; the key that wraps never leaves it. TOOLHUB_KEYSTORE says which: ``file``, named
 256-bit keys in a file that only the owner can read; ``env``, the same document in TOOLHUB_MASTER_KEYS; ``service``, keys that

@@ -1,4 +1,4 @@
-"""How do stored values come under a new master key?
+"""Rotation: how stored values come under a new master key.
 
 Only the small wrapped keys are written anew, never the values. Batches are transactions of their own: a rotation that was
 interrupted goes on where it stopped, and old keys stay in the file until nothing is wrapped with them.

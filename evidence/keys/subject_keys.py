@@ -1,4 +1,4 @@
-"""Which key are a person's values sealed with, and how is it destroyed?
+"""Subject keys: the key that a person's values are sealed with, and how it is destroyed.
 
 The keys of subjects are read with each call, so that what one process has destroyed no other goes on using; the statement
 holds the key until the transaction ends. Only the keys of tenants, which no erasure touches, stay in memory for some minutes.

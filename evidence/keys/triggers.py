@@ -1,4 +1,4 @@
-"""What keeps a value from being written under a key that is destroyed?
+"""Key triggers: what keeps a value from being written under a key that is destroyed.
 
 A foreign key alone would not: of a key that is destroyed the row stays. On PostgreSQL the check also holds the key until the
 transaction of the snapshot ends; on SQLite writers take turns.

@@ -1,4 +1,4 @@
-"""Which rows hold something that a master key wraps?
+"""Wrapped keys: the rows that hold something that a master key wraps.
 
 Each names the key that wraps it, so that a rotation can find what is left and a start can say what a lost key would cost.
 The key of a row is bound to its tenant. A guard test refuses a model with a wrapped key that is not listed here.

@@ -1,4 +1,4 @@
-"""At which addresses does an auditor's program read the log?
+"""Log over REST: the addresses at which an auditor's program reads it.
 
 The tenant's log is that of the key: its facts are nobody else's. Of the global log everybody may have checkpoints and tiles, which
 are hashes; its leaves say which tenants there are and how much each does, so nobody gets them but as a proof of one's own.

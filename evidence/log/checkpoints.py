@@ -1,4 +1,4 @@
-"""How does a tree become something that the hub can be held to?
+"""Checkpoints: how a tree becomes something that the hub can be held to.
 
 A checkpoint is size and root, signed by every key that signs now and by the clock of each. Its text says no time, so
 that two checkpoints of one tree are the same; the clock's signature does, and is made anew while the log stands still: a

@@ -1,4 +1,4 @@
-"""What is a log called?
+"""Origins: what a log is called.
 
 Its origin is the address of its tiles without the scheme, as c2sp.org/tlog-tiles wants it.
 """

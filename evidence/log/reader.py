@@ -1,4 +1,4 @@
-"""How is a log read?
+"""Log reader: how a log is read.
 
 Whoever asks about a tenant acts for it, or hub-wide: row level security holds here as everywhere. Proofs are made from tiles, and
 fit a checkpoint that was published.

@@ -1,4 +1,4 @@
-"""How do facts become leaves?
+"""Sealer: how facts become leaves.
 
 A loop, every second, in any number of processes; a lock lets one of them seal at a time. Each turn takes of each tenant at most a
 batch of what is pending, so that a busy tenant keeps nobody waiting. A batch is one transaction: its facts are in the log, with

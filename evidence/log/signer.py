@@ -1,4 +1,4 @@
-"""Who holds the keys that checkpoints are signed with?
+"""Signer: who holds the keys that checkpoints are signed with.
 
 A :class:`CheckpointSigner` signs; its keys never leave it. :class:`FileSigner` is the first one: named Ed25519 keys in a
 file like that of

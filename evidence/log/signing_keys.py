@@ -1,4 +1,4 @@
-"""With which keys may a log be signed, and who knows of it?
+"""Signing keys: with which keys a log may be signed, and who knows of it.
 
 The public halves stay in the database for ever, so that old checkpoints can be verified. That a key was added or retired is a fact
 in every log: who trusts the old key finds the new one in a log that the old one signed.

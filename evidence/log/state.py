@@ -1,4 +1,4 @@
-"""Is the log alive: do facts get into it in time?"""
+"""Log liveness: whether facts get into the log in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a tree get longer?
+"""Tree: how it gets longer.
 
 Inside the sealer's transaction: the frontier says which hashes come next, the tiles get them. Before anything is appended or signed
 again, what is stored must lead to the newest checkpoint, and a key of the log must have signed that: nothing is built on a tree

@@ -1,4 +1,4 @@
-"""What is kept as evidence?"""
+"""Models of evidence: what is kept."""
 
 from evidence.models.anchors import Anchor, AnchorKind
 from evidence.models.append_only import AppendOnlyError, AppendOnlyModel, AppendOnlyQuerySet

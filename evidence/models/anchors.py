@@ -1,4 +1,4 @@
-"""Who outside the hub has seen its log, and how far?
+"""Anchor model: who outside the hub has seen its log, and how far.
 
 An :class:`Anchor` is a witness, a file or a repository that keeps checkpoints of the global log, out of the hub's reach. What a
 witness signs is put below the checkpoint itself.

@@ -1,4 +1,4 @@
-"""How does the ORM refuse to change evidence?"""
+"""Append-only models: how the ORM refuses to change evidence."""
 
 from __future__ import annotations
 

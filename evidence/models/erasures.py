@@ -1,4 +1,4 @@
-"""Who was forgotten, and how long are values kept?
+"""Erasure models: who was forgotten, and how long values are kept.
 
 An :class:`Erasure` is one wish to forget a person and how far it has come; the person's keyed hash stands in it only until it
 is done. A :class:`Retention` says after how many days one class of values goes.

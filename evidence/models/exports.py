@@ -1,4 +1,4 @@
-"""What was taken out of the evidence, in which format, and how far is it?
+"""Export models: what was taken out of the evidence, in which format, and how far it is.
 
 An :class:`ExportJob` says what somebody asked for; its content is made by a keeper, piece by piece, as :class:`ExportChunk` rows: the
 position in the log is written with each piece, so whichever keeper goes on doubles and loses nothing. Content is encrypted with a key

@@ -1,4 +1,4 @@
-"""What happened?
+"""Fact model: what happened.
 
 A :class:`Fact` is one statement about something that happened, written in the transaction that it bears witness to and
 never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns beside it are for queries. A

@@ -1,4 +1,4 @@
-"""Under which keys are values sealed?
+"""Key models: the keys that values are sealed under.
 
 Three layers: the master key, which only the key store has, wraps one :class:`TenantKey` per tenant; that wraps the
 :class:`SubjectKey` of each person whom calls are made for; and that wraps the key of each value. To forget a person is to destroy

@@ -1,4 +1,4 @@
-"""What have facts been sealed into?
+"""Log models: what facts have been sealed into.
 
 A log is one RFC 6962 tree of a tenant's facts. Rows of these tables are written by the sealer only (:mod:`evidence.log.sealer`).
 The tree itself is its tiles; what somebody can hold against the hub is a checkpoint: size and root, signed. The log of

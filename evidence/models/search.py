@@ -1,4 +1,4 @@
-"""Which facts have what in common, and which searches are kept?
+"""Search models: which facts have what in common, and which searches are kept.
 
 The index of the search engine. Of each tag (:mod:`evidence.search.tags`) a :class:`Posting` says which leaves of a log have it:
 one row for each ``BLOCK`` leaves, in a few bytes. It follows the log and can be made again from it at any time.

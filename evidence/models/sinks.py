@@ -1,4 +1,4 @@
-"""Where does a tenant's log go, event by event, and how far has it got?
+"""Sink models: where a tenant's log goes, event by event, and how far it has got.
 
 An :class:`EventSink` is a server or a folder of files. Its ``cursor`` is the index of the next leaf that it has not got, so what
 was sent is known by one number. What the messages to a server are signed with is a :class:`SinkSecret`: two while one takes over.

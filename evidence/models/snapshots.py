@@ -1,4 +1,4 @@
-"""Where are the values of calls? Only here, and encrypted."""
+"""Snapshot model: the values of calls, which are nowhere else, and encrypted."""
 
 from __future__ import annotations
 

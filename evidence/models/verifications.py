@@ -1,4 +1,4 @@
-"""Was the log held against the facts, how far, and what was found?
+"""Verification models: whether the log was held against the facts, how far, and what was found.
 
 A :class:`Verification` without ``asked_by`` is a pass of the continuous verifier: it follows its log as it grows, until the next pass
 begins again at the first leaf. One that somebody asked for looks at a range and ends.

@@ -1,4 +1,4 @@
-"""How are facts searched over REST?
+"""Search over REST: how facts are searched.
 
 An agent finds what it did itself and the evidence of its own calls; with the scope `evidence:read`, as people with `evidence.view`,
 everything of the tenant.

@@ -1,4 +1,4 @@
-"""Which facts does a query find, page by page?
+"""Search engine: the facts that a query finds, page by page.
 
 What is indexed is found by its tags, a run of blocks at a time, in the order of the log; what is not yet (it waits for the sealer or
 the indexer) is looked through leaf by leaf, so that a fact is found as soon as it is there. Nothing is counted and nothing skipped:

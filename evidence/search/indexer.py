@@ -1,4 +1,4 @@
-"""How do facts get into the index?
+"""Indexer: how facts get into the index.
 
 A loop beside the sealer reads what it has sealed, in the order of the log, one block at a time: the way of a call has no part in it.
 How far it is, is one number per tenant, so that it goes on where it stopped, and the index can be made again from nothing.

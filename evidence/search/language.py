@@ -1,4 +1,4 @@
-"""What does somebody ask for who writes ``tool:shop.* -code:QUOTA.* after:7d``?
+"""Search language: what ``tool:shop.* -code:QUOTA.* after:7d`` asks for.
 
 A query is terms with spaces between them. A term is a qualifier and its value, or a word alone; a hyphen before it excludes. Values
 with spaces stand in quotes. Terms with the same qualifier are alternatives, different ones narrow. Pure: what a term finds is said by

@@ -1,4 +1,4 @@
-"""Which words of a query are names that only the database, or only the key, can tell?
+"""Name resolution: the words of a query that are names which only the database, or only the key, can tell.
 
 Agents belong to an app above this one. It adds how they are found to ``AGENTS`` when it is loaded.
 """

@@ -1,4 +1,4 @@
-"""How do people search facts in the console, and keep the searches that they make again?"""
+"""Pages of search: how people search facts in the console, and keep the searches that they use again."""
 
 from __future__ import annotations
 

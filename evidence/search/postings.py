@@ -1,4 +1,4 @@
-"""How are the leaves of a block that have a tag written in few bytes?
+"""Postings: how the leaves of a block that have a tag are written in few bytes.
 
 In memory they are one number: bit ``n`` stands for the block's leaf ``n``, so that "both", "either" and "not" are ``&``, ``|`` and
 ``& ~``. Stored, few of them are two bytes each, and many a map of a bit each, which is one byte longer than it needs to be: an odd

@@ -1,4 +1,4 @@
-"""What do pages show of the facts about the thing that they are about?"""
+"""Related facts: what pages show of the facts about the thing that they are about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are searches kept that somebody makes again?
+"""Saved searches: how searches are kept that somebody makes again.
 
 They decide nothing and witness nothing, so they leave no facts. A person's id in a query is kept as its keyed hash, as facts have it.
 """

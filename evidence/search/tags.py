@@ -1,4 +1,4 @@
-"""By which tags is a fact found, and which tags does a term of a query ask for?
+"""Tags: by which a fact is found, and which a term of a query asks for.
 
 A tag is ``name:value`` in UTF-8. What a call is (its agent, tool, chain, consent, user) is in its first facts only; those that follow
 inherit it, so that a timeline of an agent or a chain has all of them. A term asks for spans of tags: one tag, or all with a beginning.

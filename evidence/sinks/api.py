@@ -1,4 +1,4 @@
-"""How are event sinks set up over REST, and how far has each got? Secrets are answered once."""
+"""Sinks over REST: how event sinks are set up, and how far each has got. Secrets are answered once."""
 
 from __future__ import annotations
 

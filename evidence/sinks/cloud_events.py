@@ -1,4 +1,4 @@
-"""What does a fact look like as a CloudEvents 1.0 event?
+"""CloudEvents: what a fact looks like as a CloudEvents 1.0 event.
 
 The envelope is the standard's; ``data`` holds the leaf itself, with what is needed to find it in the log and to hash it again: the
 leaf is RFC 8785 JSON, so its canonical form is what was hashed. Leaves hold digests, ids and codes, never values of a call.

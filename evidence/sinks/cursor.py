@@ -1,4 +1,4 @@
-"""Which events come next for a sink?"""
+"""Cursor: the events that come next for a sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do events reach files, each once, whenever the writer dies?
+"""Sink files: how events reach files, each once, whenever the writer dies.
 
 ``<TOOLHUB_EVENTS_DIR>/<tenant>/<sink>/<day>-<index of the first event>.jsonl``, one event a line. A file is followed by another when
 it has grown too large or the day (UTC) has changed. Lines are on the disk before the database knows of them; so after a crash the

@@ -1,4 +1,4 @@
-"""What do people fill in about event sinks?"""
+"""Forms of sinks: what people fill in about event sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do people set up event sinks in the console, and see how far each has got? A secret is shown once."""
+"""Pages of sinks: event sinks in the console, and how far each has got. A secret is shown once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sinks does a tenant have, and what may people do with them?"""
+"""Sinks: those that a tenant has, and what people may do with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files does a bundle hold?
+"""Archive: the files that a bundle holds.
 
 A bundle is a zip file or the folder that it unpacks to. Nothing is ever unpacked: files are read as streams, only under
 names that the format knows, and never more than it allows, so neither a path nor a bomb leads anywhere.

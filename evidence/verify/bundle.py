@@ -1,4 +1,4 @@
-"""How is a bundle written?
+"""Bundle: how it is written.
 
 The parts of an export bundle (docs/reference/bundle.md) as bytes, made by whoever has the facts and the signing key. All is
 pure and a bundle may be made in pieces: what must be remembered in between is the list of :class:`BundleEntry`, plain numbers

@@ -1,4 +1,4 @@
-"""Does a bundle show what it claims?
+"""Bundle verifier: whether a bundle shows what it claims.
 
 :func:`verify_bundle` checks all that docs/reference/bundle.md asks for and goes on behind a fact that is wrong, so that the report
 names the first bad leaf and still counts the good ones.

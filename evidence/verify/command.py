@@ -1,4 +1,4 @@
-"""What does `toolhub-verify` check and print?
+"""Command: what `toolhub-verify` checks and prints.
 
 Exit status 0: all that was asked for is shown. 2: it is not, and each sentence says what is wrong and where. 1: it could not be
 looked at, or the bundle cannot answer.

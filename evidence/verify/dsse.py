@@ -1,4 +1,4 @@
-"""Who says that these files belong together?
+"""DSSE envelopes: who says that these files belong together.
 
 A DSSE envelope (github.com/secure-systems-lab/dsse) around an in-toto Statement v1, which names files by their SHA-256. A key
 is named as signed notes do it: ``name+hash``.

@@ -1,4 +1,4 @@
-"""What does a leaf say, and does that fit what is said beside it?
+"""Facts: what a leaf says, and whether that fits what is said beside it.
 
 Of a leaf's JSON verification knows the columns that are also kept for queries, the commitments to sealed values, and that a
 call is a pair of facts: it began, and it ended.

@@ -1,4 +1,4 @@
-"""Is this leaf in that tree, and is this tree a continuation of that one?
+"""Merkle proofs: whether this leaf is in that tree, and this tree continues that one.
 
 The tree of RFC 9162 (section 2.1). It is kept as tiles, as in c2sp.org/tlog-tiles: tile (L, N) holds the hashes
 N × 256 … N × 256 + 255 of tree level 8 × L, 32 bytes each; every other hash follows from these.

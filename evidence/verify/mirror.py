@@ -1,4 +1,4 @@
-"""Is a log that was copied file by file the one that it says it is?
+"""Mirror: whether a log that was copied file by file is the one that it says it is.
 
 A mirror is a folder with `checkpoint`, perhaps `vkeys`, and the tiles where c2sp.org/tlog-tiles has them, as any HTTP client copies
 them from a hub. Every leaf is read, so any checkpoint that was kept can be compared.

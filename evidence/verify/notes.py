@@ -1,4 +1,4 @@
-"""Who signed this text, and which tree does it speak of?
+"""Notes: who signed a text, and which tree it speaks of.
 
 Signed notes (c2sp.org/signed-note) with Ed25519 signatures, checkpoints (c2sp.org/tlog-checkpoint) as their text, and the
 timestamped cosignatures of witnesses (c2sp.org/tlog-cosignature, cosignature/v1).

@@ -1,4 +1,4 @@
-"""What can be wrong with evidence?
+"""Problems: what can be wrong with evidence.
 
 `InvalidEvidence` and its kinds. Each is raised with a sentence that says what is wrong and where::
 

@@ -1,4 +1,4 @@
-"""How does a proof travel in a file?
+"""Proofs: how one travels in a file.
 
 A *tlog-proof* (c2sp.org/tlog-proof) shows that a leaf is in a log: its index, the hashes, the checkpoint. A *consistency
 file* shows that a log continues an older one; it is what c2sp.org/tlog-witness sends to a witness: the older size, the

@@ -1,4 +1,4 @@
-"""What does somebody who verifies evidence get to read?"""
+"""Report: what somebody who verifies evidence gets to read."""
 
 from __future__ import annotations
 

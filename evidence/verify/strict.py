@@ -1,4 +1,4 @@
-"""What do these bytes say, if they may say it in one way only?
+"""Strict reading: what bytes say, if they may say it in one way only.
 
 Decoders that refuse what lenient ones repair: a second spelling of the same content is a place to hide a change.
 """

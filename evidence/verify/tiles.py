@@ -1,4 +1,4 @@
-"""Where is which tile of a log, and what is in it?
+"""Tiles: where each tile of a log is, and what is in it.
 
 The addresses and contents of c2sp.org/tlog-tiles: ``tile/<L>/<N>`` holds up to 256 hashes, ``tile/entries/<N>`` the leaves
 of the same numbers; one that is not full yet is ``….p/<W>``.

@@ -1,4 +1,4 @@
-"""Is a whole log, leaf by leaf, the one that its checkpoints speak of?
+"""Whole log: whether a log is, leaf by leaf, the one that its checkpoints speak of.
 
 Reads the stored bytes of all leaves once, in order, and remembers a few dozen hashes: a million leaves take seconds and no
 memory to speak of. The first leaf that is wrong is named, and the rest is still looked at.

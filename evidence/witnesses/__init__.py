@@ -1,4 +1,4 @@
-"""Who outside sees that the hub rewrites nothing?
+"""Witnesses: who outside sees that the hub rewrites nothing.
 
 The hub's keeper shows each new checkpoint of the global log to witnesses (:mod:`~evidence.witnesses.client`), and puts it into a
 file or a repository (:mod:`~evidence.witnesses.anchor_stores`). The witness itself (:mod:`~evidence.witnesses.witness`) is a

@@ -1,4 +1,4 @@
-"""How is a witness started where there is no hub? ``python -m evidence.witnesses --name … --log … --dir …``"""
+"""Witness command: how a witness is started where there is no hub. ``python -m evidence.witnesses --name … --log … --dir …``"""
 
 from __future__ import annotations
 

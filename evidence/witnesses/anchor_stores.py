@@ -1,4 +1,4 @@
-"""How are checkpoints of the global log kept out of the hub's reach, without anybody's help?
+"""Anchor stores: how checkpoints of the global log are kept out of the hub's reach, without anybody's help.
 
 In a file (append-only, on another host's disk or one that is written once) or in a git repository, with an optional push. A new one
 is put there only when the log continues the last one, as a witness would have it; all of them can be compared with the log later.

@@ -1,4 +1,4 @@
-"""Has everybody whom the settings name seen the newest checkpoint, and what is wrong with those that have not?
+"""Anchors: whether everybody whom the settings name has seen the newest checkpoint, and what is wrong with the others.
 
 A loop in any number of keepers; an anchor is claimed by moving its ``next_attempt_at`` ahead. It gets a checkpoint when the global
 log has grown, and now and then when it has not, so that silence shows on both sides.

@@ -1,4 +1,4 @@
-"""What do witnesses say of the hub's newest checkpoint?
+"""Witness client: what witnesses say of the hub's newest checkpoint.
 
 The hub's side of c2sp.org/tlog-witness. What a witness signs is put below the checkpoint itself, so it is in every export. A witness
 that has seen another history is an alarm: either this hub was rewritten, or it was set back to an older state.

@@ -1,4 +1,4 @@
-"""How is a witness asked over HTTP?"""
+"""Witness server: how a witness is asked over HTTP."""
 
 from __future__ import annotations
 

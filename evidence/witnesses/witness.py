@@ -1,4 +1,4 @@
-"""Does this checkpoint continue all that I have seen of its log?
+"""Witness: whether a checkpoint continues all that it has seen of a log.
 
 The witness's side of c2sp.org/tlog-witness: it remembers of each log it watches the newest checkpoint that it has cosigned, and
 cosigns one that provably continues it. Nothing of the hub and no Django is needed for it.
