@@ -1,1 +1,1 @@
-"""What becomes of a call?"""
+"""Invocations: what becomes of a call."""

@@ -1,4 +1,4 @@
-"""How do agents make and read calls over REST?"""
+"""Calls over REST: how agents make and read them."""
 
 from __future__ import annotations
 

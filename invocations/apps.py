@@ -1,4 +1,4 @@
-"""What does this app do when it is loaded?"""
+"""Invocations app: what is registered when it is loaded."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""What does a caller want, and what does it get?
+"""Calls: what a caller wants, and what it gets.
 
 A :class:`CallRequest` is the wish, :class:`AnsweredCall` the row that it became, :class:`CallRefused` the row of a call that
 may not be made.

@@ -1,4 +1,4 @@
-"""What becomes of a call, as rows?
+"""Invocation models: what becomes of a call, as rows.
 
 An :class:`Invocation` is the truth about one call; the queue is only a hint. It holds digests and codes, never values:
 those are in encrypted snapshots. An :class:`Attempt` is one run of it by one worker. A row that is queued is also its own outbox:

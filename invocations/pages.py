@@ -1,4 +1,4 @@
-"""How do people browse calls and their timelines in the console?"""
+"""Pages of calls: how people browse calls and their timelines in the console."""
 
 from __future__ import annotations
 

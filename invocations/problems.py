@@ -1,4 +1,4 @@
-"""What can go wrong with a call?"""
+"""Problems of calls: what can go wrong with a call."""
 
 from kernel.problems import PlatformCode, Problem, Retryable
 from unitools import runtime

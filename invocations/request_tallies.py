@@ -1,4 +1,4 @@
-"""What witnesses requests that come too often, or too early, for a fact each?
+"""Request tallies: what witnesses requests that come too often, or too early, for a fact each.
 
 Requests that never become a call (no valid key, not readable, no such tool, refused too fast), and preflights. They are counted
 by agent, reason and minute, each in a transaction of its own; once the minute is over, one fact says how many there were. A

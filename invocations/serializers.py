@@ -1,4 +1,4 @@
-"""What do callers send about calls, and what is refused by name?"""
+"""Call serializers: what callers send about calls, and what is refused by name."""
 
 from __future__ import annotations
 

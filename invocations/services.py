@@ -1,4 +1,4 @@
-"""How is a call made, and what is answered?
+"""Calls: how one is made, and what is answered.
 
 :func:`begin_call` is the one way in for every caller: idempotency, preflight, acceptance. :func:`invoke_tool` also waits for
 the end. What

@@ -1,4 +1,4 @@
-"""What do others in the hub get to know of calls?
+"""Call signals: what others in the hub get to know of calls.
 
 Receivers run inside the transaction of what they are told of: they write rows, quickly, and raise nothing.
 """

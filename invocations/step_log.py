@@ -1,4 +1,4 @@
-"""Which steps did a call go through, and when?
+"""Step log: the steps that a call went through, and when.
 
 A step is a plain dict, stored with the invocation and drawn as the waterfall: ``name``, ``kind`` (control, person, tool),
 ``begin_ms`` and ``end_ms`` relative to the invocation's ``created_at``, ``status`` and a short ``note`` without values.

@@ -1,4 +1,4 @@
-"""Which key are the values of a call sealed with, and is there anybody left whom they may be kept of?"""
+"""Value keys: the key that the values of a call are sealed with, and whether anybody is left whom they may be kept of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the endpoints that take calls have in common?"""
+"""Call endpoints: what those that take calls have in common."""
 
 from __future__ import annotations
 

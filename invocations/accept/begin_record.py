@@ -1,4 +1,4 @@
-"""How is it written down that a call was made?
+"""Begin record: how it is written down that a call was made.
 
 The row, the sealed input and the Begin fact, in one transaction with what the call takes: the budget, the outbox row. A
 refused call gets its End in the same transaction.

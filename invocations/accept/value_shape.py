@@ -1,4 +1,4 @@
-"""What may be said about arguments and results without saying what they are?"""
+"""Value shape: what may be said about arguments and results without saying what they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a caller get to see of a call?
+"""Answer envelope: what a caller gets to see of a call.
 
 The SPEC-4 envelope around the tool's value, with the ``call`` object. Values come from the sealed snapshots; an answer that
 is read again is the answer that was given.

@@ -1,4 +1,4 @@
-"""How long does a caller want to wait, and what for (RFC 7240)?
+"""Prefer header (RFC 7240): how long a caller wants to wait, and what for.
 
 ``Prefer: respond-async`` wants the address of the call at once, ``wait=10`` an answer within ten seconds, and both together the
 answer if it is there by then, else the address. What cannot be read is passed over, as the standard says.

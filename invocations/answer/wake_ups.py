@@ -1,4 +1,4 @@
-"""How does whoever waits for a call learn that something has become of it?
+"""Wake-ups of answers: how whoever waits for a call learns that something has become of it.
 
 A wake-up is a hint: who waits looks at the row when it comes, and now and then without one. Each process has one ear for all who
 wait in it: in the embedded default the wake-up is said in the process, in the production shape one Redis subscription hears it.

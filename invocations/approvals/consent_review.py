@@ -1,4 +1,4 @@
-"""What does somebody need to see to decide on a consent?"""
+"""Consent review: what somebody needs to see to decide on a consent."""
 
 from __future__ import annotations
 

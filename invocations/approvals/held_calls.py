@@ -1,4 +1,4 @@
-"""How does a call wait for a person, and what ends its waiting?
+"""Held calls: how a call waits for a person, and what ends its waiting.
 
 A held call has its Begin, its sealed input and a request for a consent that is bound to its arguments and to the policy, all
 in one transaction. The decision, the end of its time or the agent's own word ends the waiting: it is queued as if it came

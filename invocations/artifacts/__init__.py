@@ -1,1 +1,1 @@
-"""What a call leaves for its caller beside the result: images, documents, long tables."""
+"""Artifacts: what a call leaves for its caller beside the result: images, documents, long tables."""

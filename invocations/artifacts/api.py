@@ -1,4 +1,4 @@
-"""How are artifacts fetched and removed over REST?"""
+"""Artifacts over REST: fetched and removed."""
 
 from __future__ import annotations
 

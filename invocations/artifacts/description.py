@@ -1,4 +1,4 @@
-"""What is it that a call has left: of which type, how much of it, and what does it look like?
+"""Artifact description: its type, its size, and what it looks like.
 
 The tool's claim is held against the content. What does not fit is ``application/octet-stream``; what is text is text, whatever else it
 could be run as. Summaries count and measure: they are facts, and hold no values.

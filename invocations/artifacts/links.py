@@ -1,4 +1,4 @@
-"""Who may get an artifact without a key, and until when?
+"""Artifact links: who may get an artifact without a key, and until when.
 
 Whoever has its link, for a day after the call has ended. A link is signed with the secret of the hub over the tenant, the artifact,
 the agent whose call it was and the time; a link that is asked for again is the same one, so that an answer that is given again is too.

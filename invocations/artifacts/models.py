@@ -1,4 +1,4 @@
-"""What has a call left, and where is it kept?
+"""Artifact model: what a call has left, and where it is kept.
 
 An :class:`Artifact` belongs to one call; an :class:`ArtifactContent` is its bytes, encrypted, once for all artifacts of a person that
 are the same. It goes when the last of them does.

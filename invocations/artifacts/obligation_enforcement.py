@@ -1,4 +1,4 @@
-"""What do the obligations of a policy mean for what a call leaves?
+"""Obligation enforcement on artifacts: what a policy's obligations mean for what a call leaves.
 
 Detectors go over names and texts as they do over the output. What they cannot look into, an image or a document or a text that is too
 long, is withheld: as with the output, the call has failed, or goes without it where the policy says ``degrade``. A pointer and a

@@ -1,4 +1,4 @@
-"""How do people look at what a call has left?
+"""Pages of artifacts: how people look at what a call has left.
 
 Whoever has revealed the values of a call, with a reason, may for two minutes open what it left; each that is opened is a fact with
 that reason. The page of the call shows nothing of it before that.

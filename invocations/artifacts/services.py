@@ -1,4 +1,4 @@
-"""Where are artifacts kept, who has read them, and when do they go?
+"""Artifacts: where they are kept, who has read them, and when they go.
 
 Encrypted rows, as the tenant's files are: written in the transaction of the call's End or not at all, and content that is there
 already is only pointed at. The room of a tenant counts each content once. That one was read is a fact before it is returned.

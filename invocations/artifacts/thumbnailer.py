@@ -1,4 +1,4 @@
-"""How is one image made small, by a process that can do nothing else?
+"""Thumbnailer: how one image is made small, by a process that can do nothing else.
 
 Reads an image from stdin, writes its width and height and a PNG to stdout. A program, and nothing that the hub imports.
 """

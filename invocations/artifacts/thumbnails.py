@@ -1,4 +1,4 @@
-"""What does an image look like in small?
+"""Thumbnails: what an image looks like in small.
 
 Images come from tools, and decoders have had holes: one is read by a process of its own (:mod:`thumbnailer`), which has no
 environment, cannot open a file or a connection, and may neither compute nor hold much. What comes back is a PNG or nothing.

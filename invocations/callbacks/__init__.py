@@ -1,1 +1,1 @@
-"""Who is told, on another server, that a call has ended?"""
+"""Callbacks: who is told, on another server, that a call has ended."""

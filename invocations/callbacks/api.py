@@ -1,4 +1,4 @@
-"""How are callback endpoints set up over REST, and what became of each message? Secrets are answered once."""
+"""Callbacks over REST: how endpoints are set up, and what became of each message. Secrets are answered once."""
 
 from __future__ import annotations
 

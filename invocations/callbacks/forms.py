@@ -1,4 +1,4 @@
-"""What do people fill in about callback endpoints?"""
+"""Forms of callbacks: what people fill in about callback endpoints."""
 
 from __future__ import annotations
 

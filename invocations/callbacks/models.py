@@ -1,4 +1,4 @@
-"""Where is an agent told that its calls have ended, and what became of each message?
+"""Callback models: where an agent is told that its calls have ended, and what became of each message.
 
 A :class:`CallbackEndpoint` is set up by a person; a call names it and never an address. What its messages are signed with is a
 :class:`CallbackSecret`: two of them while one takes over from the other. A :class:`CallbackDelivery` is one message, written with

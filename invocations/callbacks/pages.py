@@ -1,4 +1,4 @@
-"""How do people set up callback endpoints in the console, and see what became of each message? A secret is shown once."""
+"""Pages of callbacks: endpoints in the console, and what became of each message. A secret is shown once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages about ended calls does somebody want to see?"""
+"""Callback selectors: the messages about ended calls that somebody wants to see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where may an agent's calls be told of, and which of them are?
+"""Callbacks: where an agent's calls may be told of, and which of them are.
 
 A person sets up an endpoint and gives it a name; a call says the name. So no agent, and nobody who speaks through one, chooses
 the address that the hub sends to. The message is written in the transaction of the End that it tells of.

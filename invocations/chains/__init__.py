@@ -1,1 +1,1 @@
-"""What may be done with a plan of several calls? See ``plan`` for its form and ``driving`` for how it goes on."""
+"""Chains: what may be done with a plan of several calls. See ``plan`` for its form and ``orchestration`` for how it goes on."""

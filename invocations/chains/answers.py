@@ -1,4 +1,4 @@
-"""What does a caller get to see of a chain, and of a plan that it only asks about?
+"""Chain answers: what a caller gets to see of a chain, and of a plan that it only asks about.
 
 Names, states and addresses: what a step has delivered is in the answer of its own call.
 """

@@ -1,4 +1,4 @@
-"""How do agents have a plan of calls carried out over REST?"""
+"""Chains over REST: how agents have a plan of calls carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a chain of calls, as rows?
+"""Chain models: what becomes of a chain of calls, as rows.
 
 A :class:`Chain` is a plan that was accepted; the values of the plan are sealed, its rows hold names and states. Each
 :class:`ChainStep` is one call that the plan names, or the one that undoes it; the calls that were made for it are rows like all

@@ -1,4 +1,4 @@
-"""How does a chain go on?
+"""Orchestration: how a chain goes on.
 
 By its rows: whoever sees that none of its calls is open takes it one turn further. A turn is one transaction that locks the
 chain's row, notes what became of the last call, and decides on and writes down the next one, so that a crash at any point leaves

@@ -1,4 +1,4 @@
-"""How do people look at chains of calls in the console, and end one?"""
+"""Pages of chains: how people look at chains of calls in the console, and end one."""
 
 from __future__ import annotations
 

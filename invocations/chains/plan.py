@@ -1,4 +1,4 @@
-"""What is a plan of calls, and what may not stand in one?
+"""Plan: what a plan of calls is, and what may not stand in one.
 
 ``{"steps": [{"id", "tool", "arguments", "retry"?, "compensate"?}]}``. In arguments an object with the name ``$from`` is a reference,
 ``{"$from": "<step>", "pointer": "/total"}``: the value that an earlier step has delivered there. An object with the name ``$data``

@@ -1,4 +1,4 @@
-"""May this plan be carried out, as far as that can be known before its first step?
+"""Chain preflight: whether a plan may be carried out, as far as that can be known before its first step.
 
 For each call that it names: is the tool there and may it be called, are its own arguments right, does what earlier steps promise
 fit where it is used, is there budget for the whole? Nothing is written here and nothing runs.

@@ -1,4 +1,4 @@
-"""What can go wrong with a chain, beside what can go wrong with each of its calls?"""
+"""Problems of chains: what can go wrong beside what can go wrong with each call."""
 
 from kernel.problems import PlatformCode, Problem, Retryable
 

@@ -1,4 +1,4 @@
-"""What is sent to have a plan of calls carried out, and what is refused by name?"""
+"""Chain serializers: what is sent to have a plan of calls carried out, and what is refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a chain accepted, cancelled and ended?
+"""Chains: how one is accepted, cancelled and ended.
 
 :func:`submit_chain` looks at the whole plan first and then writes down the chain, its steps, the sealed plan and the fact that it
 began, and reserves the budgets of all its calls, in one transaction. How it goes on from there:

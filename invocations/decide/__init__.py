@@ -1,1 +1,1 @@
-"""Decision, the first stage of a call: may it be made, and within what?"""
+"""Decision, the first stage of a call: whether it may be made, and within what."""

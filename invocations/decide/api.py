@@ -1,4 +1,4 @@
-"""How does an agent ask whether it may make a call, or all of a plan, without making any?"""
+"""Decisions over REST: how an agent asks whether it may make a call, or all of a plan, without making any."""
 
 from __future__ import annotations
 

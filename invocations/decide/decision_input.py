@@ -1,4 +1,4 @@
-"""What do policies get to know of a call, and what of it is written down?
+"""Decision input: what policies get to know of a call, and what of it is written down.
 
 The same flat dict decides and goes into the Begin fact, so that another policy can be tried on the call later. Facts are for
 everybody who verifies them: what a caller has said in its own words is written down only when a manifest or a rule says the

@@ -1,4 +1,4 @@
-"""Inputs: may these arguments be given to this version of a tool?"""
+"""Input validation: whether these arguments may be given to this version of a tool."""
 
 from __future__ import annotations
 

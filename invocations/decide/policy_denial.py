@@ -1,4 +1,4 @@
-"""What does a refusal by policy say?"""
+"""Policy denial: what a refusal by policy says."""
 
 from __future__ import annotations
 

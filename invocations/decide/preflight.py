@@ -1,4 +1,4 @@
-"""Preflight: may this call be made, and within what?
+"""Preflight: whether a call may be made, and within what.
 
 The steps of TOOLS-14 in order: the tool, input schema, grant, quota, consent, policy and profile, sandbox guard. Each shows one or
 more of the rules (:mod:`invocations.decide.rules`), which only read, from one :class:`registry.decision_context.DecisionContext`. The

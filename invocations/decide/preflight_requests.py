@@ -1,4 +1,4 @@
-"""How is it asked whether calls may be made, without making them?
+"""Preflight requests: how it is asked whether calls may be made, without making them.
 
 One, or up to a hundred that an agent plans to make: each is judged alone, by one look at what decides about its tool, and all of
 them together against the budgets. Nothing runs. How often it was asked is tallied, and becomes a fact.

@@ -1,4 +1,4 @@
-"""What is a run's profile: Grant ∩ Manifest ∩ Policy, and the limits of its box?
+"""Profiles: a run's Grant ∩ Manifest ∩ Policy, and the limits of its box.
 
 Documents of grants, policies and installations are met once a process for each combination; equal documents have equal
 profiles, and equal hashes.

@@ -1,1 +1,1 @@
-"""How does a tool run without a box, where an operator trusts it? SVC-11."""
+"""Direct runs: how a tool runs without a box, where an operator trusts it. SVC-11."""

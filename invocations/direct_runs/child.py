@@ -1,4 +1,4 @@
-"""What does a process do that was started before anybody called?
+"""Child process: what a process does that was started before anybody called.
 
 It has loaded what a call needs, waits for one, makes it and ends: ``child.py FOLDER``. It runs from a copy of the harness, beside
 which there is nothing: neither the hub's code nor its packages.

@@ -1,4 +1,4 @@
-"""How does a trusted call find a process that is ready?
+"""Process pool: how a trusted call finds a process that is ready.
 
 Each process makes one call and ends, so none finds anything of another; the next one is started when a call has ended, and waits
 with the harness loaded. The first call of all starts its own, and a hub without trusted tools has none.

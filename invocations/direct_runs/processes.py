@@ -1,4 +1,4 @@
-"""How does a tool run as a plain process of this machine?
+"""Tool processes: how a tool runs as a plain process of this machine.
 
 A process of its own for each call, with the kernel's limits, killed when its time is over, and read as strictly as a box; what
 the profile lacks is refused by the audit hook. There is no wall that would hold against native code.

@@ -1,4 +1,4 @@
-"""Which calls run directly, and which in a box?"""
+"""Selection: which calls run directly, and which in a box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does what a model has answered become calls, and what is the model told?
+"""Dispatch over REST: how what a model has answered becomes calls, and what the model is told.
 
 The body is the provider's response as it came, in the envelope of a call; the answer holds the messages that go back to the model, and
 for each call what :mod:`invocations.api` would have answered.

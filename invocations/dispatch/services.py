@@ -1,4 +1,4 @@
-"""What becomes of the calls that a model's response holds?
+"""Dispatch: what becomes of the calls that a model's response holds.
 
 The driver of its dialect reads them. Each goes the one way in (:func:`invocations.services.begin_call`), as a proposal of a model
 does; they are begun one after the other and run beside each other. Each is answered exactly once, in the order of the response:

@@ -1,4 +1,4 @@
-"""What is said of the connections of a run, in evidence and to people?
+"""Egress report: what is said of the connections of a run, in evidence and to people.
 
 A fact is never taken back, so it names a host only as the capabilities name it: a host that a tool made up, below a granted
 pattern or outside of every rule, is its own word and could spell out a value. The names as asked are sealed beside the logs.

@@ -1,4 +1,4 @@
-"""How does a call end, whoever ends it?
+"""End record: how a call ends, whoever ends it.
 
 :func:`end_call` is the one place that writes a final state: the compare-and-set, the End fact, the sealed values and the
 attempt, in one transaction. Who loses the compare-and-set writes nothing.

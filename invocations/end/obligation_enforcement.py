@@ -1,4 +1,4 @@
-"""What is done to what a run has said, before anybody gets it or it is kept?
+"""Obligation enforcement: what is done to a run's output before anybody gets it or it is kept.
 
 The obligations of the policy that decided about the call: all of them on the output, the detectors among them also on what is said
 beside it (warnings, the plan, problems, logs). The raw output is not stored; a keyed hash of it is.

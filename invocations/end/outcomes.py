@@ -1,4 +1,4 @@
-"""What does the end of a run mean for the call?
+"""Outcomes: what the end of a run means for the call.
 
 Maps what the sandbox reports to a state and a problem, and checks a result before anybody gets it: output schema, the repairs that
 the manifest allows, report, ``post_execution_plan`` passed through untouched.

@@ -1,4 +1,4 @@
-"""How is a tool's output brought into the shape that its schema promises?
+"""Output repair: how a tool's output is brought into the shape that its schema promises.
 
 Only what the manifest allows (``output_repair``), only where validation has failed, and only what has one meaning: the validator
 says what does not fit, each complaint has at most one repair, and the result must be valid. Whatever stands in a repaired output

@@ -1,4 +1,4 @@
-"""Does anything that comes out of a run hold a secret that went in?
+"""Secret leaks: whether anything that comes out of a run holds a secret that went in.
 
 What a tool returns, raises, prints, reports and asks to be connected to is looked through for the exact values, plain and in the
 encodings in which they usually travel: base64 at each of the three alignments, URL and JSON escapes, hexadecimal. It stops what

@@ -1,4 +1,4 @@
-"""At which address does a caller follow its call?"""
+"""Event streams over REST: the address at which a caller follows its call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a caller follow a call while it waits and runs, and go on where its connection broke off?
+"""Event stream: how a caller follows a call while it waits and runs, and resumes where its connection broke off.
 
 As server-sent events. Each carries a :class:`StreamCursor` as its id, which says what was told up to there, so that whoever comes back
 with it misses nothing and gets nothing twice; no connection has to be remembered. Waiting costs no thread: the database is

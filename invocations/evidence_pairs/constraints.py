@@ -1,4 +1,4 @@
-"""How does PostgreSQL hold that each call has its Begin, and each ended call its End?
+"""Pair constraints: how PostgreSQL holds that each call has its Begin, and each ended call its End.
 
 By constraint triggers that are asked at COMMIT: a call without its Begin, a final state without its End, an End of a call that
 has not ended or ended otherwise, and facts of a call that is not there, are refused with all that was done beside them. Who asks

@@ -1,4 +1,4 @@
-"""Which calls have begun and not ended?
+"""Open calls: those that have begun and not ended.
 
 The verifier of the evidence asks: a Begin without its End is right for a call that goes on, and a finding for any other.
 """

@@ -1,4 +1,4 @@
-"""How does an agent ask why it may, or may not, call a tool?"""
+"""Explanations over REST: how an agent asks why it may, or may not, call a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person see why an agent can, or cannot, call a tool?"""
+"""Pages of explanations: how a person sees why an agent can, or cannot, call a tool."""
 
 from __future__ import annotations
 

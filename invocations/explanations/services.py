@@ -1,4 +1,4 @@
-"""Why can this agent call this tool, or why not, and what would change that?
+"""Explanations: why an agent can, or cannot, call a tool, and what would change that.
 
 The answer comes from the very steps that decide about calls, asked to go on after the first refusal. It is the joined view of
 a tool for one agent as well (TOOLS-10): manifest, the tenant's installation, policy, budgets and what was granted.

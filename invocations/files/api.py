@@ -1,4 +1,4 @@
-"""How are the files that tools use stored, read and removed over REST?"""
+"""Files over REST: how the files that tools use are stored, read and removed."""
 
 from __future__ import annotations
 

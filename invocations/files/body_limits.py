@@ -1,4 +1,4 @@
-"""Who may send a body as large as a file, and where to?"""
+"""Body limits of files: who may send a body as large as a file, and where to."""
 
 from __future__ import annotations
 

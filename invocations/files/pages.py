@@ -1,4 +1,4 @@
-"""How do people store, take and remove the files of their tenant's tools in the console?"""
+"""Pages of files: how people store, take and remove the files of their tenant's tools."""
 
 from __future__ import annotations
 

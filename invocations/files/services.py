@@ -1,4 +1,4 @@
-"""Which files of a tenant may its tools read and write, and where are they kept?
+"""Files: those of a tenant that its tools may read and write, and where they are kept.
 
 As rows of the database, each encrypted under a key of its own: every worker has them, no path of a host is ever named, and
 the room of a tenant is a sum that is checked in the transaction that would exceed it. A run gets copies of what it may read,

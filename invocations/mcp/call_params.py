@@ -1,4 +1,4 @@
-"""What does a `tools/call` ask for?
+"""Call params: what a `tools/call` asks for.
 
 The SPEC-1 envelope around the arguments comes from `_meta`, under the key `toolhub/envelope`, with the names that REST has; all
 of it may be left out. What is not said is made up from what the client says of itself.

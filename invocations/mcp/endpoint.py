@@ -1,4 +1,4 @@
-"""Who gets in at `/mcp`, and with what?
+"""MCP endpoint: who gets in at `/mcp`, and with what.
 
 An ASGI application before Django's. It looks at where a request comes from, whose it is and how it reads, in this order and as REST
 does, and hands what may pass to the SDK, which knows the protocol. Nothing is remembered from one request to the next, so any

@@ -1,4 +1,4 @@
-"""Errors: what is a model, or the client that it works in, told of a problem?
+"""MCP errors: what a model, or the client that it works in, is told of a problem.
 
 The words are those of every other door. What only a program that speaks HTTP could make use of is left out.
 """

@@ -1,4 +1,4 @@
-"""What does a call look like as a task?
+"""MCP task status: what a call looks like as a task.
 
 Both revisions have the same five words; what they say of a call that has ended differs, and so do the names of the times.
 """

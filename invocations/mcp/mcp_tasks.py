@@ -1,4 +1,4 @@
-"""How does a client come back to a call that it did not wait for?
+"""MCP tasks: how a client comes back to a call that it did not wait for.
 
 A task is a call, and its id the call's: nothing is kept beside the row, so any process answers for it. On 2026-07-28 the hub hands
 one out for a tool that takes long, or while a person is asked, to clients that know the extension (SEP-2663); before, the client

@@ -1,4 +1,4 @@
-"""Who sends an MCP message, with which client, and in which session?
+"""Request context: who sends an MCP message, with which client, and in which session.
 
 The door (:mod:`invocations.mcp.endpoint`) finds it out and puts it into the scope of the request; the handlers read it from there.
 A session is nothing that the hub keeps: its id is what the client said of itself in `initialize`, signed, so that any web process

@@ -1,4 +1,4 @@
-"""How does the answer to a call read to a model, and to the client that it works in?
+"""MCP results: how the answer to a call reads to a model, and to the client that it works in.
 
 What the model needs is in the content: the value as JSON text, or what went wrong with the reason and what to do about it; then what
 the call has left, small things as a whole. The `call` object, evidence and the age of the answer are for programs, in `_meta`.

@@ -1,4 +1,4 @@
-"""What does the hub say of itself to MCP clients, and who answers which method?
+"""MCP server: what the hub says of itself to MCP clients, and who answers which method.
 
 One server of the official SDK for both revisions: 2025-11-25 (and those before it) with `initialize`, 2026-07-28 without.
 """

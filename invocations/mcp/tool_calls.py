@@ -1,4 +1,4 @@
-"""What becomes of a `tools/call`?
+"""Tool calls: what becomes of a `tools/call`.
 
 The call goes through :func:`invocations.services.begin_call` as every other does, with the same controls, pair and idempotency. While
 it waits and runs no thread is held; its progress is told to whoever asked for it. What is refused in the agent's own tenant is

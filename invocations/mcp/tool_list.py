@@ -1,4 +1,4 @@
-"""Which tools does `tools/list` show to an agent?
+"""Tool list: the tools that `tools/list` shows to an agent.
 
 Those that it may call now (:mod:`invocations.decide.callable_tools`), in the order of their ids. The cursor is the last id
 seen, so a list that

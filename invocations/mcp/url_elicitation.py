@@ -1,4 +1,4 @@
-"""How is a person asked, in the client that they sit at, to agree to a call?
+"""URL elicitation: how a person is asked, in the client that they sit at, to agree to a call.
 
 They are shown the address of the request in the console, where somebody who may decides; the hub never asks for the word itself in
 a client, whose user need not be who may give it. A client of 2026-07-28 gets the address in place of a result and calls again; an

@@ -1,4 +1,4 @@
-"""What of calls leaves the process as metrics: how many, how they ended, how long they took, what they spent?
+"""Call metrics: how many calls there were, how they ended, how long they took, what they spent.
 
 Counted when the End is committed. Attributes are words of closed sets, names of tools and ids of tenants, never values.
 """

@@ -1,4 +1,4 @@
-"""What has the whole hub to do, and how is its evidence?
+"""Hub gauges: what the whole hub has to do, and how its evidence is.
 
 Read from the database by whoever is asked for metrics, so they are right from any process, and the same from each.
 """

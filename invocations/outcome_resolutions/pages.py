@@ -1,4 +1,4 @@
-"""Where do operators say what became of a call whose outcome is unknown?"""
+"""Pages of outcome resolutions: where operators say what became of a call with an unknown outcome."""
 
 from __future__ import annotations
 

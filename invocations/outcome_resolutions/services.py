@@ -1,4 +1,4 @@
-"""Who says what became of a call whose outcome nobody could know?
+"""Outcome resolutions: who says what became of a call whose outcome nobody could know.
 
 A run that was cut off leaves a call that ended as ``outcome_unknown``. Somebody who has looked where its effect would be says what
 is the case. The End stays as it is; what was found out is a fact of its own.

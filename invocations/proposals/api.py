@@ -1,4 +1,4 @@
-"""How does what a model proposes become a call?
+"""Proposals over REST: how what a model proposes becomes a call.
 
 As any other call does: the proposal is read, and goes the same way. What a model got wrong is refused by the same steps, with a
 pair.

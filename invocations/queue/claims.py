@@ -1,4 +1,4 @@
-"""Which of the calls that wait does a worker take next?
+"""Claims: which of the calls that wait a worker takes next.
 
 A message only says that there is something to do; who hears it takes the call whose turn it is. Tenants with fewer running calls
 come first, then older calls; a tool that takes one call at a time is passed over while it runs. Of the places of one worker a tenant

@@ -1,4 +1,4 @@
-"""How do workers learn that a call waits?
+"""Outbox: how workers learn that a call waits.
 
 The row of a queued call is its own outbox: the transaction that queues it also says that a message is due (``rung_at``). The
 message is sent after the commit, holds an id and nothing else, and may arrive twice or never: who hears it takes the call whose

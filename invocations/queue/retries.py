@@ -1,4 +1,4 @@
-"""Which calls run again after a crash, and how?
+"""Retries: the calls that run again after a crash, and how.
 
 Only those of tools that honour their key: each run of a call gives the tool the same key, so its effect takes place once. Of any
 other tool nobody can know what a run that was cut off has done, and nothing runs it again.

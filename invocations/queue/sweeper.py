@@ -1,4 +1,4 @@
-"""What repairs what a crash has left?
+"""Sweeper: what repairs what a crash has left.
 
 Messages that were never sent, calls that nobody picked up, leases that ran out. Every pass may run in any number of
 processes at once: each repair is a compare-and-set, so one wins and the others write nothing.

@@ -1,1 +1,1 @@
-"""Can a call be gone through again, and is what comes of it what was recorded?"""
+"""Replays: going through a call again, and whether what comes of it is what was recorded."""

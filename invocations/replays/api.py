@@ -1,4 +1,4 @@
-"""How are replays asked for and read over REST? By people only: a replay opens values that were stored of others."""
+"""Replays over REST: how they are requested and read. By people only: a replay opens values that were stored of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is one piece of a replay, for each of the things that are gone through?
+"""Replay batches: one piece of a replay, for each of the things that are gone through.
 
 Reading ones take thousands of calls at a time, a run takes one. A piece is worked out without writing; ``write`` adds its rows in the
 transaction that says how far the replay has come.

@@ -1,4 +1,4 @@
-"""What do people fill in to have calls replayed?"""
+"""Forms of replays: what people fill in to have calls replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a run get that is made to compare, and what does it never get?
+"""Replay isolation: what a run gets that is made to compare, and what it never gets.
 
 The recorded code, arguments, clock and seed. Never: a network, a browser, secrets, the tenant's files, a box that anybody used or will
 use, the call's own id or its idempotency key, and a listener. What it leaves is read and thrown away.

@@ -1,4 +1,4 @@
-"""Where do two JSON values differ?"""
+"""JSON differences: where two JSON values differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the outcomes of a replay said to people?"""
+"""Replay labels: how the outcomes of a replay are said to people."""
 
 from __future__ import annotations
 

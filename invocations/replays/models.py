@@ -1,4 +1,4 @@
-"""What was gone through again, who wanted that, and what came of it?
+"""Replay models: what was gone through again, who wanted that, and what came of it.
 
 A :class:`Replay` is asked for by a person: of one call, or of those of a period. It is worked through in pieces, and ``after`` is how
 far it has come, so that a worker's death costs a piece. A :class:`Rerun` is one call of it that was run again. Neither is a call:

@@ -1,4 +1,4 @@
-"""How do workers learn that a replay waits?
+"""Replay outbox: how workers learn that a replay waits.
 
 As with calls: the row is its own outbox, a message only says that there is something to do, and every sweeper rings again for what
 nobody took, and for what a worker that died has left.

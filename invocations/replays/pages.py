@@ -1,4 +1,4 @@
-"""How do people have calls replayed in the console, and see what came of it?"""
+"""Pages of replays: how people have calls replayed in the console, and see what came of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the facts alone say about a call, and is that what its row says?
+"""Reconstruction: what the facts alone say about a call, and whether its row says the same.
 
 The facts of a call, from its Begin to its End, are read as bytes; each field that they hold is put beside the row and the stored
 values. ``not_kept`` says that a side has nothing to compare: values were erased, or facts of that time did not say it.

@@ -1,4 +1,4 @@
-"""Would the recorded policy decide the recorded call the same way?
+"""Redecision: whether the recorded policy would decide the recorded call the same way.
 
 Each Begin fact keeps what was decided on and how. The policy versions that it names decide again: the same verdict, consent and rules
 must come out.

@@ -1,4 +1,4 @@
-"""Does the same call give the same again?
+"""Rerun: whether the same call gives the same again.
 
 The recorded arguments, clock and seed go to the recorded code in a box that reaches nothing
 (:mod:`invocations.replays.isolation`); what

@@ -1,4 +1,4 @@
-"""Who asks for a replay, of what, and who ends it?
+"""Replays: who requests one, of what, and who ends it.
 
 A replay opens stored values, so whoever asks says why, and that is a fact before anything is opened.
 """

@@ -1,4 +1,4 @@
-"""What does a worker do with a replay?
+"""Replay worker: what a worker does with a replay.
 
 Claim it by compare-and-set, go through some calls, write down how far it has come, and let others have the thread: what is left is
 rung for again. A worker that dies costs the piece that it was at. Nothing of the database is held while a tool runs.

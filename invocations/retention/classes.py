@@ -1,4 +1,4 @@
-"""Which classes of values can a tenant set a time for? Says so to evidence when the app is loaded."""
+"""Retention classes: the classes of values that a tenant can set a time for. Says so to evidence when the app is loaded."""
 
 from __future__ import annotations
 

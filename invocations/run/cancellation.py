@@ -1,4 +1,4 @@
-"""How does a caller's wish to end a running call reach the worker that runs it?
+"""Cancellation: how a caller's wish to end a running call reaches the worker that runs it.
 
 The wish stands in the row and is a fact; a message on the wire makes it quick. Who misses the message sees the row with the next
 heartbeat.

@@ -1,4 +1,4 @@
-"""What does a worker do with a call?
+"""Execution: what a worker does with a call.
 
 Claim it by compare-and-set, run the tool in the sandbox inside the recorded profile, check what came back, and end the
 call. No transaction and no connection is held while the tool runs; a heartbeat keeps the lease, and a worker that has lost

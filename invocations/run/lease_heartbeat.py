@@ -1,4 +1,4 @@
-"""Who keeps watch over a run, so that its lease holds and it ends when nobody wants it any more?
+"""Lease heartbeat: the watch over a run, so that its lease holds and it ends when nobody wants it any more.
 
 One thread for each run: it renews the lease, and ends the box when the call was closed by somebody else or its caller has
 asked for the end. One thread for all: it ends the runs whose lease could not be renewed before that lease is over, also while the

@@ -1,4 +1,4 @@
-"""What has a tool said so far, while it runs?
+"""Live output: what a tool has said so far, while it runs.
 
 Lines and progress of a run are kept in one sealed snapshot, written anew a few times a second at most, and taken away when
 the call ends: its logs are sealed then. Only the fraction done stands in the call's row. What a run that goes on for long has

@@ -1,4 +1,4 @@
-"""Which code goes into which box?
+"""Staged packages: which code goes into which box.
 
 The reviewed code into a box of the image that the manifest names: from the capsule that brought it, which is kept in the database
 under its digest, or as it lies on this worker. A folder is read and hashed again as soon as any of its files was touched, a capsule

@@ -1,4 +1,4 @@
-"""Time limits of a run: which one ended it, how long is it, and who set it?"""
+"""Time limits of a run: which one ended it, how long it is, and who set it."""
 
 from __future__ import annotations
 

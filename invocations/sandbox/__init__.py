@@ -1,1 +1,1 @@
-"""Where does a tool's code run, and what may it reach there?"""
+"""Sandbox: where a tool's code runs, and what it may reach there."""

@@ -1,4 +1,4 @@
-"""Which calls does this process run, and how is one of them ended?"""
+"""Active runs: the calls that this process runs, and how one of them is ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the hub ask of a sandbox, and what may it rely on?
+"""Sandbox interface: what the hub asks of a sandbox, and what it may rely on.
 
 A :class:`Sandbox` runs one call of one tool inside a :class:`Profile` and says what happened as an :class:`RunOutcome`. It
 never raises for anything that a tool does, and never for a broken engine: both are outcomes. Everything the hub decides

@@ -1,4 +1,4 @@
-"""How is a tool run in a container?
+"""Docker sandbox: how a tool is run in a container.
 
 Each call gets a box of the pool at the level of isolation that it needs: one that its own tenant's version is loaded in, a
 blank one, or one made for it. Whatever the engine or a box does is an outcome, and the box serves on only when its

@@ -1,4 +1,4 @@
-"""How does this process reach the Docker engine?
+"""Engine: how this process reaches the Docker engine.
 
 The one module that knows the client library: a client for each thread, short waits when nobody answers, and every way
 in which the engine can fail as one exception whose message says what to do.

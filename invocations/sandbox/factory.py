@@ -1,4 +1,4 @@
-"""Which sandbox does this process use?"""
+"""Sandbox factory: the sandbox that this process uses."""
 
 from __future__ import annotations
 

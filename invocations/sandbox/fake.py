@@ -1,4 +1,4 @@
-"""How can the hub be tested without an engine?
+"""Fake sandbox: how the hub can be tested without an engine.
 
 A sandbox without walls that keeps the contract otherwise. Good for tests and for writing tools; never for code that is not
 trusted.

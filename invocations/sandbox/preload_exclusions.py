@@ -1,4 +1,4 @@
-"""For whose calls is nothing imported ahead?
+"""Preload exclusions: for whose calls nothing is imported ahead.
 
 What a tool imports of others is usually imported once for all calls of a box, in the process that they are forked from. Where
 that has ended the process, filled its memory, taken too long or reached for others, which it may not as long as nobody calls,

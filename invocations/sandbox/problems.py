@@ -1,4 +1,4 @@
-"""What can go wrong with the time of a run?"""
+"""Problems of runs: what can go wrong with the time of a run."""
 
 from __future__ import annotations
 

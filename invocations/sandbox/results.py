@@ -1,4 +1,4 @@
-"""What may be believed of what a tool's process said?
+"""Results: what may be believed of what a tool's process said.
 
 Its value and its report come as bytes from code that may be hostile. They are parsed strictly, in an order in which
 no step can be made expensive: size, depth, UTF-8, then JSON without any of its grey areas (NaN, huge numbers,

@@ -1,4 +1,4 @@
-"""What did a tool say while it runs?
+"""Run events: what a tool says while it runs.
 
 Its output comes in pieces of bytes that may end anywhere; its progress in lines, each a JSON object. All of it is the
 tool's word: text is made of any bytes, and progress of another shape is dropped.

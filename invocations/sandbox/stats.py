@@ -1,4 +1,4 @@
-"""What do the sandboxes of this process look like now, and what has happened since it began?
+"""Sandbox stats: what the sandboxes of this process look like now, and what has happened since it began.
 
 For the console and for metrics. Counters only grow; what is counted is what the pool decided and how calls ended.
 """

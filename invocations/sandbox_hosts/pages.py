@@ -1,4 +1,4 @@
-"""How do people see what the sandboxes do?"""
+"""Pages of sandbox hosts: how people see what the sandboxes do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the sandboxes of all hosts look like, asked by somebody who holds no engine?
+"""Host reports: what the sandboxes of all hosts look like, asked by somebody who holds no engine.
 
 Each process that owns sandboxes writes down now and then what it has; the console reads that. The same numbers leave the
 process as metrics.

@@ -1,4 +1,4 @@
-"""How well have calls gone lately?
+"""Call health: how well calls have gone lately.
 
 Which errors callers got, whether what schemas promise was looked at each time (TOOLS-27), and whether too much of what they
 got was an error that the hub does not know by name (TOOLS-24).

@@ -1,4 +1,4 @@
-"""The page of service levels: are they met for this tenant, and what do they demand?"""
+"""Page of service levels: whether they are met for this tenant, and what they demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Service levels: what share of the last 24 hours was as the requirements demand?
+"""Service level report: the share of the last 24 hours that was as the requirements demand.
 
 TOOLS-27 and its neighbours, each as a share of good ones, so that one family of metrics and one page hold all of them: values that
 were held against their schema, preflights that were fast, side effects that stayed in a box, calls with Begin and End, results

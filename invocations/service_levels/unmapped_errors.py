@@ -1,4 +1,4 @@
-"""What has gone wrong that nobody had thought of, and how often?
+"""Unmapped errors: what has gone wrong that nobody had thought of, and how often.
 
 Each is counted by the hour, its place and its class, for people on the overview; the stack itself is in the log.
 """

@@ -1,4 +1,4 @@
-"""How do bytes go through the engine to a box and back?
+"""Attach stream: how bytes go through the engine to a box and back.
 
 The engine's attach connection is one socket: what is written goes to the box's stdin; what comes back is its stdout
 and stderr, in pieces with a header of eight bytes each. It works with every engine that can be reached, local or not,

@@ -1,4 +1,4 @@
-"""How does the hub talk with one box?
+"""Box: how the hub talks with one.
 
 A box is loaded once and called one call at a time. What it says of itself is believed (its first process is ours); what a
 tool says comes as bytes.

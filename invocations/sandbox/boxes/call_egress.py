@@ -1,4 +1,4 @@
-"""Outlet: where may a call go while it is in a box, and what did the gate see of it?"""
+"""Call egress: where a call may go while it is in a box, and what the gate saw of it."""
 
 from __future__ import annotations
 

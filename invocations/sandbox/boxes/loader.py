@@ -1,4 +1,4 @@
-"""Loader: who puts the code of a tool into a box, before the box is offered to calls?
+"""Loader: who puts the code of a tool into a box, before the box is offered to calls.
 
 A thread of its own for each load, so that neither a caller who gives up nor one whose time is over ends what others can use.
 """

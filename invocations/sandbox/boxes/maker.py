@@ -1,4 +1,4 @@
-"""How is a box made, and how does it end?
+"""Box maker: how a box is made, and how it ends.
 
 The engine creates and starts a container; its first process comes to the socket in its folder, gets the keys, and says
 that it is ready. Whether boxes see folders of this host is found out by the first one, for each runtime: where they do

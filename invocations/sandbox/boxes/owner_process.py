@@ -1,4 +1,4 @@
-"""Is the process that started a box still alive?
+"""Owner process: whether the process that started a box is still alive.
 
 A box carries its owner's name as a label. A process number alone would not do: it is reused, it means something else
 after a restart of the machine, and something else again in another container.

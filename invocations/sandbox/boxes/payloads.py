@@ -1,4 +1,4 @@
-"""What does a box get, once and for each call?
+"""Payloads: what a box gets, once and for each call.
 
 The tool's package is unpacked here, because unpacking in the box would load a library there for each call.
 """

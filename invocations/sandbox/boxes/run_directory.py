@@ -1,4 +1,4 @@
-"""Where on this host do boxes and their owner meet?
+"""Run directory: where on this host boxes and their owner meet.
 
 Below the run directory each process that owns boxes has a folder, locked for as long as it lives: the lock tells the next
 one what is left over, whatever process numbers mean where it runs. In it each box has a folder of its own.

@@ -1,4 +1,4 @@
-"""How do bytes go between the hub and a box on this machine?
+"""Socket stream: how bytes go between the hub and a box on this machine.
 
 Over a unix socket in the box's own folder, which the box sees as ``/c``: the hub listens, the box connects before it has
 anybody's code, and the socket is taken away again. It costs the engine nothing. Where the engine does not see this host's

@@ -1,4 +1,4 @@
-"""Who makes and ends the boxes of the pool, and looks after what nobody owns?
+"""Upkeep: who makes and ends the boxes of the pool, and looks after what nobody owns.
 
 A few threads do the pool's jobs, so that no call waits for another call's box to be removed; one more looks at the clock,
 at boxes that have died, at the image, and every half minute at what other processes have left on the engine.

@@ -1,4 +1,4 @@
-"""For which host does a TLS connection ask?
+"""Client hello: the host that a TLS connection asks for.
 
 Reads the ClientHello (RFC 8446, 4.1.2) that every connection begins with, whole and strictly: what a server could read another
 way is refused. Nothing is decrypted.

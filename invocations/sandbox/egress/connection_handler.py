@@ -1,4 +1,4 @@
-"""What happens to one connection, from its first byte to its record?
+"""Connection handler: what happens to one connection, from its first byte to its record.
 
 It is read, judged, resolved and judged again before a byte leaves. From then on bytes are passed on and counted.
 """

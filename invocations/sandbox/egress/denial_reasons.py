@@ -1,4 +1,4 @@
-"""Why did an attempt to reach a host come to nothing?"""
+"""Denial reasons: why an attempt to reach a host came to nothing."""
 
 from __future__ import annotations
 

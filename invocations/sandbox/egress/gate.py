@@ -1,4 +1,4 @@
-"""Who opens and closes the way out of each box?
+"""Egress gate: who opens and closes the way out of each box.
 
 One thread of the process that owns the boxes. A :class:`EgressDoor` is one unix socket in the folder of one box, and serves
 one call at a

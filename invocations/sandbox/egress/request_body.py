@@ -1,4 +1,4 @@
-"""Where does the body of a plain http request end?
+"""Request body: where the body of a plain http request ends.
 
 Exactly that body is passed on, put into new frames, and not a byte after it: a second request inside the first would be one
 that nobody has looked at.

@@ -1,4 +1,4 @@
-"""What does a request to the gate ask for?
+"""Request head: what a request to the gate asks for.
 
 Two forms are read: ``CONNECT host:port`` for everything that is encrypted, and ``GET http://host/path`` for plain http. A reading
 that another program could understand differently is refused, never repaired.

@@ -1,4 +1,4 @@
-"""Where does a name lead, and may anybody be sent there?
+"""Resolver: where a name leads, and whether anybody may be sent there.
 
 A name is resolved here, once a connection. Every address of it must be public or in a network that the operator named, and
 the connection goes to an address that was looked at: what the name says a moment later changes nothing.

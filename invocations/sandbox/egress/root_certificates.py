@@ -1,4 +1,4 @@
-"""Whom do tools trust, where the operator names an authority of their own?"""
+"""Root certificates: whom tools trust, where the operator names an authority of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do a run's capabilities hold this request?
+"""Egress rules: whether a run's capabilities hold a request.
 
 The answer is that of :class:`Capabilities`, and nothing else decides. What the gate cannot see, it cannot enforce, and what it
 cannot enforce it does not let through: the methods inside https, and datagrams.

@@ -1,4 +1,4 @@
-"""What do the connections of a run say about how it ended?"""
+"""Run outcome: what the connections of a run say about how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are bytes taken and given, so that no connection holds up another?
+"""Streams: how bytes are taken and given, so that no connection holds up another.
 
 Straight from the sockets: nothing is taken before it is asked for, so what is not wanted yet stays with the kernel, which makes
 the sender wait. Before each piece the loop is given back, for as long as the call's pace says.

@@ -1,4 +1,4 @@
-"""Which bounds of a browser can nobody hold it to?
+"""Browser bounds: those of a browser that nobody can hold it to.
 
 The tool drives the browser, inside the tool's own box: what it does on a page is the tool's to decide, and its connections
 are the box's. A bound that is no narrower than the way out of the box holds by itself. Any other would be a promise that

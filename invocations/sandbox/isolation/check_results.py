@@ -1,4 +1,4 @@
-"""What is known about the runtimes of this host, without looking again at each call?
+"""Check results: what is known about the runtimes of this host, without looking again at each call.
 
 A look takes seconds, so what was seen is kept in a file of the data directory for as long as it can be true: for one boot,
 one image, one runtime, and the request and the probe that it was seen with. What was found wrong is looked at again soon.

@@ -1,4 +1,4 @@
-"""How closed is the container of a box?
+"""Container options: how closed the container of a box is.
 
 Every wall that the engine can put up, as the body of its "create a container" request. ``docs`` of the flags and what
 each was measured to do: the sandbox chapter of the threat model. Of the host nothing is mounted but the box's own folder

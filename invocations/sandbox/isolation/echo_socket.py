@@ -1,4 +1,4 @@
-"""Does a box reach a unix socket of this host?"""
+"""Echo socket: whether a box reaches a unix socket of this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which walls really stand around a box on this host?
+"""Isolation check: which walls really stand around a box on this host.
 
 Every wall is tried and not asked about: a small program looks at a container from its first process, before any wall of the
 runner, and again as a tool in a real box (``invocations/sandbox/isolation/probe``). What an engine was asked for and did not do is

@@ -1,4 +1,4 @@
-"""How isolated is a call, on this host and as things are?
+"""Isolation levels: how isolated a call is, on this host and as things are.
 
 At least as its profile asks; more where the host cannot, where nobody may use the box again, or where there is no pool.
 """

@@ -1,4 +1,4 @@
-"""Which runtime does a box get, and may code that nobody vouches for run in it?
+"""Runtimes: which one a box gets, and whether code that nobody vouches for may run in it.
 
 The operator names them (``TOOLHUB_SANDBOX_RUNTIMES``): ``default`` for every box, ``untrusted`` for what a policy calls
 untrusted. The name says nothing about what a runtime keeps apart; what was seen of it does.

@@ -1,4 +1,4 @@
-"""Which system calls may a sandbox container make at all?
+"""Seccomp profile: the system calls that a sandbox container may make at all.
 
 The first of two seccomp tiers: an allow-list for the whole container, given to the engine. Where each call gets namespaces
 of its own (level ``fresh``), the processes that make them need a few calls more, with exactly the flags that they use; the

@@ -1,4 +1,4 @@
-"""Is it worth asking the engine for a box now?
+"""Circuit breaker: whether it is worth asking the engine for a box now.
 
 After a few failures in a row calls that need one fail at once, for a while that doubles each time; then one try is let
 through, and decides. A box that the engine makes and that does not start is no fault of the engine: it counts for the boxes of

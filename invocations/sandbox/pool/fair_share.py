@@ -1,4 +1,4 @@
-"""Turns: who may be served while somebody else waits for room?
+"""Fair share: who may be served while somebody else waits for room.
 
 Nobody gets more than an equal share then; and what has waited long is not overtaken for a while.
 """

@@ -1,4 +1,4 @@
-"""Which boxes are there, how much room do they take, and which of them may go?
+"""Inventory: which boxes there are, how much room they take, and which of them may go.
 
 The pool's books. Every change of state goes through :meth:`Ledger.move`, which keeps the sums and the shelves right.
 """

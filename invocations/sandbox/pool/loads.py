@@ -1,4 +1,4 @@
-"""Loads: which tool's code is being put into a box, and is one more box of it worth a load?
+"""Loads: which tool's code is being put into a box, and whether one more box of it is worth a load.
 
 What a tool's code imports of others takes much longer than most calls. So one box at a time is loaded for a key, whoever
 waits for it and whoever gives up meanwhile, and another one only when calls have waited for the boxes that are loaded

@@ -1,4 +1,4 @@
-"""Which box serves which call, and when is a box made or ended?
+"""Pool: which box serves which call, and when a box is made or ended.
 
 Nothing here talks to an engine, sleeps or starts a thread: calls ask, wait and give back; whoever does the work asks for
 the next job and reports its end; time comes from outside. A box is blank until its first call, and then belongs to one

@@ -1,4 +1,4 @@
-"""Refills: when is a blank box made ahead of the calls that will want one, and of which shape?
+"""Refills: when a blank box is made ahead of the calls that will want one, and of which shape.
 
 Later rather than beside a call: making one takes the processor that the call needs.
 """

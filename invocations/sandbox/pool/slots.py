@@ -1,4 +1,4 @@
-"""What does the pool know of one box, and of one call that wants one?"""
+"""Slots: what the pool knows of one box, and of one call that wants one."""
 
 from __future__ import annotations
 

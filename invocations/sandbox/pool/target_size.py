@@ -1,4 +1,4 @@
-"""How many blank boxes of which shape should be ready?
+"""Target size: how many blank boxes of which shape should be ready.
 
 As many as are wanted while one is made: the burst that the operator sets, and the rate at which boxes of the shape are
 taken times the time that making one takes. A shape that nobody has asked for lately needs none, but for the usual one.

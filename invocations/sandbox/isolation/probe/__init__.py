@@ -1,4 +1,4 @@
-"""Which walls stand around a process in a box, by their effect?
+"""Probe: which walls stand around a process in a box, by their effect.
 
 This package is shipped into a box as a tool's package is, and uses the standard library only. ``box`` looks at what the
 engine's container keeps from its first process, before any wall of the runner; ``tool`` is run as a tool and looks at what

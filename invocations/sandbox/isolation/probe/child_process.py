@@ -1,4 +1,4 @@
-"""How does a look do something that could end or change its own process?"""
+"""Child process: how a look does something that could end or change its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which walls does the engine's container put around its first process?
+"""Container walls: those that the engine's container puts around its first process.
 
 Looked at from that process, before any wall of the runner, and compared with what was asked of the engine.
 """

@@ -1,4 +1,4 @@
-"""Where can this process write, what can it read of the host, and what is mounted for it?"""
+"""File system: where a process can write, what it can read of the host, and what is mounted for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the first process of a probe's box do?
+"""First process: what that of a probe's box does.
 
 It is started by ``python -c`` in place of the runner, with what was asked of the engine. It says JSON on stdout, its length
 in eight digits first, and waits to be ended.

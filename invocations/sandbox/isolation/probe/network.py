@@ -1,4 +1,4 @@
-"""What of the world outside answers?"""
+"""Network: what of the world outside answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much can the processes of this box take?"""
+"""Resource limits: how much the processes of this box can take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the kernel answer to calls that no tool needs?
+"""System calls: what the kernel answers to calls that no tool needs.
 
 Each is made so that an open kernel has no effect of it and answers otherwise than with EPERM: with an address that is none, a
 flag or a number that does not exist. So EPERM means that a filter stood before it, and not that the process lacks a right.

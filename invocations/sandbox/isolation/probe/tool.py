@@ -1,4 +1,4 @@
-"""Which walls stand around a tool in its box?
+"""Tool walls: those that stand around a tool in its box.
 
 Called as a tool is called; says for each wall whether it holds.
 """
