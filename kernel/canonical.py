@@ -1,4 +1,4 @@
-"""What are the exact bytes that a hash is over?
+"""Canonical JSON: the exact bytes that a hash is over.
 
 RFC 8785 canonical JSON for documents inside I-JSON; anything outside it (integers beyond 2^53, for example) is hashed as
 the bytes that were given, and says so in ``alg``.

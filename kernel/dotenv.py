@@ -1,4 +1,4 @@
-"""Which settings stand in the file beside the code, so that all who start something here have the same ones?
+"""Dotenv: the settings in the file beside the code, so that all who start something here have the same ones.
 
 `make run` reads it before there is a virtual environment, the hub's own processes when they read their settings. What the
 environment says itself comes first.

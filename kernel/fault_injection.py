@@ -1,4 +1,4 @@
-"""Where can a process be broken on purpose, to see that nothing is lost by it?
+"""Fault injection: where a process can be broken on purpose, to see that nothing is lost by it.
 
 For tests only. ``TOOLHUB_FAULTS=claim.committed=kill`` in the environment of a process ends it with SIGKILL when it comes to that
 point, as a crash would; ``claim.committed=stop:/a/file`` keeps it there until the file is there. Several are separated by commas.

@@ -1,4 +1,4 @@
-"""How are things identified, in the database and on the wire?
+"""Ids: how things are identified, in the database and on the wire.
 
 In the database an id is a UUIDv7 (RFC 9562), so ids sort by time. On the wire it is the TypeID form: a prefix that says
 what it is, and the same 128 bits in Crockford's base 32: ``inv_01kc8q4m7tfxz…``.

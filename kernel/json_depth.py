@@ -1,4 +1,4 @@
-"""How deeply is a JSON text nested, before anything parses it?
+"""JSON depth: how deeply a JSON text is nested, before anything parses it.
 
 Linear in its length and without recursion, so that a hostile text cannot overflow the stack of the parser behind it.
 """

@@ -1,4 +1,4 @@
-"""How does a thread do something again and again, whatever goes wrong with it?"""
+"""Loops: how a thread does something again and again, whatever goes wrong with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names do several packages use and therefore nobody may change alone?
+"""Names: those that several packages use and that nobody may change alone.
 
 Queues, tasks, the fields of spans, metrics. GenAI semantic conventions are not stable yet, so they live here only.
 """

@@ -1,4 +1,4 @@
-"""Who is acting?
+"""Principal: who is acting.
 
 A :class:`Principal` is what services get as ``by``: who it is, for which tenant, and what the credential (scopes) or the
 person's roles (permissions) allow. It is built once a request and never stored.

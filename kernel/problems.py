@@ -1,4 +1,4 @@
-"""What can go wrong, and what does each wrong mean to the caller?
+"""Problems: what can go wrong, and what each means to the caller.
 
 Every refusal and failure is one class of the tree under :class:`Problem`. A class has three vocabularies (requirements
 §8): ``code`` is the closed platform set of SPEC-6, ``reason`` is the dotted code, and ``error_type`` is derived from the

@@ -1,4 +1,4 @@
-"""Where does a secret come from on a machine where nobody has set one?
+"""Secret files: where a secret comes from on a machine where nobody has set one.
 
 The embedded default keeps its secrets in files that only the owner can read. Two processes that start at once agree: the
 file is created exclusively, and who loses reads what the other wrote.

@@ -1,4 +1,4 @@
-"""How does a process have one of something that many threads ask for?"""
+"""Singleton: how a process has one of something that many threads ask for."""
 
 from __future__ import annotations
 

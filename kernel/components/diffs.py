@@ -1,4 +1,4 @@
-"""What is different between two documents, line by line and word by word?
+"""Diffs: what is different between two documents, line by line and word by word.
 
 The diff is made on the server, so that it needs no script and cannot freeze a browser. Every invisible or
 direction-changing character becomes a visible chip: what the reviewer sees is what the agent reads.

@@ -1,4 +1,4 @@
-"""What do forms of all parts share: how a problem finds its field, and the reason that is kept as evidence?"""
+"""Forms: how a problem finds its field, and the reason that is kept as evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which words, tones and formats do people read states, amounts and times?"""
+"""Labels: the words, tones and formats in which people read states, amounts and times."""
 
 from __future__ import annotations
 

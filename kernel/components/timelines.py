@@ -1,4 +1,4 @@
-"""How do people read what happened: day by day, the beginning of a thing together with its end?
+"""Timelines: how people read what happened, day by day, the beginning of a thing together with its end.
 
 Works on facts as they are; knows of them only their columns, and what wire ids lead to.
 """

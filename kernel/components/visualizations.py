@@ -1,4 +1,4 @@
-"""How is a JSON value or a series of numbers drawn, without a script?
+"""Visualizations: how a JSON value or a series of numbers is drawn, without a script.
 
 Trees fold by ``<details>``. Charts are SVG whose geometry is in attributes, because the CSP forbids styles.
 """

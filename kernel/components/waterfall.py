@@ -1,4 +1,4 @@
-"""Where on a time axis does each step of a call belong?
+"""Waterfall: where on a time axis each step of a call belongs.
 
 The scale is piecewise linear: a long wait in which nothing else happens is folded into a slot of fixed width, so that
 the work around it stays readable. Positions are per cent of the width, drawn as SVG attributes.

@@ -1,4 +1,4 @@
-"""News: has anybody written to the database since one looked, and does time alone make something due?
+"""Change watch: whether anybody wrote to the database since one looked, and whether time alone makes something due.
 
 Where one process is the whole hub over a SQLite file, its loops need not ask the database again and again: SQLite itself says in
 one number whether anybody, this process or another, has committed. One thread looks at that number; each loop rests until it

@@ -1,4 +1,4 @@
-"""What does a thread do with its connection while it waits, and whose clock decides?"""
+"""Connections: what a thread does with its connection while it waits, and whose clock decides."""
 
 from __future__ import annotations
 

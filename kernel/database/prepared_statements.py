@@ -1,4 +1,4 @@
-"""How does PostgreSQL run a statement of every call without planning it again?
+"""Prepared statements: how PostgreSQL runs a statement of every call without planning it again.
 
 Django binds parameters in the client, which keeps a statement from being prepared. These go by Django's own connection, inside its
 transaction, and are prepared once a connection (:mod:`kernel.database.postgresql`). Only such statements are: for pages of lists the

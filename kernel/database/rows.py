@@ -1,4 +1,4 @@
-"""How are the rows of every call written and read without their SQL being worked out each time?
+"""Rows: how those of every call are written and read without their SQL being worked out each time.
 
 Django builds the text of a statement anew whenever it is used, which takes longer than PostgreSQL needs to run it. These build
 it once a process, and have it prepared (:mod:`kernel.database.prepared_statements`); on SQLite they are Django's own ways of

@@ -1,4 +1,4 @@
-"""Whose rows may the database show right now?
+"""Tenancy: whose rows the database may show right now.
 
 A second wall behind the explicit filters, on PostgreSQL: within :func:`acting_for` every statement runs as a role that row
 level security binds to one tenant; within :func:`acting_for_nobody` it sees no tenant's rows at all. A web request begins

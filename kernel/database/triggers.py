@@ -1,4 +1,4 @@
-"""How do rules that the database itself keeps get there, and how is it known that they still stand?
+"""Triggers: how rules that the database itself keeps get there, and how it is known that they still stand.
 
 They are put up after each migration and not by one, as row level security is: on SQLite a table that is altered is made anew,
 and loses its triggers without a word. On PostgreSQL each is ``ENABLE ALWAYS``, so that ``session_replication_role`` does not

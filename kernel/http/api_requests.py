@@ -1,4 +1,4 @@
-"""Who calls the API, and what does the body of the request say?"""
+"""API requests: who calls the API, and what the body of the request says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a request checked, so that a misspelled name is an answer and not a surprise; and what does an answer hold?
+"""Base serializers: how a request is checked, so that a misspelled name is refused, and what an answer holds.
 
 :class:`StrictSerializer` reads bodies, :class:`QuerySerializer` the parameters of an address.
 :func:`build_envelope_serializer` and :func:`build_page_serializer`

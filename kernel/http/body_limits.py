@@ -1,4 +1,4 @@
-"""How much may anybody send before a view has looked at it?
+"""Body limits: how much anybody may send before a view has looked at it.
 
 Django's ASGI handler writes a body of any size to disk first. This stops it at the door, for everybody, signed in or not:
 what is announced as too large is answered at once, what turns out to be is cut off and answered then. A route may take

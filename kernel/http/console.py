@@ -1,4 +1,4 @@
-"""What does every console view share?
+"""Console views: what all of them share.
 
 ``@needs("consents.decide")`` names the permission of a view (a guard test refuses a view without one) and sends people who
 are not signed in to the sign-in page. ``render_page`` renders the whole page, or only the partial that HTMX asks for.

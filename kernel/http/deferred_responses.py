@@ -1,4 +1,4 @@
-"""How does a caller wait for something without a thread being held?
+"""Deferred responses: how a caller waits for something without a thread being held.
 
 A view that has begun something and waits for its end returns a :class:`WaitingResponse`. The server of the production shape and
 of the embedded default (:class:`Handler`) gives the request's thread and connection back, waits on the event loop, and takes a

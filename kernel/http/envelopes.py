@@ -1,4 +1,4 @@
-"""What does every request and every answer look like?
+"""Envelopes: what every request and every answer looks like.
 
 :class:`RequestEnvelope` is SPEC-1, :class:`ResponseEnvelope` is SPEC-4 with the ``call`` object of requirements §8. An
 answer that is a problem is an RFC 9457 document and an envelope at once: clients of either kind read what they know.

@@ -1,4 +1,4 @@
-"""How does a problem become an answer, everywhere in the same way?
+"""Exception handlers: how a problem becomes an answer, everywhere in the same way.
 
 ``translate_exception`` maps any exception to a :class:`Problem`; ``build_problem_response`` writes it as what the caller can
 read: a page for a

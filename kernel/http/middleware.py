@@ -1,4 +1,4 @@
-"""What happens around every request?"""
+"""Request middleware: what happens around every request."""
 
 from __future__ import annotations
 

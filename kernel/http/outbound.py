@@ -1,4 +1,4 @@
-"""How does the hub ask somebody else's server something, without being sent to its own neighbours?
+"""Outbound requests: how the hub asks somebody else's server, without being sent to its own neighbours.
 
 For addresses that people type in (webhooks, keys of identity providers). The name is resolved once, every address of it must
 be a public one unless the operator allows its network (TOOLHUB_OUTBOUND_NETWORKS), and the connection goes to exactly the

@@ -1,4 +1,4 @@
-"""How does a list continue, without counting and without skipping?
+"""Pagination: how a list continues, without counting and without skipping.
 
 Rows are ordered by id, newest first; a UUIDv7 sorts by time. The cursor is the wire id of the last row seen.
 """

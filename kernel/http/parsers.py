@@ -1,4 +1,4 @@
-"""How is a request body read, so that what is checked is what was sent?
+"""Parsers: how a request body is read, so that what is checked is what was sent.
 
 Stricter than the standard parser: a duplicate key, NaN or a lone surrogate is refused instead of being changed silently.
 """

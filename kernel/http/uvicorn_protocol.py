@@ -1,4 +1,4 @@
-"""Connections: how much may anybody send before a request is whole, and how long may that take?
+"""Uvicorn protocol: how much anybody may send before a request is whole, and how long that may take.
 
 uvicorn bounds neither: it joins a header of any length piece by piece, on the loop that everybody's requests run on, and waits for the
 rest of a request for ever. This is its protocol with bounds. What goes beyond one is answered while it is read, and not kept.

@@ -1,4 +1,4 @@
-"""What is written down of the address that a request was for?
+"""Access log: what is written down of the address that a request was for.
 
 Neither its query, which may hold what stands for a key, nor any word in its path that is the caller's own: those that the hub's
 addresses are made of, ids and names of tools are kept, of anything else three dots.

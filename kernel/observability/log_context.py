@@ -1,4 +1,4 @@
-"""Log context: of which request, call, tenant and trace is a line of the log?
+"""Log context: the request, call, tenant and trace that a line of the log belongs to.
 
 What is known is in one dictionary for each request or run, which the threads that work on it share, so that the line that the web
 server writes at the end names what a thread found out. Ids only, never words of a caller but a request id that is harmless.

@@ -1,4 +1,4 @@
-"""How is it seen from outside what a process does: one trace from caller to tool, and metrics?"""
+"""Telemetry: how it is seen from outside what a process does, by one trace from caller to tool, and metrics."""
 
 from __future__ import annotations
 

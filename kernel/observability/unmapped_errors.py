@@ -1,4 +1,4 @@
-"""Who hears of something that went wrong and that nobody had thought of?
+"""Unmapped errors: who hears of something that went wrong and that nobody had thought of.
 
 Whatever code of ours logs with its stack is such a thing: known failures are problems and have none. A handler in LOGGING, and
 not one that is added later: Celery's worker sets Django up once more, which takes those away.

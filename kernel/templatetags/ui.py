@@ -1,4 +1,4 @@
-"""How does one value look in the console?
+"""UI tags: how one value looks in the console.
 
 Presentational tags on Django 5.2's own ``simple_tag``, ``simple_block_tag`` and ``inclusion_tag``. They know words and
 icons, and nothing about models. A status is never colour alone: an icon and a word always come along.

@@ -1,4 +1,4 @@
-"""How does a connection know for whom it works?
+"""PostgreSQL engine: how a connection knows for whom it works.
 
 Before a statement, the connection takes the role and the tenant of :mod:`kernel.database.tenancy`: within a transaction for
 that transaction only, outside of one for the connection. What a connection was told last stays written on it, also in the pool, so

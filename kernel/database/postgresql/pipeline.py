@@ -1,4 +1,4 @@
-"""How do several statements go to PostgreSQL in one way there and back?
+"""Pipeline: how several statements go to PostgreSQL in one way there and back.
 
 By libpq's pipeline mode, entered for one exchange and left after it. psycopg's own pipelines send each statement by itself; on the
 way of a call most of a statement's cost is its way. Statements are prepared once a connection. Their parameters have the types that

@@ -1,4 +1,4 @@
-"""Who writes next, when many threads of this process want to?
+"""SQLite engine: who writes next, when many threads of this process want to.
 
 SQLite has one writer at a time, and one who waits for it looks again and again: of a crowd, some find the file locked until
 they give up. Transactions of one process therefore take turns. Between processes the file's own lock decides, as ever; it
