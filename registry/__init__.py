@@ -1,1 +1,1 @@
-"""What can be called?"""
+"""Registry: what can be called."""

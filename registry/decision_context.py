@@ -1,4 +1,4 @@
-"""What decides about this agent and this tool, right now?
+"""Decision context: what decides about an agent and a tool, right now.
 
 :func:`load_decision_context` reads all of it with one prepared statement: key, agent, kill switches, the installation with its tool
 and version, grants, consents, budgets and the policies in force. Nothing of it is kept between calls, so what somebody took

@@ -1,4 +1,4 @@
-"""What do people fill in about tools?"""
+"""Forms of tools: what people fill in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is there anything here that a kill switch of this tool or version would stop?
+"""Halt targets: whether there is anything here that a kill switch of this tool or version would stop.
 
 :mod:`access.halts.services` throws and lifts. Only what the tenant publishes or has installed can be named: a misspelt name would look
 as if something had been stopped.

@@ -1,4 +1,4 @@
-"""What is in the catalogue?
+"""Registry models: what is in the catalogue.
 
 A :class:`Tool` is a name within a tenant and the state in which callers find it. A :class:`ToolVersion` is one manifest with
 the code that it names, and never changes. A :class:`Review` is one person's decision on one version, :class:`Dependencies` are

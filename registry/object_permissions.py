@@ -1,4 +1,4 @@
-"""Which tool or agent is meant, for those who may act on that one only?
+"""Objects of permissions: which tool or agent is meant, for those who may act on that one only.
 
 Only a tool that the tenant publishes can be an exception: what another tenant shares is installed by the roles of the whole
 tenant, whatever tool of one's own has the same name.

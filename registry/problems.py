@@ -1,4 +1,4 @@
-"""What can go wrong with the catalogue?"""
+"""Problems of the registry: what can go wrong with the catalogue."""
 
 from kernel.problems import PlatformCode, Problem, Retryable
 

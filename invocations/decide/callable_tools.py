@@ -1,4 +1,4 @@
-"""Callable tools: which of them may this agent call now?
+"""Callable tools: those that an agent may call now.
 
 Those that pass every rule that holds in lists (:mod:`invocations.decide.rules`): nothing stops them, and a grant of the agent names
 them, with the scopes that they ask for. What only a call can tell is left to it: conditions on arguments, policies, budgets. A tool

@@ -1,4 +1,4 @@
-"""How are capsules uploaded, and the keys that sign them managed, over REST?"""
+"""Capsules over REST: how they are uploaded, and the keys that sign them managed."""
 
 from __future__ import annotations
 

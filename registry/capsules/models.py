@@ -1,4 +1,4 @@
-"""What is kept of capsules, and of the keys that sign them?"""
+"""Capsule models: what is kept of capsules, and of the keys that sign them."""
 
 from __future__ import annotations
 

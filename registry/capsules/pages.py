@@ -1,4 +1,4 @@
-"""How do people say whose signatures count, and get the code that they review, in the console?"""
+"""Pages of capsules: whose signatures count, and the code that reviewers get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose signatures count for what a tenant publishes, and must there be one?
+"""Publisher keys: whose signatures count for what a tenant publishes, and whether there must be one.
 
 What a revoked key has signed counts as unsigned from the next call on, also what it signed before: whoever stole it can sign with any
 date. Versions stay as they are, and policies that ask for ``signed`` refuse them; yank what must not run at all.

@@ -1,4 +1,4 @@
-"""How does a capsule become versions in the catalogue, and how is its code had again?
+"""Capsules: how one becomes versions in the catalogue, and how its code is had again.
 
 Everything is examined ahead of the transaction, which keeps the bytes and registers each manifest, or nothing. Whoever reads the bytes
 back holds them against their digest, so what somebody wrote into the database past the hub is never run.

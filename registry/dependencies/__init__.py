@@ -1,4 +1,4 @@
-"""How do the packages of others that a tool needs get to where its calls run?
+"""Dependencies: how third-party packages that a tool needs get to where its calls run.
 
 A manifest names them with exact versions. Before anybody approves the version they are **locked**: every package that comes
 along, with its version and the SHA-256 of its file, from the manifest itself or found by the hub in the background. Once

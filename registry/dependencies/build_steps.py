@@ -1,4 +1,4 @@
-"""How does a lock become a folder of this host?
+"""Build steps: how a lock becomes a folder of this host.
 
 Installed beside its place, held against the lock and against what the packages say of themselves, byte-compiled, put in
 place. Nothing of a package is run: wheels are unpacked, and compiling reads only.

@@ -1,4 +1,4 @@
-"""What resolves and builds dependencies in the background?
+"""Builder: what resolves and builds dependencies in the background.
 
 A loop beside each worker, as the sweeper is one. On each host one process builds at a time. It takes what waits in the
 database, and makes for itself what another host has built and this one lacks: a folder is the same wherever it is made, since

@@ -1,4 +1,4 @@
-"""What went wrong with dependencies, in a sentence that a person can act on?"""
+"""Failures: what went wrong with dependencies, in a sentence that a person can act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does pip find and install wheels for the sandbox, and what does it mean when it fails?
+"""Pip: how it finds and installs wheels for the sandbox, and what it means when it fails.
 
 pip and not uv, which makes the locks of this repository: wherever Python is, pip is there too, and it is what operators have
 set up for their index. It installs wheels only, so nothing of a package is run, and gets nothing of the hub's environment

@@ -1,4 +1,4 @@
-"""How is a program run beside us: its lines heard as they come, its time and memory bounded, nothing of it left?"""
+"""Process runner: runs a program beside us, its lines heard as they come, its time and memory bounded, nothing left."""
 
 from __future__ import annotations
 

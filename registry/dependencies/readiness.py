@@ -1,4 +1,4 @@
-"""May a call of this version run as far as its dependencies go, and in which folder does it find them?"""
+"""Readiness: whether a version's dependencies let its calls run, and the folder in which they lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far are the dependencies of a version, and who is at it?
+"""Dependency states: how far the dependencies of a version are, and who is at it.
 
 One row a version. Whoever is at it holds a lease under a token of its own, as workers do with calls; each step from one state
 to the next is one transaction with its fact.

@@ -1,4 +1,4 @@
-"""Where on this host do built dependencies lie, so that a folder is whole or not there?
+"""Dependency store: where on this host built dependencies lie, so that a folder is whole or not there.
 
 ``TOOLHUB_DEPENDENCY_DIR/<name>``: the name says all that decides what is in it (:func:`registry.dependencies.target.folder_name`).
 A folder is made beside its place, read-only and on the disk before it gets its name. One process of a host builds at a time.

@@ -1,4 +1,4 @@
-"""For which Python and which machine are dependencies built?
+"""Target: the Python and the machine that dependencies are built for.
 
 For the sandbox's, whatever the hub itself runs on: its image is Debian 12 with Python 3.11 (``sandbox/image/Dockerfile``), on
 the machine that the worker is on.

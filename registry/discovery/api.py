@@ -1,4 +1,4 @@
-"""What is answered to an agent that asks for tools in the dialect of its model?
+"""Discovery over REST: what is answered to an agent that asks for tools in the dialect of its model.
 
 The tools that it may call now (:mod:`invocations.decide.callable_tools`), as the driver of the dialect renders them. The tag
 of the answer is made

@@ -1,4 +1,4 @@
-"""Which tools do words of a question lead to, the best first?
+"""Tool search: the tools that the words of a question lead to, the best first.
 
 The database finds the words: by full text search in PostgreSQL, in a column that is generated from the version's words; by FTS5 in
 SQLite, in a table that triggers keep. Both bring words to their stems, within the transaction that registers the version. A word

@@ -1,4 +1,4 @@
-"""Which tools does an agent find?
+"""Discovery selectors: the tools that an agent finds.
 
 Those that are installed in its tenant: the tenant's index narrows first, so the size of the hub does not matter, and all
 filters are on columns that were copied from the immutable manifest. Manifests themselves are read once a process.

@@ -1,4 +1,4 @@
-"""What does a model see of a tool, and which tool does it mean by what it saw?
+"""Tool specs: what a model sees of a tool, and which tool it means by what it saw.
 
 Its name, what it is for and what it takes (TOOLS-12), as the drivers of :mod:`unitools.dialects` render it. Scopes, capabilities,
 consents and tags stay behind. Every way in which models are told of tools shows them by :func:`build_spec`. What a model writes is

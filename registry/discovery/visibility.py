@@ -1,4 +1,4 @@
-"""Visibility: which tools are shown to whoever did not ask for others?
+"""Visibility: the tools shown to whoever did not ask for others.
 
 Those that work, that are set up, that nothing stops and that are not deprecated: in every list that callers and their models see.
 Deprecated tools are found by asking for their state, and by their name. :func:`shown_to` says it to the database, for lists of any

@@ -1,4 +1,4 @@
-"""How does a tenant install tools and set them up over REST?"""
+"""Installations over REST: how a tenant installs tools and sets them up."""
 
 from __future__ import annotations
 

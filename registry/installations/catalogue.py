@@ -1,4 +1,4 @@
-"""What do other tenants of this hub share, and who are they?"""
+"""Shared catalogue: what other tenants of this hub share, and who they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is an installation set up in a form that its tool's manifest describes?
+"""Forms of installations: set-up in a form that the tool's manifest describes.
 
 One field for each property of the ``config_schema`` that a person can fill in (texts, numbers, choices, yes or no); a property
 of any other kind, or a schema of any other shape, is filled in as JSON. What the service finds wrong is shown at its field.

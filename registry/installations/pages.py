@@ -1,4 +1,4 @@
-"""How do people install tools for their tenant and set them up in the console?"""
+"""Pages of installations: how people install tools for their tenant and set them up in the console."""
 
 from __future__ import annotations
 

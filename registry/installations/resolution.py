@@ -1,4 +1,4 @@
-"""Which version of a tool does an installation get?
+"""Version resolution: the version of a tool that an installation gets.
 
 It is chosen when something changes: the publisher enables, stages, approves or yanks a version, or the tenant sets a pin.
 Calls read the choice. An installation without a pin follows the tool's current version; one with a pin gets the newest usable

@@ -1,4 +1,4 @@
-"""How does a tenant get a tool of its own to call, and set it up?
+"""Installations: how a tenant gets a tool of its own to call, and sets it up.
 
 A tool belongs to who publishes it; an installation is what a tenant's agents find and call. Enabling a tool installs it at
 home; other tenants install what its publisher shares.

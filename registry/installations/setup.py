@@ -1,4 +1,4 @@
-"""Has an installation what its version needs to run, and is what somebody set for it well formed?"""
+"""Set-up: whether an installation has what its version needs, and what somebody set for it is well formed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do people submit versions and decide about them in the console?"""
+"""Pages of reviews: how people submit versions and decide about them in the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may decide about a submitted version, and what does a decision take?
+"""Reviews: who may decide about a submitted version, and what a decision takes.
 
 Nobody decides about their own submission, also not through an agent that they control. High risk takes two people, and each
 risky change must be acknowledged by each who approves.

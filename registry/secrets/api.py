@@ -1,4 +1,4 @@
-"""How are secrets set and removed over REST? No answer ever holds a value."""
+"""Secrets over REST: set and removed. No answer ever holds a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do people set and remove secrets in the console? A value goes in and never comes out."""
+"""Pages of secrets: set and removed in the console. A value goes in and never comes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a value kept that tools need and nobody may see?
+"""Secrets: how a value is kept that tools need and nobody may see.
 
 Encrypted under a key of its own, which the key store wraps; bound to its tenant and name, so that a row cannot be swapped for
 another. The value is opened in one place, for a run. Facts and answers name a secret and count how often it was replaced.

@@ -1,4 +1,4 @@
-"""How do agents find tools, and how do authors register them over REST?"""
+"""Tools over REST: how agents find tools, and how authors register them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May anybody of the tenant call this tool at all, whoever it is?
+"""Callability: whether anybody of the tenant may call a tool at all, whoever it is.
 
 Kill switches, the publisher's state of the tool, the tenant's own instance of it, its version and its settings: in this order,
 since the first that is in the way explains most.

@@ -1,4 +1,4 @@
-"""What is a caller told about a tool that will go away?
+"""Deprecation: what a caller is told about a tool that will go away.
 
 As headers (RFC 9745 ``Deprecation``, RFC 8594 ``Sunset``, and links to what to use instead), and as sentences among the
 warnings: the tool's own end, and what its manifest says about parts of it.

@@ -1,4 +1,4 @@
-"""How does a tool change state, and who gets which version of it?
+"""Lifecycle: how a tool changes state, and who gets which version of it.
 
 Enabling moves every installation without a pin; staging moves those of named tenants; yanking moves whoever is on the
 version. Rolling back is enabling an older approved version.

@@ -1,4 +1,4 @@
-"""How do people browse and switch tools in the console?"""
+"""Pages of tools: how people browse and switch tools in the console."""
 
 from __future__ import annotations
 

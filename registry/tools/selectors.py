@@ -1,4 +1,4 @@
-"""Which tools does a tenant publish?"""
+"""Tool selectors: the tools that a tenant publishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a publisher operate its tools and their versions over REST?
+"""Versions over REST: how a publisher operates its tools and their versions.
 
 What only people decide (reviews, the mark of trust) is not here.
 """

@@ -1,4 +1,4 @@
-"""Does a version's number say what changed since the version before it?
+"""Version bump: whether a version's number says what changed since the version before it.
 
 A version is compared with the newest approved one below it, yanked ones left out: 1.2.4 that is made after 2.0.0 with 1.2.3. What
 was approved in between is seen at the review, so that two versions that were submitted side by side cannot pass each other.

@@ -1,4 +1,4 @@
-"""What is known of a version before anybody calls it?
+"""Version compiler: what is known of a version before anybody calls it.
 
 A version never changes, so what its manifest means is worked out once a process and kept by its id: schemas compiled, the
 capabilities it asks for in normal form, the values that policies and grants ask about.

@@ -1,4 +1,4 @@
-"""Checks: can this manifest be registered in this hub, and if not, what exactly must change?
+"""Manifest checks: whether a manifest can be registered in this hub, and if not, what exactly must change.
 
 The rules that need nothing but the manifest are :mod:`unitools.checks`, which authors run as well (``unitools check``). Here are
 those that ask about this hub.

@@ -1,4 +1,4 @@
-"""How do people see one version of a tool, and stage, yank or trust it in the console?"""
+"""Pages of versions: one version of a tool in the console, staged, yanked or trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the changes and the dependencies of a version shown to people and programs?
+"""Presentation: how the changes and the dependencies of a version are shown to people and programs.
 
 Long values from shortly before the first difference on, so that what changed is never cut away.
 """

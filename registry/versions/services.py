@@ -1,4 +1,4 @@
-"""How does a tool version get into the catalogue?
+"""Versions: how a tool version gets into the catalogue.
 
 What becomes of it there is decided in :mod:`registry.reviews.services` and :mod:`registry.tools.lifecycle`, whose services
 are here as well:
