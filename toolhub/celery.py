@@ -1,4 +1,4 @@
-"""Which Celery application do workers and senders share?
+"""Celery: the application that workers and senders share.
 
 ``celery -A toolhub worker`` runs the workers of the production shape. A worker also sweeps: with one alive, nothing that a
 crash left stays open.

@@ -1,4 +1,4 @@
-"""What surrounds every page, and what is on the first one?"""
+"""Console: what surrounds every page, and what is on the first one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does one process do the work of all?
+"""Embedded mode: how one process does the work of all.
 
 The embedded default: the web server, a Celery worker on the in-memory broker and the sweeper as threads of one process,
 over one SQLite file. The code is the production shape's; only who runs it differs.

@@ -1,4 +1,4 @@
-"""Which settings are the same for every hub?
+"""Fixed settings: those that are the same for every hub.
 
 What a hub consists of, and what it answers browsers and agents. Nothing of this comes from the environment (:mod:`toolhub.settings`).
 """

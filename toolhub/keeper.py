@@ -1,4 +1,4 @@
-"""What keeps the evidence, beside those who call and those who run tools?
+"""Keeper: the process that keeps the evidence, beside those who call and those who run tools.
 
 The keeper is one process (`manage.py keep`), or threads of the embedded default: a loop for each row of :data:`LOOPS`. It alone
 holds the key that logs are signed with. Any number of keepers may be started; of each loop's work one does a piece at a time.

@@ -1,4 +1,4 @@
-"""What is written to the log, and who else hears of it?"""
+"""Logs: what is written to the log, and who else hears of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does Prometheus get from a web server?"""
+"""Metrics: what Prometheus gets from a web server."""
 
 from __future__ import annotations
 

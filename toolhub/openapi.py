@@ -1,4 +1,4 @@
-"""Which problems does the OpenAPI document say that each operation may answer with? And where is it?
+"""OpenAPI: the problems that the document says each operation may answer with, and its address.
 
 A hook of drf-spectacular. There is one answer for each status that problems have, with an example of every problem of that
 status; an operation refers to those that can come of what it takes and does.

@@ -1,4 +1,4 @@
-"""Which problems can callers meet? The catalogue as data and as pages, from the same classes that are raised."""
+"""Problem catalogue: the problems that callers can meet, as data and as pages, from the classes that are raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is this hub configured?
+"""Settings: how this hub is configured.
 
 Everything that differs between hubs comes from environment variables named ``TOOLHUB_…`` or from ``.env``; the table of
 ``toolhub.variables`` declares each. With none set, the embedded default applies: SQLite, an in-memory broker and one process.

@@ -1,4 +1,4 @@
-"""May this process start, or would it hide that something was lost?
+"""Startup: whether this process may start, or would hide that something was lost.
 
 In the production shape keys come from `manage.py init` or from whoever installs the hub, never from a process that happens to
 start first: a key made anew would make stored values unreadable and look like a working hub.

@@ -1,4 +1,4 @@
-"""What does the hub want of Redis as a broker?
+"""Redis broker: what the hub wants of Redis as a broker.
 
 A bell and nothing else (docs/adr/0004): who hears it looks into the database, and what nobody heard is rung again within
 seconds. So workers keep no books in Redis about the messages that they have, and give none back when they end. With kombu's

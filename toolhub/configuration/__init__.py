@@ -1,1 +1,1 @@
-"""How is the whole configuration of a tenant kept in one file?"""
+"""Configuration: how the whole configuration of a tenant is kept in one file."""

@@ -1,4 +1,4 @@
-"""How do programs plan, apply and export a tenant's configuration over REST?
+"""Configuration over REST: how programs plan, apply and export that of a tenant.
 
 With the scope configuration:apply and, for each section in which something would change, the scope that changes it one by one.
 People, and who they are, are not for programs.

@@ -1,4 +1,4 @@
-"""What does a configuration file say, in one form?
+"""Configuration document: what a configuration file says, in one form.
 
 A file is read into :class:`ConfigurationEntry` objects by section. What names the same thing is written in the same way
 afterwards, whatever

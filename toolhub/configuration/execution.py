@@ -1,4 +1,4 @@
-"""How is a plan carried out?
+"""Execution: how a plan is carried out.
 
 By the services that people and programs use for one thing at a time, each with its rules and its fact. What stops something
 comes last, so that nothing new is given to what has stopped already, and a tenant keeps an owner throughout.

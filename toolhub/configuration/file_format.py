@@ -1,4 +1,4 @@
-"""How is a configuration file read from text, and written as one?
+"""File format: how a configuration file is read from text, and written as one.
 
 JSON or YAML, whichever it is. YAML is read as JSON means it: words, numbers, true, false and null; dates, `yes` and `12:30` are
 texts. What could make a small file large or a clear file ambiguous is refused before anything is built from it: anchors,

@@ -1,4 +1,4 @@
-"""How is it said what is wrong with a configuration file, and where?"""
+"""Configuration findings: what is wrong with a configuration file, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a person fill in to plan and apply a configuration file?"""
+"""Forms of configuration: what a person fills in to plan and apply a configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which one way is written what a file and the database may write in several?
+"""Normal form: the one way of writing what a file and the database may write in several.
 
 Expressions, times, orders without meaning, and shorthands. Two things that mean the same are equal values afterwards.
 """

@@ -1,4 +1,4 @@
-"""How do people plan, apply and export a configuration in the console?"""
+"""Pages of configuration: how people plan, apply and export one in the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would change if this file were applied?
+"""Plan: what would change if a file were applied.
 
 Pure: two documents in one form give a list of changes. What the file leaves out is left alone, unless its section is pruned.
 """

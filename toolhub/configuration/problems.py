@@ -1,4 +1,4 @@
-"""What can go wrong when a configuration file is applied?"""
+"""Problems of configuration: what can go wrong when a configuration file is applied."""
 
 from kernel.problems import PlatformCode, Problem, Retryable
 

@@ -1,4 +1,4 @@
-"""Does what a file names exist here?
+"""Resolution: whether what a file names exists here.
 
 What is named and missing is a finding, but for what nobody can make by a file: people without an account and grants that have
 expired are passed over with a warning, so that a file that was right once can be applied again.

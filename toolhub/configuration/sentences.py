@@ -1,4 +1,4 @@
-"""What does a change of a plan do, in one sentence?"""
+"""Sentences: what a change of a plan does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a tenant's configuration exported, and a file of it planned and applied?
+"""Configuration: how that of a tenant is exported, and a file of it planned and applied.
 
 A plan is tried before it is shown: what would be refused is said then. Applying it checks that it is still the plan that was
 looked at, then does everything or nothing.

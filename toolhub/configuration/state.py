@@ -1,4 +1,4 @@
-"""What is a tenant's configuration now?
+"""Configuration state: what a tenant's configuration is now.
 
 Read from the rows, in the words of a file. Values of secrets and keys are not looked at.
 """

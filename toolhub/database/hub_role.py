@@ -1,4 +1,4 @@
-"""Whose are the tables, and what may the processes of the hub do with them?
+"""Hub role: whose the tables are, and what the processes of the hub may do with them.
 
 Where one role owns the tables and another is connected as, nobody who takes over a web process or a worker can switch off what
 keeps evidence as it is. The members of ``toolhub_hub`` see every tenant's rows, as background work must, and alter no table.

@@ -1,4 +1,4 @@
-"""What is done after each migration, when every table exists?"""
+"""Post-migration: what is done after each migration, when every table exists."""
 
 from __future__ import annotations
 

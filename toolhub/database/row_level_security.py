@@ -1,4 +1,4 @@
-"""How does PostgreSQL keep tenants apart by itself?
+"""Row-level security: how PostgreSQL keeps tenants apart by itself.
 
 After each migration, every table that leads to a tenant gets a row level security policy, made from the models: a table with
 a tenant is held against it, a table without one against the row that it belongs to. What is written may refer only to rows

@@ -1,4 +1,4 @@
-"""What else does the demonstration show: every room of the console with something in it.
+"""Scenes: what else the demonstration shows, every part of the console with something in it.
 
 Budgets, a policy that waits for its second person, a secret, a shared tool that another tenant has installed, a grant that was
 asked for, a kill switch that was thrown and lifted. None of it changes what the demonstration's calls may do.

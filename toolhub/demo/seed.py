@@ -1,4 +1,4 @@
-"""What does a new hub hold, so that its first minute shows something real?
+"""Seed: what a new hub holds, so that its first minute shows something real.
 
 A demonstration tenant with the commerce tools: six reviewed, enabled and granted; ``create_draft_order`` enabled but
 waiting for a person's consent. A tool in Node.js and one with a browser are enabled and granted to nobody. Everything

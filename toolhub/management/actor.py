@@ -1,4 +1,4 @@
-"""As whom does somebody with a shell act in a tenant?
+"""Actor: as whom somebody with a shell acts in a tenant.
 
 As a person whom they name, with what this person may do, or as the hub itself. Whoever has a shell has the database as well:
 the name decides whose rules hold, and the evidence says beside it that a command did it, not the person's own sign-in.

@@ -1,4 +1,4 @@
-"""What does ``doctor`` say about the runtimes of boxes and the walls around them?"""
+"""Sandbox lines: what ``doctor`` says about the runtimes of boxes and the walls around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Is this web process alive, and can it do its work? (Others answer the same at TOOLHUB_PROBE_BIND: :mod:`toolhub.probes.server`.)"""
+"""Probes: whether this web process is alive, and can do its work.
+
+Others answer the same at TOOLHUB_PROBE_BIND: :mod:`toolhub.probes.server`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the reference pages say what the code does?
+"""Reference pages: written from the code, or held against it.
 
 Writes the generated pages of ``docs/reference``, and ``dotenv-sample``, from the code they describe; with ``--check`` writes
 nothing, names the pages that differ and exits with 2. The pages depend on the sources only, never on the environment they are

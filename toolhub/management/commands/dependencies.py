@@ -1,4 +1,4 @@
-"""Which packages of others are installed on this host for tools, and which are missing?"""
+"""Dependencies: the third-party packages installed on this host for tools, and those missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong here, line by line?"""
+"""Doctor: what is wrong here, line by line."""
 
 from __future__ import annotations
 

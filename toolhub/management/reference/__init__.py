@@ -1,1 +1,1 @@
-"""What do the generated pages of docs/reference say?"""
+"""Reference: what the generated pages of docs/reference say."""

@@ -1,4 +1,4 @@
-"""What do the closed sets of the hub hold: problems, roles, states, kinds of facts, commands?"""
+"""Catalogues: the closed sets of the hub, such as problems, roles, states, kinds of facts, commands."""
 
 from __future__ import annotations
 

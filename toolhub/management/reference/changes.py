@@ -1,4 +1,4 @@
-"""Which changes between two versions of a tool are told apart, and what does each need?"""
+"""Changes: those told apart between two versions of a tool, and what each needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand in a configuration file?"""
+"""Files: what may stand in a configuration file."""
 
 from __future__ import annotations
 

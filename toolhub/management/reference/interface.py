@@ -1,4 +1,4 @@
-"""What can be asked of the REST API, and with which scope?"""
+"""Interface: what can be asked of the REST API, and with which scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the fields of leaves mean? A test holds that each field of a Begin or End is here."""
+"""Leaf fields: what the fields of leaves mean. A test holds that each field of a Begin or End is here."""
 
 from __future__ import annotations
 

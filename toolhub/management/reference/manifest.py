@@ -1,4 +1,4 @@
-"""What may stand in a manifest, and what does registration check?"""
+"""Manifest: what may stand in one, and what registration checks."""
 
 from __future__ import annotations
 

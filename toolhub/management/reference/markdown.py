@@ -1,4 +1,4 @@
-"""How is a reference page written down?"""
+"""Markdown: how a reference page is written down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings are there? The page and the sample file, from the table and so from no environment."""
+"""Settings: the page and the sample file, from the table and so from no environment."""
 
 from __future__ import annotations
 
