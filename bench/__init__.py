@@ -1,1 +1,1 @@
-"""How fast is it here, and compared with what? `python -m bench` measures; see docs/explanation/figures.md for reading it."""
+"""Benchmarks: how fast it is here, and compared with what. `python -m bench` measures; docs/explanation/figures.md explains it."""

@@ -1,4 +1,4 @@
-"""What do the parts cost that somebody would put together instead: a container for each call, a bare MCP server, a bare queue?
+"""Alternatives: the cost of parts that somebody would put together instead, such as a container per call or a bare queue.
 
 The MCP server is FastMCP of the SDK, installed from the package index into an environment of its own, and asked over HTTP on a
 connection that is kept, as the hub is. The queue is Celery on the Redis of the test environment, asked for its result.

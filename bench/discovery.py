@@ -1,4 +1,4 @@
-"""How long does an agent wait for a page of the catalogue, however large the hub is?
+"""Discovery: how long an agent waits for a page of the catalogue, however large the hub is.
 
 ``python -m bench.discovery COUNT`` fills the PostgreSQL database that the environment names (migrated, otherwise empty) with
 10,000 tools and 1,000 tenants of about 200 installations each, asks for pages under every filter of TOOLS-11, and prints

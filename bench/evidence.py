@@ -1,4 +1,4 @@
-"""Do facts get into the log as fast as they must, and does it answer in time?"""
+"""Evidence: whether facts get into the log as fast as they must, and it answers in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the evidence of millions of calls look like, without making the calls?
+"""Evidence data set: the evidence of millions of calls, without making the calls.
 
 Writes facts, their places in the logs and the index of the search by COPY, as the hub would have written them: a few large tenants
 and many small ones, tools and agents that are used much and hardly, failures of which some are rare, over two months.

@@ -1,4 +1,4 @@
-"""How fast do facts get into the log, and how long do proofs take? A process of its own; prints figures as JSON.
+"""Evidence log: how fast facts get into the log, and how long proofs take. A process of its own; prints figures as JSON.
 
 ``python -m bench.evidence_log FACTS SECONDS`` works on the empty database of PostgreSQL that the environment names. Appending is
 measured by `pgbench`, which takes next to nothing of the processors itself: the variants in turn, so that what else the machine

@@ -1,4 +1,4 @@
-"""What does it cost that PostgreSQL holds each call's pair? A process of its own; prints figures as JSON.
+"""Evidence pairs: what it costs that PostgreSQL holds each call's pair. A process of its own; prints figures as JSON.
 
 ``python -m bench.evidence_pairs ROUNDS`` writes calls into the PostgreSQL database that the environment names (migrated): the row
 with its Begin in one transaction, the final state with the End in another, by four writers, with and without the triggers in turn.

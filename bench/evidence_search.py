@@ -1,4 +1,4 @@
-"""How long does an auditor wait for a page of a search, with millions of facts? A process of its own; prints figures as JSON.
+"""Evidence search: how long a page of a search takes, with millions of facts. A process of its own; prints figures as JSON.
 
 ``python -m bench.evidence_search FACTS ROUNDS`` fills the PostgreSQL database that the environment names (migrated, otherwise empty)
 and asks for pages through the view of the REST address (the query, the search and the answer) and through the console's (the same, and

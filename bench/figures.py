@@ -1,4 +1,4 @@
-"""How are measured times said: quantiles, tables, facts about the machine?"""
+"""Figures: how measured times are said, as quantiles, tables and facts about the machine."""
 
 from __future__ import annotations
 

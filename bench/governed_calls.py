@@ -1,4 +1,4 @@
-"""What does a governed call cost over HTTP in the production shape: one web process and one worker on PostgreSQL and Redis?"""
+"""Governed calls: what one costs over HTTP in the production shape, one web process and one worker on PostgreSQL and Redis."""
 
 from __future__ import annotations
 

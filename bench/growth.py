@@ -1,4 +1,4 @@
-"""Does anything grow while the pool works: containers, descriptors, folders, threads, memory?"""
+"""Growth: whether anything grows while the pool works, be it containers, descriptors, folders, threads or memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tool does a measured hub have for calls that are to cost nothing in the tool itself? Run with the hub's environment.
+"""Hub set-up: the tool of a measured hub for calls that are to cost nothing in the tool itself. Run with the hub's environment.
 
 After `seed_demo`, and through the same services as everything else: of the sample tools of the tests one that returns what it gets,
 and one that sleeps until it is ended; for the agent of the demonstration.

@@ -1,4 +1,4 @@
-"""Which hubs are measured? Fresh ones, in directories and databases of their own that go away afterwards."""
+"""Hubs: the ones that are measured, fresh, in directories and databases of their own that go away afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idling of an embedded hub: which share of a core does it take when nobody asks it anything?
+"""Idling of an embedded hub: the share of a core that it takes when nobody asks it anything.
 
 ``python -m bench.idle`` measures this alone. What its boxes take is the engine's, and they wait for their next call without a timer.
 """

@@ -1,4 +1,4 @@
-"""How soon is a tool ended that runs too long, and how soon are boxes gone whose worker was killed?
+"""Kill latency: how soon a tool is ended that runs too long, and boxes are gone whose worker was killed.
 
 ``python -m bench.kill_latency`` is such a worker: it has one box that waits and one that is busy, and says so.
 """

@@ -1,4 +1,4 @@
-"""What does a tool with large dependencies cost, when they are in memory before the call and when the call imports them?
+"""Large dependencies: their cost when they are in memory before the call and when the call imports them.
 
 The dependencies are really installed: wheels from the package index, into a folder made for the box's Python, compiled.
 """

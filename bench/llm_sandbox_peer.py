@@ -1,4 +1,4 @@
-"""How fast is the pool of llm-sandbox, the peer that is nearest to ours, with the same function on the same machine?
+"""Peer llm-sandbox: how fast the pool nearest to ours is, with the same function on the same machine.
 
 It is installed from the package index into an environment of its own, and given our own image with two things added: the
 interpreter where it looks for one, and the folder that it works in, so that it needs no network. A process of its own

@@ -1,4 +1,4 @@
-"""How many calls a second do four callers get, and what does a warm box hold while it waits?"""
+"""Load: how many calls a second four callers get, and what a warm box holds while it waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does policy take: to decide, to be tried on past calls, to be compared? Prints milliseconds as JSON.
+"""Policy: how long it takes to decide, to be tried on past calls, to be compared. Prints milliseconds as JSON.
 
 ``python -m bench.policy CALLS`` works on the database that the environment names, which must be migrated; it fills it with
 the Begin facts of that many calls.

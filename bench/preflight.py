@@ -1,4 +1,4 @@
-"""How long does the decision about a call take? A process of its own for each database; prints milliseconds as JSON.
+"""Preflight: how long the decision about a call takes. A process of its own for each database; prints milliseconds as JSON.
 
 ``python -m bench.preflight COUNT`` works on the database that the environment names, which must be migrated. The
 decision is made as the hub does, and in the plain way: the same questions, an ORM query each, a validator in Python.

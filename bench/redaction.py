@@ -1,4 +1,4 @@
-"""How long does it take to look through 10 KiB of output that is dense with what must not be seen?"""
+"""Redaction: how long it takes to look through 10 KiB of output that is dense with what must not be seen."""
 
 from __future__ import annotations
 

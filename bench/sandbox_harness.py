@@ -1,4 +1,4 @@
-"""How does a measurement run a small tool in the sandbox, and see that it got the right answer?"""
+"""Sandbox harness: how a measurement runs a small tool in the sandbox, and sees that it got the right answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a sandbox call cost at each level, against what Docker offers for the same, in the same minutes?
+"""Sandbox levels: what a call costs at each, against what Docker offers for the same, in the same minutes.
 
 All ways take their turns, and the order rotates, so that load from elsewhere falls on all alike. After a way that leaves
 work behind (a container to remove, a box to make ahead) there is a pause that is not measured.

@@ -1,4 +1,4 @@
-"""What do other libraries make of the same bad calls, and what does a call cost them? Ours beside them, each in its own environment.
+"""SDK peers: what other libraries make of the same bad calls, at which cost. Ours beside them, each in its own environment.
 
 Each library is asked in its own way of being called (bench/probes), with tools that say whether they ran. What is said is what came
 out, not what was expected.

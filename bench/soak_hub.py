@@ -1,4 +1,4 @@
-"""Soak of the whole hub: do calls go on being answered as they should for long, and does nothing grow, or cry wolf, meanwhile?
+"""Soak of the whole hub: whether calls are answered as they should for long, and nothing grows or cries wolf.
 
 A mixed load over HTTP on both shapes at once: several tenants and agents, calls that are waited for, that are fetched later, that are
 repeated with their key, that are refused, wrong or cancelled. Meanwhile facts are sealed and verified, and the keys of logs and of

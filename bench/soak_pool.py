@@ -1,4 +1,4 @@
-"""Does the pool stay right when it runs for long, with tools among the others that mean harm?
+"""Soak of the pool: whether it stays right when it runs for long, with tools among the others that mean harm.
 
 Many calls by several callers at once, of several tenants and tools at all levels, one in twenty hostile. Every call has
 a canary of its own. Nothing may be wrong, nothing may be seen by another, and nothing may grow. Exit status 2 when

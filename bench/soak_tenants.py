@@ -1,4 +1,7 @@
-"""Who calls what in the soak? Several tenants with tools and agents of their own. Run with the hub's environment; prints the keys."""
+"""Soak tenants: who calls what in the soak.
+
+Several tenants with tools and agents of their own. Run with the hub's environment; prints the keys.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a call of a trusted tool cost, in a process that stood ready and in one that is started for it?
+"""Trusted calls: what one costs, in a process that stood ready and in one that is started for it.
 
 The rest of a governed call (decision, facts, queue) is the same as for any tool and is measured elsewhere.
 """

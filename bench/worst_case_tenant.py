@@ -1,4 +1,4 @@
-"""What is everything that a decision may have to look at?
+"""Worst-case tenant: everything that a decision may have to look at.
 
 The demonstration tenant with all of it switched on: fifty rules for the hub and fifty for the tenant, grants of every kind,
 budgets in every scope and dimension, consents, secrets, a kill switch that is not in reach.

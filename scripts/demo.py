@@ -1,4 +1,4 @@
-"""What does toolhub do? Told over REST against a running hub, step by step, with real answers. `make demo` runs it.
+"""Demonstration: what toolhub does. Told over REST against a running hub, step by step, with real answers. `make demo` runs it.
 
 Uses what `make run` has left in the data directory (``demo-credentials.json``) and the standard library. The consent is
 approved the way a person does it: through the console's form, with a session and a CSRF token. May be run again and again.

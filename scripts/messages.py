@@ -1,4 +1,4 @@
-"""Is every sentence of the console translated?
+"""Messages: whether every sentence of the console is translated.
 
 ``python scripts/messages.py`` extracts the sentences into ``locale/``, keeps what is translated, and compiles.
 ``--check`` changes nothing and exits 1 when a sentence is missing, untranslated or fuzzy, or the compiled file is old.

@@ -1,4 +1,4 @@
-"""Which requirements does a test prove, and which not yet?
+"""Requirements: those that a test proves, and those not yet.
 
 Reads the ids from ``docs/reference/requirements.md`` and the marks ``@pytest.mark.req("TOOLS-15")`` from the sources of
 the tests, without running them. Exit status 0; 2 if a test names a requirement that does not exist.

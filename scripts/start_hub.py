@@ -1,4 +1,4 @@
-"""How does a set-up checkout become a serving hub? The last step of `make run`, in the Python of .venv.
+"""Start of the hub: how a set-up checkout becomes a serving hub. The last step of `make run`, in the Python of .venv.
 
 Migrating, seeding and serving are commands of their own; here they share one process, because loading the application
 takes most of a start and would be paid three times.

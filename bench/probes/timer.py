@@ -1,4 +1,4 @@
-"""What does a call cost? The quickest of some batches, because a busy machine only adds."""
+"""Timer: what a call costs, as the quickest of some batches, because a busy machine only adds."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How does a bare machine become one that runs and tests the hub? Standard library only: nothing is installed yet."""
+"""Provision: how a bare machine becomes one that runs and tests the hub. Standard library only: nothing is installed yet."""

@@ -1,4 +1,4 @@
-"""What can be asked of the set-up? `python3 -m scripts.provision COMMAND`; people use `make` (see the Makefile)."""
+"""Set-up commands: what can be asked of the set-up. `python3 -m scripts.provision COMMAND`; people use `make` (see the Makefile)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the code keep its own rules, as far as a machine can tell?
+"""Checks: whether the code keeps its own rules, as far as a machine can tell.
 
 One line for each check. All of them run: the first "no" does not hide the next. The types take as long as all others together,
 on one core, so they are checked beside them.

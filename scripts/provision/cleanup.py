@@ -1,4 +1,4 @@
-"""What did `make run` and `make test` leave on this machine, and how does it go away?
+"""Cleanup: what `make run` and `make test` left on this machine, and how it goes away.
 
 The Docker engine and the installed packages stay: others may use them.
 """

@@ -1,4 +1,4 @@
-"""How is a person told what happens, what failed, and what to type?
+"""Console: how a person is told what happens, what failed, and what to type.
 
 Each piece of work is a :func:`announce_step`: one line while it goes on, one line with its duration when it is done. What the
 programs it starts say goes to a log file, and the end of that is shown only if one of them fails.

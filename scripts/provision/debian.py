@@ -1,4 +1,4 @@
-"""How do files of Debian's packages get here without a container registry?
+"""Debian: how files of Debian's packages get here without a container registry.
 
 They are downloaded and unpacked, and none of their scripts is run (7 s instead of 28): what comes of it is taken apart, it
 never boots.

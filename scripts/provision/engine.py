@@ -1,4 +1,4 @@
-"""Is there a Docker engine, and if not, how is one started?
+"""Engine: whether there is a Docker engine, and how one is started if not.
 
 There is one engine per machine. It is used when it answers, started when it does not, and never stopped by us. Two
 `make` at once, or a crash that left pid files behind, must not lead to a second one: a second engine tears down the

@@ -1,4 +1,4 @@
-"""How does `make run` turn a checkout into a running hub?
+"""Hub: how `make run` turns a checkout into a running hub.
 
 Everything is checked or made in the order in which it is needed; what is there already costs almost nothing. The last
 step replaces this process with the hub's, so a Ctrl-C goes straight to it.

@@ -1,4 +1,4 @@
-"""Are the sandbox images of these sources there, and if not, how are they built?"""
+"""Images: whether the sandbox images of these sources are there, and how they are built if not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the browser and Node.js images have below our own part, and how is that made?
+"""Layers: what the browser and Node.js images have below our own part, and how that is made.
 
 Such a layer is large and changes with its recipe only, so it is an image of its own that many images share. Its programs
 come from Debian; packages for Python are wheels of a lock, checked by their hashes.

@@ -1,4 +1,4 @@
-"""Which Debian or Ubuntu packages are missing, and how do they get here?"""
+"""Packages: which Debian or Ubuntu packages are missing, and how they get here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where is what the tests take from others, beside the packages of our locks?
+"""Peers: what the tests take from others, beside the packages of our locks.
 
 For MCP: the official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one
 than Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins

@@ -1,4 +1,4 @@
-"""Which process is this, is it still the same one, and how is it ended by its id?
+"""Processes: which process this is, whether it is still the same one, and how it is ended by its id.
 
 Process ids are used again. A process is therefore named by its id and the time at which it started.
 """

@@ -1,4 +1,4 @@
-"""Where do the tests get PostgreSQL, Redis, Chromium and the Docker engine from?
+"""Services: where the tests get PostgreSQL, Redis, Chromium and the Docker engine from.
 
 Every `make test` has a PostgreSQL and a Redis of its own, on free ports of the loopback interface, behind a password,
 in a directory of its own. They end with it. If it was cut off (SIGKILL, power), the next one finds the directory, sees

@@ -1,4 +1,4 @@
-"""How are the tests run, with everything that they need and nothing left over?"""
+"""Tests: how they are run, with everything that they need and nothing left over."""
 
 from __future__ import annotations
 

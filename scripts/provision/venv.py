@@ -1,4 +1,4 @@
-"""Does .venv hold what the locks say?
+"""Virtual environment: whether .venv holds what the locks say.
 
 A stamp in the virtual environment names the locks that were installed, so a second start does not ask again. uv (itself
 pinned by hash and installed with pip) does it in a sixth of pip's time; where it fails, because only pip is set up for

@@ -1,4 +1,4 @@
-"""Are the wheels that the hub serves at ``/sdk/`` those of these sources?
+"""Wheels: whether those that the hub serves at ``/sdk/`` are those of these sources.
 
 They are built where the hub is set up (or its image is made), from the folders beside, with nothing from a network.
 """

@@ -1,4 +1,4 @@
-"""What does the demonstration shop know, and which tools answer for it?
+"""Commerce: what the demonstration shop knows, and which tools answer for it.
 
 Seven tools over data files that ship with this package: prices, stock, carriers' rates, duty and tax rules, rules on
 restricted goods and a small collection of help articles. All figures are demonstration data. The package uses the

@@ -1,4 +1,4 @@
-"""Can a parcel be addressed like this, and which field says otherwise?
+"""Addresses: whether a parcel can be addressed like this, and which field says otherwise.
 
 A refusal names the field and the form that is expected, never the value: addresses are personal data.
 """

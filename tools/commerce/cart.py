@@ -1,4 +1,4 @@
-"""What does a whole order come to: goods, coupon, shipping, duties, taxes and fees, and what is paid when?"""
+"""Cart: what a whole order comes to, with coupon, shipping, duties, taxes and fees, and what is paid when."""
 
 from __future__ import annotations
 

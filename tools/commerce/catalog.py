@@ -1,4 +1,4 @@
-"""Which products are there, what are they made of, and how many lie in which warehouse?"""
+"""Catalog: the products, what they are made of, and how many lie in which warehouse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a cart come to, and what does the draft of its order look like?"""
+"""Checkout: what a cart comes to, and what the draft of its order looks like."""
 
 from __future__ import annotations
 

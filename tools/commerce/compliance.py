@@ -1,4 +1,4 @@
-"""May this product be sold and sent to this country, under which conditions, and which rule says so?"""
+"""Compliance: whether a product may be sold and sent to a country, under which conditions, and by which rule."""
 
 from __future__ import annotations
 

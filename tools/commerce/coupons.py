@@ -1,4 +1,4 @@
-"""What does a coupon code take off an order, and why may it not be used?"""
+"""Coupons: what a coupon code takes off an order, and why it may not be used."""
 
 from __future__ import annotations
 

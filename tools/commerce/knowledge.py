@@ -1,4 +1,4 @@
-"""Which passages of the help collection answer a question, and where do they stand?
+"""Knowledge: the passages of the help collection that answer a question, and where they stand.
 
 Ranking is BM25 by SQLite's FTS5 on an index in memory. FTS5's own trigram tokenizer finds no Chinese word of two
 characters, and most are; so runs of Chinese characters are indexed and searched as overlapping pairs, the way Lucene's

@@ -1,4 +1,4 @@
-"""How are amounts read, rounded, converted, split and written, exactly?
+"""Money: how amounts are read, rounded, converted, split and written, exactly.
 
 Amounts are ``Decimal`` inside and strings on the wire ("19.90", and "1990" for yen): a JSON number would pass through
 binary floating point somewhere on its way.

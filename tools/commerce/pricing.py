@@ -1,4 +1,4 @@
-"""What does a quantity of a product cost right now, and can it be delivered from stock?"""
+"""Pricing: what a quantity of a product costs right now, and whether it can be delivered from stock."""
 
 from __future__ import annotations
 

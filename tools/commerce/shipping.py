@@ -1,4 +1,4 @@
-"""Which services carry these goods to this address, at which price, and when do they arrive?"""
+"""Shipping: the services that carry goods to an address, at which price, and when they arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which data does an answer rest on, in which version, and what of it is in force on a given day?"""
+"""Tables: the data that an answer rests on, in which version, and what of it is in force on a given day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What duties, taxes and fees must be reckoned with when goods go to a country, and who collects them when?"""
+"""Tax: the duties, taxes and fees to reckon with when goods go to a country, and who collects them when."""
 
 from __future__ import annotations
 

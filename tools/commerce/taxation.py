@@ -1,4 +1,4 @@
-"""Which duty, tax and fee rules of a country apply to a line of goods, and what do they come to?
+"""Taxation: the duty, tax and fee rules of a country that apply to a line of goods, and what they come to.
 
 Each amount that is charged carries the id and version of the rule it comes from. The rules are data: see
 ``data/duty_tax_rules.json``. Three kinds of rule come before the ordinary tariff: a *low value* rule exempts small

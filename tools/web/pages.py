@@ -1,4 +1,4 @@
-"""What does a page look like?"""
+"""Pages: what a page looks like."""
 
 from __future__ import annotations
 
