@@ -1,4 +1,4 @@
-"""How does an author write a tool, and how do a hub and a model see it? Nothing in here imports Django.
+"""Unitools: how an author writes a tool, and how a hub and a model see it. Nothing in here imports Django.
 
 What is listed in ``__all__`` is loaded when it is asked for: a box that runs a tool needs :mod:`unitools.runtime` only, and has
 neither pydantic nor anyio.

@@ -1,4 +1,4 @@
-"""How is the command run where no script is installed? ``python -m unitools``, as ``unitools`` (see :mod:`unitools.command`)."""
+"""Command without a script: ``python -m unitools``, as ``unitools`` (see :mod:`unitools.command`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do a function's annotations mean?
+"""Annotations: what those of a function mean.
 
 They may be texts, and name what is only there for type checkers: such a name stands for itself until somebody needs it.
 """

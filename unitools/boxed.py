@@ -1,4 +1,4 @@
-"""How does a tool of a Universe answer where only its own call is known: in a hub's sandbox?
+"""Boxed tools: how a tool of a Universe answers where only its own call is known, in a hub's sandbox.
 
 Through the same validation, middlewares and injection as in ``dispatch``, so that it gives what it gives locally. What a hub cannot
 know is what the caller of ``dispatch`` puts into the context: :mod:`unitools.hub_context` says where each value comes from instead.

@@ -1,4 +1,4 @@
-"""How does a tool open a page in the sandbox's browser?
+"""Browser: how a tool opens a page in the sandbox's browser.
 
 For tools with the capability ``browser``; they run in an image that has Chromium and Playwright, whose ``Page`` this gives them.
 What a page may load is what the capability ``net`` holds: everything goes through the sandbox's way out. ::

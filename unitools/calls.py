@@ -1,4 +1,4 @@
-"""What is a tool to a model, which call did a model propose, and what came of it?"""
+"""Calls: what a tool is to a model, which call a model proposed, and what came of it."""
 
 from __future__ import annotations
 

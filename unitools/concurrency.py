@@ -1,4 +1,4 @@
-"""Which tools may run at the same time?
+"""Concurrency: the tools that may run at the same time.
 
 A function that is not async runs in a thread, and there are so many threads. Tools of one serial group run one at a time. A thread
 cannot be stopped: whoever stops waiting for it leaves its place taken until it ends, and one that has not begun never begins.

@@ -1,4 +1,4 @@
-"""What does a lock of dependencies say: which packages, in which versions, from which files?
+"""Dependency locks: what one says, the packages, in which versions, from which files.
 
 A lock is a list of lines, each as pip writes and reads it: ``name==version --hash=sha256:…``, with a marker if it needs one.
 Nothing else is taken: no address, no option, no range. In a requirements file that a lock is made from, options that only say

@@ -1,4 +1,4 @@
-"""Deprecations: what of a tool is gone on a day, as its manifest announced it?
+"""Deprecations: what of a tool is gone on a day, as its manifest announced it.
 
 A sunset is the day from which the place is gone. The whole tool, and arguments, are what a hub can refuse; a sunset on anything else
 would be a promise that nobody keeps, and is refused at registration.

@@ -1,4 +1,4 @@
-"""How does each call that a model proposed get exactly one answer?
+"""Dispatch: how each call that a model proposed gets exactly one answer.
 
 Whatever comes of a call is made into a :class:`~unitools.calls.ToolResult` here, outside the layers: inside them errors are what they
 were. What is not a decision is told to the log by type and place, and to the model not at all.

@@ -1,4 +1,4 @@
-"""What does a docstring say of a function and of each parameter?
+"""Docstrings: what one says of a function and of each parameter.
 
 Google's, NumPy's and Sphinx's styles are read, and 参数 as Google's. What nobody meant for a caller (parameters, results, errors)
 is left out of the description; all other text stays.

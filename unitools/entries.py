@@ -1,4 +1,4 @@
-"""Entries: is there the function that a manifest names, and could it be called with the arguments of the tool's schema?
+"""Entries: whether the function that a manifest names is there, and could be called with the tool's arguments.
 
 The source is read and never imported, and a manifest is refused for what is certain only. What only running tells (a name that was
 imported or assigned, what a decorator makes of a function, which branch is taken) is left to the first call.

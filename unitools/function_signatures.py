@@ -1,4 +1,4 @@
-"""Which parameters of a function may a model give, which are injected, and what does it return?
+"""Function signatures: the parameters that a model may give, those injected, and what is returned.
 
 What cannot be called by name, or cannot be said as JSON Schema, is refused with a sentence.
 """

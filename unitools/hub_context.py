@@ -1,4 +1,4 @@
-"""Where does a hub take from what is injected into a tool?
+"""Hub context: where a hub takes from what is injected into a tool.
 
 Locally the caller of ``dispatch`` gives a context. A hub has none: an agent may name no value that a model must not give. So the key
 says where the value comes from, and what cannot be had is refused before the tool is published:

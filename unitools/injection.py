@@ -1,4 +1,4 @@
-"""Where does a tool get what no model may give it?
+"""Injection: where a tool gets what no model may give it.
 
 A parameter ``db: Annotated[Db, Injected("db")]`` is filled from the context of the call. Models never see it, and an argument of its
 name is refused like any other that the tool does not have. The context may hold the value itself or a :class:`Factory`.

@@ -1,4 +1,4 @@
-"""What does a catalogue of the older tool service (``capabilities.json``, SVC-2) say, as manifests and a package?
+"""Legacy catalogue: one of the older tool service (``capabilities.json``, SVC-2), as manifests and a package.
 
 A catalogue is a list of tools, or an object with the list under ``capabilities`` or ``tools``, or an object of tools by their ids::
 

@@ -1,4 +1,4 @@
-"""What does a manifest say, as typed values?
+"""Manifest: what it says, as typed values.
 
 The document itself is described by ``manifest.schema.json``, a JSON Schema 2020-12 that is published. :class:`Manifest` is
 a view of a document that is valid against it, with the defaults filled in.

@@ -1,4 +1,4 @@
-"""Is a manifest valid against the published schema?
+"""Manifest validation: whether a manifest is valid against the published schema.
 
 Asked on an author's machine, where nothing but pydantic and anyio is installed: so it knows the keywords that
 ``manifest.schema.json`` uses, and refuses to judge by any other. The hub asks a full implementation.

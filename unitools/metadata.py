@@ -1,4 +1,4 @@
-"""What is a Python function as a tool?
+"""Metadata: what a Python function is as a tool.
 
 Its signature, annotations and docstring say it: the parameters a model may give, as a pydantic model and a JSON Schema, those that
 are injected, and what it returns. What cannot be said is refused where the function is written, not when a model calls it.

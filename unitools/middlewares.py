@@ -1,4 +1,4 @@
-"""What is a middleware, and what does it see of a call?
+"""Middlewares: what one is, and what it sees of a call.
 
 ``async def layer(call, next_h)``: it returns what ``await next_h(call)`` gave, or a :class:`~unitools.calls.ToolResult` instead.
 A call is never changed; what inner layers are to see otherwise goes on as ``next_h(call.replace(arguments=…))``.

@@ -1,4 +1,4 @@
-"""How may a call end other than with a value?
+"""Outcomes: how a call may end other than with a value.
 
 Tools, middlewares and dependencies raise these; they are decisions, so no layer treats them as a failure of another one.
 

@@ -1,4 +1,4 @@
-"""What exactly is shipped of a tool?
+"""Packages: what exactly is shipped of a tool.
 
 A tool's package is one folder of plain files below a tools root. It is shipped as a zip and named by a digest over
 its files, so the version that was reviewed can be told from anything else.

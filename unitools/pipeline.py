@@ -1,4 +1,4 @@
-"""How does a call get through its middlewares, so that the tool runs exactly once?
+"""Pipeline: how a call gets through its middlewares, so that the tool runs exactly once.
 
 Layers are passed from the outermost inwards: global, scoped, local. A layer that fails and is not critical is left out: if it had
 called ``next_h`` already, what that gave is the outcome, so nothing runs twice. A decision (:mod:`unitools.outcomes`) is never a

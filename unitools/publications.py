@@ -1,4 +1,4 @@
-"""What does an author hand to a hub: which manifests, which files, and what is wrong with them?"""
+"""Publications: what an author hands to a hub, the manifests and files, and what is wrong with them."""
 
 from __future__ import annotations
 

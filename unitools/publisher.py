@@ -1,4 +1,4 @@
-"""What does a hub need to know of the tools of a Universe, and which code does it run?
+"""Publisher: what a hub needs to know of the tools of a Universe, and the code that it runs.
 
 Each tool has a manifest, made from the same object that runs. Beside the author's files the package holds one generated module,
 ``unitools_entries``, with a function for each tool: the hub calls that, and it calls the tool through :mod:`unitools.boxed`.

@@ -1,4 +1,4 @@
-"""Why is something not registered in a Universe?
+"""Registration errors: why something is not registered in a Universe.
 
 RegistrationError
 ├── NotATool         a function that cannot be one; also a TypeError

@@ -1,4 +1,4 @@
-"""What may a tool's code ask and tell while it runs?
+"""Runtime: what a tool's code may ask and tell while it runs.
 
 The same module works inside the sandbox and in a plain Python process. It uses the standard library only, because it is
 part of the sandbox image. A tool reads its call with :func:`current_call`, raises one of the domain errors below when the

@@ -1,4 +1,4 @@
-"""Which of two versions is newer, and which versions does a range mean?
+"""SemVer: which of two versions is newer, and the versions that a range means.
 
 Versions are SemVer 2.0.0. Ranges are what npm and Cargo users write::
 

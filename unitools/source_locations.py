@@ -1,4 +1,4 @@
-"""Where in the code is a function, or where did an error come from?
+"""Source locations: where in the code a function is, or where an error came from.
 
 Errors are told by type and place only: their texts may hold what was injected.
 """

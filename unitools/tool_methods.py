@@ -1,4 +1,4 @@
-"""Which methods of a class or of an object are tools?"""
+"""Tool methods: the methods of a class or of an object that are tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools is a model shown, and how?"""
+"""Toolsets: the tools that a model is shown, and how."""
 
 from __future__ import annotations
 

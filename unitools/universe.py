@@ -1,4 +1,4 @@
-"""Where are all tools, middlewares and drivers together, and who lets a model use them?
+"""Universe: all tools, middlewares and drivers together, and the way in which a model uses them.
 
 A model's answer goes through :meth:`Universe.dispatch`: it is recognised, its calls are read, filtered and run through their layers,
 and each gets one result, in order.

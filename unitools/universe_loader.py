@@ -1,4 +1,4 @@
-"""Which Universe does a file hold, and which code belongs to it?
+"""Universe loader: the Universe that a file holds, and the code that belongs to it.
 
 A file inside a Python package stands for the whole package; any other file stands for itself, and imports nothing that lies beside it.
 """

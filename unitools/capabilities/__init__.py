@@ -1,4 +1,4 @@
-"""What may a run reach: Grant ∩ Manifest ∩ Policy?
+"""Capabilities: what a run may reach, Grant ∩ Manifest ∩ Policy.
 
 :class:`Capabilities` is the value, with ``&`` and ``<=``. :func:`explain` says who dropped what; :func:`effective` does both for a
 call. Pure: nothing here reads a database or a setting.

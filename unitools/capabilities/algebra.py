@@ -1,4 +1,4 @@
-"""What may a run reach, as a value that meets and compares exactly?
+"""Algebra: what a run may reach, as a value that meets and compares exactly.
 
 A :class:`Capabilities` is a product: files, hosts, addresses, browser, programs, secrets, and ceilings on what a run may use up.
 Part by part it forms a lattice, from :data:`BOTTOM` to :data:`TOP`; ``a & b`` is what both allow, ``a <= b`` says that ``b`` allows

@@ -1,4 +1,4 @@
-"""Who took what away: which operand of a meet dropped or narrowed each element that was asked for?"""
+"""Explanation: which operand of a meet dropped or narrowed each element that was asked for."""
 
 from __future__ import annotations
 

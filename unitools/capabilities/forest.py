@@ -1,4 +1,4 @@
-"""What may be done where, as a function on a forest of nodes?
+"""Forest: what may be done where, as a function on a forest of nodes.
 
 The value at a node is the union of what the rules on it and on everything that covers it say. Two functions meet node by node.
 The normal form keeps a node only where its value differs from the nearest node that covers it, so there is one for each

@@ -1,4 +1,4 @@
-"""Which places can a capability name, and which place covers which?
+"""Nodes: the places that a capability can name, and which place covers which.
 
 Paths, host patterns and address ranges each form a forest: two nodes are nested or disjoint, never half of each. A node is
 parsed once, strictly: what could be read in two ways is refused, never resolved.

@@ -1,4 +1,4 @@
-"""What may be done at one node: which actions, or which ports by scheme and method?
+"""Values: what may be done at one node, as actions, or as ports by scheme and method.
 
 Both are plain sets with a finite description. They meet, join and differ exactly, and equal sets compare equal.
 """

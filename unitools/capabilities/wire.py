@@ -1,4 +1,4 @@
-"""How are capabilities written down: as JSON, and as short texts for people?
+"""Wire form: how capabilities are written down, as JSON, and as short texts for people.
 
 The JSON form is that of ``capabilities`` in a manifest. Bounds may also say ``*`` for all hosts, programs or secrets, name single
 browser actions, and set ceilings under ``limits``.

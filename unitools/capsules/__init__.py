@@ -1,4 +1,4 @@
-"""How does a tool's code travel as one file that can be named, signed and checked?
+"""Capsules: how a tool's code travels as one file that can be named, signed and checked.
 
 ``pack`` makes a capsule, ``read`` opens one strictly; both need the standard library only.
 :mod:`unitools.capsules.signatures` signs and

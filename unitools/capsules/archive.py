@@ -1,4 +1,4 @@
-"""Which files does an archive hold, if there is only one way to write it?
+"""Archive: the files that it holds, if there is only one way to write it.
 
 A capsule is a zip whose files are stored as they are, sorted by name, without times, comments or extra fields: the same files
 give the same bytes everywhere, whatever version of zlib is installed. What is read is written again and compared, so an archive

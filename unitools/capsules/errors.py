@@ -1,4 +1,4 @@
-"""What can be wrong with a capsule or with its signature?"""
+"""Capsule errors: what can be wrong with a capsule or with its signature."""
 
 from __future__ import annotations
 

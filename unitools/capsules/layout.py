@@ -1,4 +1,4 @@
-"""What is in a capsule, and where?
+"""Layout: what is in a capsule, and where.
 
 ::
 

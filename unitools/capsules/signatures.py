@@ -1,4 +1,4 @@
-"""Who says that this capsule is theirs?
+"""Signatures: who says that a capsule is theirs.
 
 A DSSE envelope around an in-toto Statement v1 whose one subject is the capsule's digest, signed with Ed25519. The envelope stands in
 a file of its own beside the capsule, so the digest of what is signed is that of the whole file.

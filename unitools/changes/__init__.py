@@ -1,4 +1,4 @@
-"""What changed between two manifests of a tool, and do their version numbers say so?
+"""Changes: what changed between two manifests of a tool, and whether their version numbers say so.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Which of a version's capabilities did the former version not have?
+"""Added capabilities: those of a version that the former version did not have.
 
 A capability is had when the former entries cover it: a tree those below it, ``*.example.org`` its subdomains, a network its
 parts, neighbouring port ranges what spans them. What is not understood is covered by the same text only.

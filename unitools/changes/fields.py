@@ -1,4 +1,4 @@
-"""What changed in each field of a manifest that is no schema?
+"""Fields: what changed in each field of a manifest that is no schema.
 
 One function a field, given its value before and after with the defaults filled in. A field whose value has another form than
 its function expects, and a field that has no function, is judged as a whole.

@@ -1,4 +1,4 @@
-"""Which changes of a manifest are told apart, and what does each need: which version bump, how much attention?
+"""Kinds of changes: those told apart in a manifest, and the version bump and attention that each needs.
 
 Two things decide. Callers: what worked with the old version must work with the new one, or the major number moves. And reach:
 grants, consents and pins name a major version, so whatever lets a tool reach more, or be watched less, moves it too. Nobody's

@@ -1,4 +1,4 @@
-"""Can this manifest be registered in a hub, and if not, what exactly must change?
+"""Checks: whether a manifest can be registered in a hub, and if not, what exactly must change.
 
 Every finding names a JSON pointer, the rule, a sentence and a fix. Errors refuse the manifest; warnings go along to the
 reviewer. Each module here answers one question; a rule is declared where it is checked, and :data:`RULES` lists them all. The hub

@@ -1,4 +1,4 @@
-"""Do the limits, secrets and version statements of a manifest fit each other?"""
+"""Consistency: whether the limits, secrets and version statements of a manifest fit each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a text hold a credential?
+"""Credentials: whether a text holds one.
 
 Known forms by their marks, and assignments to a word such as ``password`` by how random the value is. Placeholders are none.
 """

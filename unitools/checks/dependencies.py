@@ -1,4 +1,4 @@
-"""Does a manifest say exactly which code of others comes along?"""
+"""Dependencies: whether a manifest says exactly which code of others comes along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the document a manifest at all: JSON of bounded size, with the shape of the published schema?"""
+"""Document: whether it is a manifest at all, JSON of bounded size, with the shape of the published schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a finding, and which rules can make one?
+"""Findings: what one is, and which rules can make one.
 
 A rule says once what it asks for and how to mend it; :data:`RULES` is what the reference page and the tests are made from.
 """

@@ -1,4 +1,4 @@
-"""What does a manifest say about its answers that does not hold, or leave unsaid: quotes that age, data about people, repairs?
+"""Outputs: what a manifest says wrongly of its answers, or leaves unsaid, such as age, personal data and repairs.
 
 Names are evidence and no proof: what the author says of a tool is held against him, what a name suggests is a warning.
 """

@@ -1,4 +1,4 @@
-"""Is a regular expression one that a call can be held against quickly?
+"""Patterns: whether a regular expression is one that a call can be held against quickly.
 
 The validator that runs on calls uses a linear engine, so no pattern explodes. But linear means length of the text times size of
 the pattern, and a counted repetition is as large as what it repeats, times its count.

@@ -1,4 +1,4 @@
-"""Does what a manifest asks for fit a program, or another implementation whose box is used once?"""
+"""Programs: whether what a manifest asks for fits a program, or another implementation whose box is used once."""
 
 from __future__ import annotations
 

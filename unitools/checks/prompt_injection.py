@@ -1,4 +1,4 @@
-"""Does a text of the manifest speak to the model instead of describing the tool?
+"""Prompt injection: whether a text of the manifest speaks to the model instead of describing the tool.
 
 Whoever writes a description writes into every prompt that lists the tool. What can only be meant to steer is an error; what
 a clumsy author may write as well is a warning for the reviewer. English and Chinese, in simplified and traditional letters.

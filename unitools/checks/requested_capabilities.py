@@ -1,4 +1,4 @@
-"""Are the capabilities and scopes that a manifest asks for readable, the least set, and the same thing said twice?"""
+"""Requested capabilities: whether those and the scopes of a manifest are readable, the least set, and consistent."""
 
 from __future__ import annotations
 

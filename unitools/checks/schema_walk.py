@@ -1,4 +1,4 @@
-"""Which parts of a JSON Schema are schemas, and where does each reference lead?
+"""Schema walk: the parts of a JSON Schema that are schemas, and where each reference leads.
 
 Values of ``enum``, ``const``, ``default`` and ``examples`` are data: what looks like a keyword in them is none.
 """

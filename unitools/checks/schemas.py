@@ -1,4 +1,4 @@
-"""Is an embedded schema valid 2020-12, closed in itself and safe to hold calls against?"""
+"""Schemas: whether an embedded one is valid 2020-12, closed in itself and safe to hold calls against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the manifest say the same about its effect everywhere: in side effect, capabilities, safety class, consent and retries?"""
+"""Side effects: whether a manifest says the same of them in capabilities, safety class, consent and retries."""
 
 from __future__ import annotations
 

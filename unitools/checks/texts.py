@@ -1,4 +1,4 @@
-"""Is what a reviewer sees what the model reads, and what everybody may see?
+"""Texts: whether what a reviewer sees is what the model reads, and what everybody may see.
 
 No hidden characters, no look-alikes, no credentials. Every text and every name of the document is looked at, also those
 inside the schemas.

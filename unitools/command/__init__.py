@@ -1,4 +1,4 @@
-"""What can an author do on the command line?
+"""Command: what an author can do on the command line.
 
 ``unitools --help`` says it. Each command is a module of this package with ``add_arguments(parser)`` and ``run(options) -> int``; only
 the one that is asked for is loaded, so that comparing two manifests needs the standard library only.

@@ -1,4 +1,4 @@
-"""``unitools catalogue capabilities.json --as group.package``: how does a catalogue of the older tool service get into a hub?"""
+"""Command ``unitools catalogue capabilities.json --as group.package``: a catalogue of the older tool service into a hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``unitools check FILE``: which tools does a file hold, what does no model's dialect show of them, and would a hub take them?"""
+"""Command ``unitools check FILE``: the tools of a file, what no dialect shows of them, and whether a hub would take them."""
 
 from __future__ import annotations
 

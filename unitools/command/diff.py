@@ -1,4 +1,4 @@
-"""``unitools diff OLD.json NEW.json``: what changed between two manifests of a tool, and does the version number say so?"""
+"""Command ``unitools diff OLD.json NEW.json``: what changed between two manifests, and whether the version number says so."""
 
 from __future__ import annotations
 

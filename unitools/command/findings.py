@@ -1,4 +1,4 @@
-"""What would a hub find in the tools of a file, and where in the file is it?
+"""Findings of a file: what a hub would find in its tools, and where in the file that is.
 
 The rules of a hub (:mod:`unitools.checks`) need packages that tools do without: those of the extra ``hub``.
 """

@@ -1,4 +1,4 @@
-"""``unitools lock requirements.txt``: what stands under a manifest's ``dependency_lock``?"""
+"""Command ``unitools lock requirements.txt``: what stands under a manifest's ``dependency_lock``."""
 
 from __future__ import annotations
 

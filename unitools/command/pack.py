@@ -1,4 +1,4 @@
-"""``unitools pack FOLDER``: one archive of a package with its manifests, and its signature?"""
+"""Command ``unitools pack FOLDER``: one archive of a package with its manifests, and its signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``unitools push FILE --hub URL``: how do the tools of a file get into a hub, to be reviewed there?
+"""Command ``unitools push FILE --hub URL``: how the tools of a file get into a hub, to be reviewed there.
 
 They travel as one capsule: manifests, source and lock. The API key comes from ``TOOLHUB_API_KEY`` or from a file, never from the
 command line, where every user of the machine could read it.

@@ -1,4 +1,4 @@
-"""``unitools run FILE TOOL JSON``: what does a tool answer, called here and now as a model would call it?"""
+"""Command ``unitools run FILE TOOL JSON``: what a tool answers, called here and now as a model would call it."""
 
 from __future__ import annotations
 

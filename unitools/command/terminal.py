@@ -1,4 +1,4 @@
-"""How does a command of ``unitools`` end?
+"""Terminal: how a command of ``unitools`` ends.
 
 Exit status: 0 good, 1 the command could not run, 2 it ran, and the answer is no.
 """

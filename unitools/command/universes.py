@@ -1,4 +1,4 @@
-"""How do commands come by the tools that a file holds?"""
+"""Universes: how commands come by the tools that a file holds."""
 
 from __future__ import annotations
 

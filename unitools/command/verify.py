@@ -1,4 +1,4 @@
-"""``unitools verify FILE.capsule``: is it whole, and whose is it? Nothing is asked over a network."""
+"""Command ``unitools verify FILE.capsule``: whether it is whole, and whose it is. Nothing is asked over a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two JSON Schemas 2020-12, and does it break whoever relies on the old one?
+"""Compatibility: what changed between two JSON Schemas 2020-12, and whether it breaks whoever relies on the old one.
 
 Each :class:`SchemaChange` has an effect on the values that are valid there: more are (``widened``), fewer are (``narrowed``),
 the same are (``same``), or it cannot be told (``unclear``). Whether that breaks depends on the direction (:func:`bump_of`):

@@ -1,4 +1,4 @@
-"""What does a JSON Schema say of one place in the values that it accepts, and does that fit a place in another's?
+"""Assignability: what a JSON Schema says of one place in its values, and whether that fits a place in another's.
 
 A :class:`AssignabilityCheck` knows a schema of what somebody gives and one of what somebody takes. Does the value at a JSON
 pointer of the one

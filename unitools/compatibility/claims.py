@@ -1,4 +1,4 @@
-"""What does each keyword of a JSON Schema claim, and when does a claim follow from another schema's keywords?
+"""Claims: what each keyword of a JSON Schema claims, and when a claim follows from another schema's keywords.
 
 A rule answers for one claim of ``outer``: does it follow from the keywords that stand directly in ``inner``? A rule that
 says yes must be right for every value; one that says no may be wrong, and the prover tries further ways then.

@@ -1,4 +1,4 @@
-"""Is everything that one JSON Schema accepts also accepted by another?
+"""Containment: whether everything that one JSON Schema accepts is also accepted by another.
 
 :class:`Prover` says yes only when it has a proof, so a yes can be relied on; no means "not shown". A schema is a conjunction of
 claims (one a keyword, or one a name or index within it). ``inner`` is within ``outer`` when each claim of ``outer`` follows from

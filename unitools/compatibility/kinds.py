@@ -1,4 +1,4 @@
-"""Which differences between two schemas are told apart, and what does each mean for callers?"""
+"""Kinds of differences: those told apart between two schemas, and what each means for callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which differences are there between two schemas, place by place?"""
+"""Schema diff: the differences between two schemas, place by place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a JSON Schema document consist of, for a program that compares two of them?
+"""Schema documents: what one consists of, for a program that compares two of them.
 
 A :class:`Schema` is a private copy of one document with an index of its subschemas: where each stands, whether the document
 can be understood at all (``problem``), and what its local references name. A :class:`SchemaPair` holds two of them and knows which

@@ -1,4 +1,4 @@
-"""Which driver serves a model, and which one reads a response?
+"""Dialects: the driver that serves a model, and the one that reads a response.
 
 One registry of tools is rendered in every dialect and dispatched from every dialect. The errors are drawn in
 :mod:`unitools.dialects.errors`.

@@ -1,4 +1,4 @@
-"""Which arguments did a model mean, and may they be used?
+"""Arguments: those that a model meant, and whether they may be used.
 
 Three rules, for text and for what an SDK had parsed already. Arguments that were cut are never used: the provider says so, or the
 JSON is not closed. Broken JSON is repaired only where all that was opened is closed (:mod:`unitools.dialects.json_repair`), never for

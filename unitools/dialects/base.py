@@ -1,4 +1,4 @@
-"""What must a driver do for its dialect?"""
+"""Driver: what one must do for its dialect."""
 
 from __future__ import annotations
 

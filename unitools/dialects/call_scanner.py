@@ -1,4 +1,4 @@
-"""Where in a model's text are the calls that were written for this rendering?
+"""Call scanner: where in a model's text the calls are that were written for this rendering.
 
 A call is ``<tool_call id="…" nonce="…">{"name": …, "arguments": {…}}</tool_call>``. Its inside is JSON, not XML: ``<``, ``&`` and
 even ``</tool_call>`` stand in strings as they are. A tag without a nonce that was made with the key is text, such as one that the

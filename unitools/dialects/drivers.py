@@ -1,4 +1,4 @@
-"""Which drivers are there? Each joins the rendering and the reading of one dialect."""
+"""Drivers: each joins the rendering and the reading of one dialect."""
 
 from __future__ import annotations
 

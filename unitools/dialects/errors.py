@@ -1,4 +1,4 @@
-"""What can go wrong between tools and a dialect?
+"""Dialect errors: what can go wrong between tools and a dialect.
 
 DialectError
 ├── UnknownDialect        no driver serves that dialect or model

@@ -1,4 +1,4 @@
-"""What did somebody mean who wrote JSON with a slip, and closed everything that was opened?
+"""JSON repair: what somebody meant who wrote JSON with a slip, and closed everything that was opened.
 
 The reader takes a few slips more than JSON has, each with one meaning. It never adds an end: every string, list and object must be
 closed in the text itself. So the beginning of a JSON text is refused here as it is by the strict reader: up to where it stops both

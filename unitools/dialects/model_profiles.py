@@ -1,4 +1,4 @@
-"""What does a model understand, as far as its name tells?
+"""Model profiles: what a model understands, as far as its name tells.
 
 ``dialect:model`` names both; a gateway's prefixes and suffixes (``openai/gpt-4o``, ``us.anthropic.claude-…``, ``models/gemini-…``) do
 not matter. A name that tells nothing is taken for a model behind OpenAI Chat, which most servers of models speak, and the rendering

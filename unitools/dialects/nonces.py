@@ -1,4 +1,4 @@
-"""How does a reader of XML know that a call was written for its own rendering, and not quoted from a document?
+"""Nonces: how a reader of XML knows that a call was written for its own rendering, and not quoted from a document.
 
 A nonce is 16 random bytes and their HMAC under the rendering's key, in URL-safe base64 (43 characters). Whoever has the key can check
 one without having kept it; whoever wrote the document that a model quotes has never seen one.

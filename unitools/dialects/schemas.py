@@ -1,4 +1,4 @@
-"""How is a JSON Schema taken apart, so that a dialect that knows less of it can be told the same?"""
+"""Schemas: how one is taken apart, so that a dialect that knows less of it can be told the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this JSON that every reader understands alike?
+"""Strict JSON: whether a text is JSON that every reader understands alike.
 
 Python's own reader takes more than JSON: NaN, a key given twice (the last wins, elsewhere the first), numbers of any size; it dies
 of deep nesting. Here such a text is refused with a `JsonRefused` that says why in one word and one sentence.

@@ -1,4 +1,4 @@
-"""Can a provider hold the model to a schema without anything being lost by it?
+"""Strict schemas: whether a provider can hold the model to a schema without anything being lost by it.
 
 A strict schema accepts exactly what the original accepts, but for one thing: where leaving a property out means the same as null, null
 is what has to be said. Where that cannot be had, strict is off and the reason is told.

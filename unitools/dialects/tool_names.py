@@ -1,4 +1,4 @@
-"""What is a tool called in a dialect that does not take its name?
+"""Tool names: what a tool is called in a dialect that does not take its name.
 
 The map is made from the set of names and nothing else, so whoever reads a response can make it again. A character that the dialect
 refuses becomes ``_``. A name that was too long, or lost more than punctuation, ends in eight digits of its SHA-256.

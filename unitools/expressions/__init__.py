@@ -1,4 +1,4 @@
-"""Which tools does an expression name?
+"""Expressions: the tools that one names.
 
 ``commerce.* & ~tag:beta | effect:Read`` as a value: hashable, printable, parseable, JSON-able. Atoms are ``*``, an exact id
 ``a.b.c``, a prefix ``a.*`` or ``a.b.*``, ``tag:x``, ``effect:Read``, ``safety:Low`` and ``domain:net``, and of a Universe

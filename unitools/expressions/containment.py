@@ -1,4 +1,4 @@
-"""Does one expression name a tool that another does not, and which?
+"""Containment: whether one expression names a tool that another does not, and which.
 
 Atoms ask little of a tool: its id, its effect, its safety class, one tag, one domain. So tools fall into finitely many classes
 that two expressions cannot tell apart inside. They are gone through by choosing what is not decided yet, one question at a time.

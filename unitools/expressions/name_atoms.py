@@ -1,4 +1,4 @@
-"""Which tools of a Universe does a name mean?
+"""Name atoms: the tools of a Universe that a name means.
 
 Tools of a Universe have free names, such as ``Bank__transfer`` or ``quote.get``; those of a hub have ids of three segments. So these
 two atoms are others than :class:`~unitools.expressions.values.Exact` and :class:`~unitools.expressions.values.Prefix`: they are

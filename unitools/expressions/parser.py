@@ -1,4 +1,4 @@
-"""Which expression does a text write, or a JSON document?
+"""Parser: the expression that a text, or a JSON document, writes.
 
 Whatever it is, it is an expression or it is refused with the place and a sentence; length and nesting are bounded.
 """

@@ -1,4 +1,4 @@
-"""What is a set of tools, as a value?
+"""Values: what a set of tools is, as a value.
 
 Hashable, printable, JSON-able. Equal sets of words have equal forms: parts are flat, sorted and there once.
 """

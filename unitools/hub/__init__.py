@@ -1,4 +1,4 @@
-"""How does a program use a hub's tools? With :class:`HubClient` or :class:`AsyncHubClient` (the extra ``hub`` brings httpx2)."""
+"""Hub client: a hub's tools in a program, with :class:`HubClient` or :class:`AsyncHubClient` (the extra ``hub`` brings httpx2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a program use the tools of a hub?
+"""Clients: how a program uses the tools of a hub.
 
 :class:`HubClient` blocks, :class:`AsyncHubClient` does not; they have the same methods, and the same rules
 (:mod:`unitools.hub.protocol`)::

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and a hub?
+"""Hub errors: what can go wrong between a program and a hub.
 
 A :class:`Refused` is the hub's own no, one class for each code of its catalogue of problems; programs branch on the class or on
 ``reason``. None of them holds the API key. ::

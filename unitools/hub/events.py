@@ -1,4 +1,4 @@
-"""What does a stream of server-sent events say?"""
+"""Events: what a stream of server-sent events says."""
 
 from __future__ import annotations
 

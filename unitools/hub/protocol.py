@@ -1,4 +1,4 @@
-"""What is sent to a hub, in which order, and what follows from each answer?
+"""Protocol: what is sent to a hub, in which order, and what follows from each answer.
 
 Without any input or output: each function is a generator that yields steps and is sent what came of them. The clients
 (:mod:`unitools.hub.clients`) only carry the steps out, one of them blocking and one not, so both behave alike.

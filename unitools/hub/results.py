@@ -1,4 +1,4 @@
-"""What does a hub answer, as typed values?"""
+"""Results: what a hub answers, as typed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a program that was written for the older tool service use a hub, as it stands?
+"""Tool service: how a program that was written for the older tool service uses a hub, as it stands.
 
 ``run_tool(ToolCallRequest) -> ToolResult`` was the one way in there (SVC-1), and so it is here: a thin layer over the clients of a
 hub. A result is a plain ``dict``, ``{"status": "SUCCESS", "output": …}`` or ``{"status": "FAILURE", "error_type": …, …}``.

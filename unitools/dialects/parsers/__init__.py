@@ -1,1 +1,1 @@
-"""How are a model's calls taken out of what a provider answered, and the results said in its dialect? One module per dialect."""
+"""Parsers: how a model's calls are taken from a provider's answer, and the results said in its dialect. One module per dialect."""

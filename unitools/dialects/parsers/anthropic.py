@@ -1,4 +1,4 @@
-"""Which calls does a response of Anthropic Messages propose, and how are they answered?
+"""Anthropic Messages: the calls that a response proposes, and how they are answered.
 
 Read are a whole message, and a list of its content blocks. The arguments come as objects, so nothing but the stop reason shows a cut:
 every reason counts as one but those that are known to end a whole answer.

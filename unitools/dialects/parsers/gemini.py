@@ -1,4 +1,4 @@
-"""Which calls does a response of Gemini propose, and how are they answered?
+"""Gemini: the calls that a response proposes, and how they are answered.
 
 Read are a whole response, one of its contents, and a list of parts; in the words of the REST API and of the SDK. The arguments come as
 objects, so nothing but the finish reason shows a cut: every reason counts as one but those that are known to end a whole answer.

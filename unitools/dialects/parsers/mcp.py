@@ -1,4 +1,4 @@
-"""Which calls does a client of MCP make, and how are they answered?
+"""MCP: the calls that a client makes, and how they are answered.
 
 Read are a request `tools/call`, with or without the frame of JSON-RPC, and a list of them.
 """

@@ -1,4 +1,4 @@
-"""Which calls does a response of OpenAI Chat Completions propose, and how are they answered?
+"""OpenAI Chat Completions: the calls that a response proposes, and how they are answered.
 
 Read are a whole completion, one of its choices, an assistant's message, and a list of tool calls.
 """

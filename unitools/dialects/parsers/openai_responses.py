@@ -1,4 +1,4 @@
-"""Which calls does a response of OpenAI Responses propose, and how are they answered?
+"""OpenAI Responses: the calls that a response proposes, and how they are answered.
 
 Read are a whole response, and a list of its output items.
 """

@@ -1,4 +1,4 @@
-"""Which calls does a response propose, each with an id of its own and the registry's name?"""
+"""Proposals: the calls of a response, each with an id of its own and the registry's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is inside a response, be it an SDK's object, a dict or JSON text? No SDK is imported."""
+"""Responses: what is inside one, be it an SDK's object, a dict or JSON text. No SDK is imported."""
 
 from __future__ import annotations
 

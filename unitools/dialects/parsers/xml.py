@@ -1,4 +1,4 @@
-"""Which calls does a model's text propose, and how are they answered?
+"""XML: the calls that a model's text proposes, and how they are answered.
 
 Read are text, and a response of another dialect that holds text: a model that was told of its tools in the prompt is asked through
 some provider's API. Text without a call that was written for the rendering proposes nothing.

@@ -1,1 +1,1 @@
-"""How is each dialect told of tools? One module per dialect."""
+"""Renderers: how each dialect is told of tools. One module per dialect."""

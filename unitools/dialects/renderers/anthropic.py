@@ -1,4 +1,4 @@
-"""How are tools told to Anthropic Messages?"""
+"""Anthropic Messages: how tools are told to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do all renderings of tools one by one share?"""
+"""Renderer: what all renderings of tools one by one share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a JSON Schema does Gemini's own subset say?
+"""Gemini schema: what of a JSON Schema Gemini's own subset says.
 
 The subset has no references, no type arrays, no ``const``, ``oneOf``, ``allOf`` or exclusive bounds, enums of text only, and ``anyOf``
 must stand alone. What it cannot say goes into the description, and a diagnostic tells so. What the original accepts stays accepted.

@@ -1,4 +1,4 @@
-"""How are tools told to a person, or in a document?"""
+"""Markdown: how tools are told to a person, or in a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are tools told to a client of the Model Context Protocol?"""
+"""MCP: how tools are told to a client of the Model Context Protocol."""
 
 from __future__ import annotations
 

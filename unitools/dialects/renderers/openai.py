@@ -1,4 +1,4 @@
-"""How are tools told to OpenAI Chat Completions?"""
+"""OpenAI Chat Completions: how tools are told to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are tools told to OpenAI Responses?"""
+"""OpenAI Responses: how tools are told to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said where a provider takes no choice among objects as a tool's parameters?
+"""Schema composition: what is said where a provider takes no choice among objects as a tool's parameters.
 
 Its properties stand side by side, so the model can still write each of the objects. That it has to be one of them is said in words;
 the arguments are checked against the original in any case.

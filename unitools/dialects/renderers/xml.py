@@ -1,4 +1,4 @@
-"""How are tools told to a model that only reads and writes text?
+"""XML: how tools are told to a model that only reads and writes text.
 
 The text goes into the system prompt. Only calls that carry its nonce are read, so a call that is quoted from a document or a tool's
 result is not run. All that differs from rendering to rendering stands at the end, so that the rest can be cached.
