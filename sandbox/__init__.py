@@ -1,1 +1,1 @@
-"""What runs inside the box, and how is the box made? See README.md here; ``sandbox.image`` is its recipe."""
+"""Sandbox: what runs inside the box, and how the box is made. See README.md here; ``sandbox.image`` is its recipe."""

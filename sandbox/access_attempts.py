@@ -1,4 +1,4 @@
-"""What did the tool reach for that it may not have?
+"""Access attempts: what a tool reached for that it may not have.
 
 The kernel refuses; this module only gives the refusal a name, so that evidence can say "it tried to open a connection
 to example.org" instead of "PermissionError". An audit hook writes down what Python code tries, whether or not the

@@ -1,4 +1,4 @@
-"""What does a tool with a browser need that no other tool is given?
+"""Browser: what a tool with one needs that no other tool is given.
 
 Found by taking away: with less the headless shell of Chromium 156 does not draw a page, and with no more it does. Its own
 sandbox stays off, because it would need namespaces; the walls around the tool are inherited by every process that it starts,

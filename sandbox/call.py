@@ -1,4 +1,4 @@
-"""How is one tool called?
+"""Call: how one tool is called.
 
 This is the tool's own process, from the fork to its last byte. Until the walls are up it runs trusted code only; from
 the import of the tool on, everything in this process belongs to the tool, and what it says is taken as the tool's

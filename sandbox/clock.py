@@ -1,4 +1,4 @@
-"""What time is it for a tool, and what is chance?
+"""Clock: what time it is for a tool, and what is chance.
 
 Chance is the call's seed: the module ``random`` draws from it, and numpy's old functions where numpy is imported with the tool.
 Time is the machine's, but in a replay. There both come from the record: the clock begins at the recorded moment, each look at it

@@ -1,4 +1,4 @@
-"""What may a process in the box still do to the rest of it?
+"""Confinement: what a process in the box may still do to the rest of it.
 
 Each function puts up one wall around the calling process, and none can be taken down again. The container is the
 first wall; these stand inside it, around the process that runs a tool.

@@ -1,4 +1,4 @@
-"""How do files come into one call, and out of it again?
+"""File exchange: how files come into one call, and out of it again.
 
 The tool's process opens its folder for files before anything of a tool is loaded, and hands it to the first process of the
 box: so also where the folder is in a mount namespace that ends with the call. It comes from a process that is not trusted

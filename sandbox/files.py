@@ -1,4 +1,4 @@
-"""Which files does a call get, and which has it left?
+"""Files: those that a call gets, and those that it has left.
 
 A call with files has a folder of its own, ``/data``. Before the tool's process is told to begin, the supervisor lays out
 what the call brings; after everybody of the call is gone it takes what was made or changed below the paths that may be

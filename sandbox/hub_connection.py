@@ -1,4 +1,4 @@
-"""How do bytes go between the box and its hub?
+"""Hub connection: how bytes go between the box and its hub.
 
 Over the socket that the hub listens on in the box's own folder of the host, where that can be mounted; else over
 stdin and stdout, which the engine passes on. When the hub goes away, the box ends at once.

@@ -1,4 +1,4 @@
-"""How do the processes of a box hand things to each other?
+"""IPC: how the processes of a box hand things to each other.
 
 Over pairs of sockets that keep messages apart: a few bytes, and descriptors with them.
 """

@@ -1,4 +1,4 @@
-"""In what room does one call run: what may it reach, and what not?
+"""Isolation: what one call may reach while it runs, and what not.
 
 The walls depend on what the box was loaded with and on nothing of a call, so they are raised before the call comes, and what
 the rooms of a box have in common is made ready once. One wall closes later: where a call brings files, each may be used as

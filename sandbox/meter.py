@@ -1,4 +1,4 @@
-"""How much processor time does a call take, whichever of its processes takes it, and how long is it kept from a processor?
+"""Meter: how much processor time a call takes, in any of its processes, and how long it waits for a processor.
 
 The kernel's own limit is one process's and begins anew in each child, and a parent is told of those children only that it
 has waited for. So the count of the box's own cgroup is read, before a call is handed over and after nobody of it is alive:

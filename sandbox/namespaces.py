@@ -1,4 +1,4 @@
-"""How does a call get a world of its own?
+"""Namespaces: how a call gets a world of its own.
 
 For the level ``fresh``: a user, a process, a mount and an IPC namespace, made for one call and gone with it, so the kernel
 removes what a call leaves behind and not a check of ours. Making them gives the process all capabilities inside; they

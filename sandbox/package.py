@@ -1,4 +1,4 @@
-"""What is in a tool's package, and what does it import from others?
+"""Package: what is in that of a tool, and what it imports from others.
 
 The package is written where nobody may change it. Its code is compiled here and read, never run: the names of the modules
 that it imports are in the code objects. They are held for the calls, which then neither compile nor read anything.

@@ -1,4 +1,4 @@
-"""Who is alive in the box, and how did the tool's process end?
+"""Processes: who is alive in the box, and how the tool's process ended.
 
 Asked by the first process of the box. It is the parent of the zygote and of each tool's process, which the zygote makes as its
 own sibling: so the kernel tells it how that ended and what it took, not the zygote, which may have run a tool's

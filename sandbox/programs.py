@@ -1,4 +1,4 @@
-"""Which programs may a tool run, and how is a tool run that is itself a program?
+"""Programs: those that a tool may run, and how a tool is run that is itself a program.
 
 A program can be started only where a profile names it, or where it is the tool. The kernel is told the paths; beside them it
 needs the loader that each of them names.

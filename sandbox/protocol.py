@@ -1,4 +1,4 @@
-"""How do the hub and a box talk?
+"""Protocol: how the hub and a box talk.
 
 One stream each way, frames on it::
 

@@ -1,4 +1,4 @@
-"""How does a tool's http client find the gate?
+"""Relay: how a tool's http client finds the gate.
 
 Clients speak to proxies over TCP; the way out of the box is a unix socket. This process passes bytes between the two, and that is
 all: it looks at nothing, decides nothing, and holds nothing that a tool could not have by itself. One thread, no library that

@@ -1,4 +1,4 @@
-"""When does a run end, and what did it leave in its pipes?
+"""Run monitor: when a run ends, and what it left in its pipes.
 
 The tool's process has four pipes: its report, stdout, stderr, progress. They are read here as bytes with limits and
 never interpreted. The caller says what else may end the run, and may be told what comes while it comes.

@@ -1,4 +1,4 @@
-"""Is anything of a call left in the folders that the next call will see?
+"""Scratch: whether anything of a call is left in the folders that the next call will see.
 
 What a tool left in its scratch space is deleted within a bounded time, without following anything; what cannot be deleted
 ends the box. The package cannot be written to, but its owner may give its files other modes and times, and the next call

@@ -1,4 +1,4 @@
-"""How is a process made whose parent is the parent of its maker?
+"""Siblings: how a process is made whose parent is the parent of its maker.
 
 The kernel can do that (``CLONE_PARENT``), but the C library's ``fork`` cannot be told to. So its system call is made here, with
 what the C library and Python do before and after it in a process of one thread. Not done is what code in C may have asked to be

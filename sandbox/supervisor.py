@@ -1,4 +1,4 @@
-"""Who watches a call? The first process of a box: it is loaded once, has each call run by a process of its own, and
+"""Supervisor: who watches a call. The first process of a box: it is loaded once, has each call run by a process of its own, and
 reports.
 
 Order matters. The zygote, from which the tool's processes are forked, is itself forked before the keys of the channel

@@ -1,4 +1,4 @@
-"""Which system calls may a tool's process make?
+"""System calls: those that a tool's process may make.
 
 The second of two seccomp tiers. The first is the container's allow-list (``invocations/sandbox/isolation/seccomp.py``); this
 one is put on by the tool's own process just before it loads the tool, so it can refuse what the supervisor itself still

@@ -1,4 +1,4 @@
-"""How is a tool called where there is no box?
+"""Unconfined process: how a tool is called where there is no box.
 
 The tool's process of the hub's fake sandbox: as :mod:`sandbox.call`, with a folder of its own, the kernel's limits
 for one process, and an audit hook that refuses, but without any wall that would hold against native code.

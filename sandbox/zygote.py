@@ -1,4 +1,4 @@
-"""What do all calls of a box have in common?
+"""Zygote: what all calls of a box have in common.
 
 The process that every tool's process is forked from. It holds what is worth having in memory before a call comes: what the
 tool's package imports from others, never the package's own modules, and never anything of a call. What it imports is code

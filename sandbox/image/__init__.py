@@ -1,4 +1,4 @@
-"""Which files make the sandbox images, and what are they called?
+"""Sandbox images: the files that make them, and what they are called.
 
 There is one for each kind of tool: :data:`PYTHON` for the usual ones, :data:`BROWSER` with Chromium and Playwright,
 :data:`NODE` for programs in JavaScript. A tag is a hash of the files, so that an image is built exactly once for each state

@@ -1,4 +1,4 @@
-"""What does a sandbox image hold? Runs while the image is built, inside the base, and copies only that.
+"""Assembly: what a sandbox image holds. Runs while the image is built, inside the base, and copies only that.
 
 The base may be the official Python image or an extracted Debian: whatever Python runs this file is the one that is
 taken, with its standard library and the shared libraries that it needs. Nothing else comes along: no shell, no package

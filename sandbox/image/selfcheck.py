@@ -1,4 +1,4 @@
-"""Is everything in the box that the supervisor and the tools count on? Runs once, as the last step of the image's build.
+"""Self-check: whether the box has all that the supervisor and the tools need. Runs once, as the last step of the image's build.
 
 The build says with KIND what there is beside Python.
 """
