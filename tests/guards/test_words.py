@@ -21,6 +21,14 @@ MODULES = sorted(
     path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
 )
 
+# Beside them, what no hub serves: demonstration tools, measurements, set-up. A test's docstring may ask what the test answers.
+DOCUMENTED = sorted(
+    {*MODULES, *(path for folder in ("tools", "bench", "scripts") for path in (ROOT / folder).rglob("*.py"))}
+)
+ASKS = re.compile(
+    r"(?:How|What|Which|Who|Whom|Whose|Where|When|Why|Is|Are|Was|Does|Do|Did|Has|May|Can|With which|At which)\b"
+)
+
 # What stood in names of code once, and the field's word for it (docs/reference/glossary.md).
 RETIRED = {
     "standing": "decision context; of a budget: status",
@@ -146,6 +154,30 @@ def test_no_name_of_code_has_a_retired_word() -> None:
     }
 
     assert found == set()
+
+
+def begins_with_its_thing(line: str) -> bool:
+    """Whether a docstring's first line names a thing: "Consents: who asked, who decided, what for."."""
+    return "?" not in line and not ASKS.match(line)
+
+
+@pytest.mark.parametrize("line", ["Who asked, and who decided?", "What a call leaves.", "Consents: who asked?", "How."])
+def test_a_first_line_that_asks_does_not_begin_with_its_thing(line: str) -> None:
+    assert not begins_with_its_thing(line)
+
+
+@pytest.mark.parametrize("line", ["Consents: who asked, who decided, what for.", "Whole log: leaf by leaf.", "Dotenv."])
+def test_a_first_line_that_names_a_thing_begins_with_it(line: str) -> None:
+    assert begins_with_its_thing(line)
+
+
+def test_the_docstring_of_a_module_begins_with_the_name_of_its_thing() -> None:
+    first_lines = {
+        path.relative_to(ROOT).as_posix(): (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+        for path in DOCUMENTED
+    }
+
+    assert {path: line for path, line in first_lines.items() if not begins_with_its_thing(line)} == {}
 
 
 def test_no_template_is_named_by_a_retired_word() -> None:
