@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = {  # each is the name of a module, and what it is for
-    "check": "which tools does a file hold, and would models and hubs take them?",
-    "run": "call a tool of a file, here and now",
-    "push": "bring the tools of a file to a hub",
-    "catalogue": "bring the tools of a capabilities.json to a hub",
-    "diff": "what changed between two manifests, and is the version number right?",
-    "lock": "a requirements file with hashes, as a manifest's dependency_lock",
-    "pack": "a package and its manifests as one archive, signed with a key",
-    "verify": "is an archive whole, and who signed it?",
+    "check": "check the tools of a file: what models see, and whether a hub would accept them",
+    "run": "call a tool of a file on this machine",
+    "push": "send the tools of a file to a hub",
+    "catalogue": "send the tools of a capabilities.json to a hub",
+    "diff": "compare two manifests, and check the version number",
+    "lock": "print a requirements file with hashes as a manifest's dependency_lock",
+    "pack": "pack a package and its manifests into one archive, and sign it",
+    "verify": "verify that an archive is complete, and who signed it",
 }
 
 
 def build_parser(wanted: str = "") -> Parser:
     """With the arguments of one command."""
-    parser = Parser(prog="unitools", description="Write tools, and bring them to a hub.")
+    parser = Parser(prog="unitools", description="Write tools, and publish them in a hub.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, purpose in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, allow_abbrev=False)

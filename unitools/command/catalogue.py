@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("catalogue", type=Path, metavar="capabilities.json")
-    command.add_argument("--as", dest="group", required=True, metavar="GROUP.PACKAGE", help="where the tools stand")
-    command.add_argument("--version", default="1.0.0", metavar="1.0.0", help="of those that name none")
-    command.add_argument("--root", type=Path, metavar="FOLDER", help="where implementation_path begins; else beside it")
+    command.add_argument(
+        "--as", dest="group", required=True, metavar="GROUP.PACKAGE", help="the group and package of the tools"
+    )
+    command.add_argument("--version", default="1.0.0", metavar="1.0.0", help="for manifests that name none")
+    command.add_argument(
+        "--root", type=Path, metavar="FOLDER", help="where implementation_path begins; by default beside the catalogue"
+    )
     add_hub_arguments(command)
 
 

@@ -27,7 +27,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_file_argument(command)
     add_name_arguments(command)
     command.add_argument("--manifests", action="store_true", help="print the manifests, as a hub would get them")
-    command.add_argument("--local", action="store_true", help="do not ask whether a hub would take them")
+    command.add_argument("--local", action="store_true", help="do not check whether a hub would accept them")
 
 
 def run(options: argparse.Namespace) -> int:

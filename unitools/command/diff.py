@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("old", type=Path, metavar="OLD.json")
     command.add_argument("new", type=Path, metavar="NEW.json")
-    command.add_argument("--json", action="store_true", help="for programs")
+    command.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def _inside(document: Any) -> str:

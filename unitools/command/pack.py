@@ -21,9 +21,7 @@ SIGNATURE = ".dsse.json"  # behind the name of the capsule
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="FOLDER", help="of the package, with manifests/*.json inside")
     command.add_argument("--manifest", type=Path, action="append", metavar="FILE", help="instead of manifests/*.json")
-    command.add_argument(
-        "--lock", type=Path, metavar="requirements.txt", help="with hashes, for what it needs of others"
-    )
+    command.add_argument("--lock", type=Path, metavar="requirements.txt", help="with hashes, for third-party packages")
     command.add_argument("--readme", type=Path, metavar="FILE", help="instead of FOLDER/README.md")
     command.add_argument("--key", type=Path, metavar="private.pem", help="an Ed25519 key that signs it")
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of FOLDER's name with .capsule")

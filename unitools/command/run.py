@@ -20,9 +20,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_file_argument(command)
     command.add_argument("tool", metavar="TOOL")
     command.add_argument(
-        "arguments", nargs="?", default="{}", metavar="JSON", help="an object; - reads it from the input"
+        "arguments", nargs="?", default="{}", metavar="JSON", help="an object; - reads it from the standard input"
     )
-    command.add_argument("--context", default="{}", metavar="JSON", help="what is injected, by its keys")
+    command.add_argument("--context", default="{}", metavar="JSON", help="the values to inject, by their keys")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def add_file_argument(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", type=Path, metavar="FILE", help="a Python file that holds a Universe; it is imported")
-    command.add_argument("--universe", default="", metavar="NAME", help="which one, where the file holds several")
+    command.add_argument(
+        "--universe", default="", metavar="NAME", help="the Universe to use, if the file holds several"
+    )
 
 
 def add_name_arguments(command: argparse.ArgumentParser) -> None:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("capsule", type=Path, metavar="FILE.capsule")
-    command.add_argument("--key", type=Path, action="append", metavar="public.pem", help="that may have signed it")
+    command.add_argument(
+        "--key", type=Path, action="append", metavar="public.pem", help="a key that may have signed it"
+    )
     command.add_argument("--signature", type=Path, metavar="FILE", help=f"instead of FILE.capsule{SIGNATURE}")
-    command.add_argument("--unsigned", action="store_true", help="look at the capsule only, whoever made it")
+    command.add_argument("--unsigned", action="store_true", help="check the capsule only, not who signed it")
 
 
 def run(options: argparse.Namespace) -> int:

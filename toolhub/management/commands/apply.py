@@ -37,20 +37,26 @@ def shorten_value(value: Any) -> str:
 class Command(BaseCommand):
     help = (
         "Show what a configuration file would change in a tenant, ask, and apply it: all of it or nothing. Exits with 0 when "
-        "the tenant is as the file says, 1 when the file cannot be read, 2 when it was refused or, with --plan-only, differs."
+        "the tenant matches the file, 1 when the file cannot be read, 2 when it was refused or, with --plan-only, differs."
     )
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("-f", "--file", required=True, metavar="FILE", help="YAML or JSON; - is the standard input")
-        parser.add_argument("--tenant", default="", metavar="SLUG", help="its short name, when the file names none")
         parser.add_argument(
-            "--as", dest="username", default="", metavar="USERNAME", help="who does it; the hub itself if left out"
+            "--tenant", default="", metavar="SLUG", help="the tenant's short name, if the file does not name one"
         )
         parser.add_argument(
-            "--prune", action="store_true", help="end what the file leaves out, in every section that it has"
+            "--as",
+            dest="username",
+            default="",
+            metavar="USERNAME",
+            help="the person to act as; the hub itself if omitted",
+        )
+        parser.add_argument(
+            "--prune", action="store_true", help="end what the file leaves out, in each of its sections"
         )
         parser.add_argument("--reason", default="", metavar="TEXT", help="kept as evidence with every change")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         parser.add_argument(
             "--plan-only", action="store_true", help="change nothing; exit with 2 when something would change"
         )

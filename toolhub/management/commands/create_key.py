@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 class Command(TenantCommand):
     help = (
-        "Make a key for an agent of a tenant and print it, this once: the hub keeps a hash. Exits with 2 when a rule says no. "
-        "Agents are made with `apply`."
+        "Create a key for an agent of a tenant and print it, once: the hub keeps only a hash. Exits with 2 if a rule "
+        "refuses it. Agents are created with `apply`."
     )
     permission = "agents.manage"
 
@@ -32,14 +32,14 @@ class Command(TenantCommand):
             metavar="SCOPE",
             help=f"what the key may do; may be repeated; without any: {', '.join(AGENT_SCOPES)}",
         )
-        parser.add_argument("--days", type=int, default=KEY_LIFETIME.days, help="how long it works")
+        parser.add_argument("--days", type=int, default=KEY_LIFETIME.days, help="how many days it is valid")
         parser.add_argument(
             "--network",
             action="append",
             default=[],
             dest="networks",
             metavar="CIDR",
-            help="from where only; may be repeated",
+            help="a network that it may be used from; may be repeated",
         )
         parser.add_argument("--name", default="", help="what it is for")
         super().add_arguments(parser)

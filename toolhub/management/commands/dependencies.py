@@ -14,10 +14,12 @@ from registry.models import Dependencies, DependencyState
 
 
 class Command(BaseCommand):
-    help = "Say for each tool version with dependencies how far they are, on this host too. Exits with 2 when something failed."
+    help = (
+        "Report the state of the dependencies of each tool version, on this host too. Exits with 2 if something failed."
+    )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--build", action="store_true", help="first resolve and install what waits, here and now")
+        parser.add_argument("--build", action="store_true", help="first resolve and install what is pending")
         parser.add_argument(
             "--collect", action="store_true", help="remove the folders of this host that no version needs"
         )

@@ -246,14 +246,16 @@ def cannot_be_asked() -> frozenset[Callable[[], str]]:
 
 class Command(BaseCommand):
     requires_system_checks = []  # it says itself what they would stop at
-    help = "Say line by line what works and what does not. Exits with 2 when something does not."
+    help = "Report line by line what works and what does not. Exits with 2 if something does not."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument(
-            "--sandbox", action="store_true", help="look at every wall of a box anew, one line for each"
+            "--sandbox", action="store_true", help="check every isolation layer of a box again, one line each"
         )
 
-        parser.add_argument("--role", choices=sorted(NOT_OF), help="what this host runs; all is looked at if left out")
+        parser.add_argument(
+            "--role", choices=sorted(NOT_OF), help="what this host runs; everything is checked if omitted"
+        )
 
     def handle(self, *args: Any, sandbox: bool = False, role: str = "", **options: Any) -> None:
         good, answering = True, set()

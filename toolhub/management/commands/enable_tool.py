@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 class Command(TenantCommand):
     help = (
-        "Let a tool be called, with an approved version; it is installed in the tenant that publishes it. Exits with 2 when a rule "
-        "says no."
+        "Enable a tool with an approved version; it is installed in the tenant that publishes it. Exits with 2 if a rule "
+        "refuses it."
     )
     permission = "tools.operate"
 
@@ -27,7 +27,7 @@ class Command(TenantCommand):
             metavar="VERSION",
             nargs="?",
             default="",
-            help="for example 1.0.0; if left out, the one it has, and at first the only one that is approved",
+            help="for example 1.0.0; if omitted, the current one, and at first the only one that is approved",
         )
         parser.add_argument("--reason", required=True, metavar="TEXT", help="kept as evidence")
         super().add_arguments(parser)

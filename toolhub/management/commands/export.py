@@ -18,10 +18,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant's short name")
-        parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to; - is the standard output")
+        parser.add_argument(
+            "-o", "--output", default="-", metavar="FILE", help="the file to write; - is the standard output"
+        )
         parser.add_argument("--json", action="store_true", help="JSON instead of YAML")
         parser.add_argument(
-            "--as", dest="username", default="", metavar="USERNAME", help="who does it; the hub itself if left out"
+            "--as",
+            dest="username",
+            default="",
+            metavar="USERNAME",
+            help="the person to act as; the hub itself if omitted",
         )
 
     def handle(self, *args: Any, tenant: str, output: str, username: str, **options: Any) -> None:

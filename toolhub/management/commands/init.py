@@ -15,12 +15,12 @@ from toolhub.installation import CannotInitialise
 class Command(BaseCommand):
     requires_system_checks = []  # the keys that they ask for are made here
     help = (
-        "Make the keys, migrate, and make the first tenant and its owner (see TOOLHUB_OWNER_… in dotenv-sample). "
-        "Doing it again changes nothing that is there."
+        "Create the keys, migrate, and create the first tenant and its owner (see TOOLHUB_OWNER_… in dotenv-sample). "
+        "Running it again changes nothing that exists."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--keys-only", action="store_true", help="make the keys and nothing else")
+        parser.add_argument("--keys-only", action="store_true", help="create the keys and nothing else")
 
     def handle(self, *args: Any, keys_only: bool = False, **options: Any) -> None:
         try:

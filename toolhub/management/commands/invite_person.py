@@ -14,23 +14,25 @@ if TYPE_CHECKING:
 
 class Command(TenantCommand):
     help = (
-        "Invite somebody into a tenant, and print the link with which they choose a password unless it was mailed. Exits with 2 "
-        "when a rule says no."
+        "Invite somebody into a tenant, and print the link with which they choose a password unless it was sent by e-mail. Exits "
+        "with 2 if a rule refuses it."
     )
     permission = "members.manage"
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("person", metavar="USERNAME", help="how they will sign in")
+        parser.add_argument("person", metavar="USERNAME", help="the user name that they sign in with")
         parser.add_argument(
             "--role",
             action="append",
             required=True,
             dest="roles",
             choices=[str(role) for role in Role],
-            help="what they may do; may be repeated",
+            help="a role in the tenant; may be repeated",
         )
-        parser.add_argument("--name", default="", help="as others read it")
-        parser.add_argument("--email", default="", help="where the link is mailed, if the hub can send mail")
+        parser.add_argument("--name", default="", help="the name that others see")
+        parser.add_argument(
+            "--email", default="", help="the address that the link is sent to, if the hub can send e-mail"
+        )
         super().add_arguments(parser)
 
     def act(self, *, by: Principal, person: str = "", **options: Any) -> None:

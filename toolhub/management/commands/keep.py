@@ -23,7 +23,7 @@ LOOKED_EVERY_S = 5
 
 class Command(BaseCommand):
     help = (
-        f"Run the keeper: {', '.join(LOOPS)}. It alone needs TOOLHUB_SIGNING_KEY_FILE, and makes the file when nothing was ever "
+        f"Run the keeper: {', '.join(LOOPS)}. It alone needs TOOLHUB_SIGNING_KEY_FILE, and creates the file if nothing was ever "
         "signed."
     )
 

@@ -14,12 +14,12 @@ from kernel.ids import encode
 
 class Command(BaseCommand):
     help = (
-        "Make the index of the search of facts again from the logs, of one tenant or of all. Searches find what is indexed "
-        "already meanwhile; calls and the sealer go on."
+        "Rebuild the search index of facts from the logs, for one tenant or for all. Meanwhile searches find what is "
+        "indexed already; calls and the sealer continue."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--tenant", default="", help="the tenant's short name; without it, all")
+        parser.add_argument("--tenant", default="", help="the tenant's short name; all tenants if omitted")
 
     def handle(self, *args: Any, tenant: str = "", **options: Any) -> None:
         logs = Log.objects.exclude(tenant_id=GLOBAL_LOG)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Command(TenantCommand):
     help = (
         "Approve or refuse a version that somebody else submitted; without --approve or --refuse, show what it changes. Exits "
-        "with 2 when a rule says no."
+        "with 2 if a rule refuses it."
     )
     permission = "tools.review"
     by_somebody = True
@@ -29,7 +29,11 @@ class Command(TenantCommand):
         parser.add_argument("number", metavar="VERSION", help="for example 1.0.0")
         decisions = parser.add_mutually_exclusive_group()
         decisions.add_argument(
-            "--approve", action="store_const", const=Decision.APPROVE, dest="decision", help="let it be enabled"
+            "--approve",
+            action="store_const",
+            const=Decision.APPROVE,
+            dest="decision",
+            help="approve the version, so that it can be enabled",
         )
         decisions.add_argument(
             "--refuse", action="store_const", const=Decision.REFUSE, dest="decision", help="with --note: why"
@@ -40,7 +44,7 @@ class Command(TenantCommand):
             action="append",
             default=[],
             metavar="CHANGE",
-            help="a risky change that was seen, by the id that is shown; may be repeated",
+            help="the id of a risky change that you acknowledge; may be repeated",
         )
         super().add_arguments(parser)
 

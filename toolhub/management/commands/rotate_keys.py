@@ -19,8 +19,8 @@ from toolhub.installation import check_that_keys_fit
 
 class Command(BaseCommand):
     help = (
-        "Make a new master key and wrap the keys of all stored values with it. After an interruption it goes on where it "
-        "stopped. Old keys stay in the file until --forget. Exits with 2 when something could not be opened."
+        "Create a new master key and wrap the keys of all stored values with it. After an interruption it continues where "
+        "it stopped. Old keys stay in the file until --forget. Exits with 2 when something could not be opened."
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             action="store_true",
             help="only add the new key to the file; copy the file to every host, then run again without this",
         )
-        parser.add_argument("--forget", action="store_true", help="destroy the old keys that wrap nothing any more")
+        parser.add_argument("--forget", action="store_true", help="destroy the old keys that no longer wrap anything")
 
     def handle(self, *args: Any, prepare: bool = False, forget: bool = False, **options: Any) -> None:
         elsewhere = settings.TOOLHUB_KEYSTORE != "file"

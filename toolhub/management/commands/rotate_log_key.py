@@ -13,13 +13,13 @@ from kernel.problems import Problem
 
 class Command(BaseCommand):
     help = (
-        "Make a new key that logs are signed with; the old ones go on signing beside it until --retire. Each step is a fact in "
+        "Create a new key that logs are signed with; the old ones keep signing beside it until --retire. Each step is a fact in "
         "every log, and old keys stay published. Runs where the keeper runs."
     )
 
     def add_arguments(self, parser: Any) -> None:
         group = parser.add_mutually_exclusive_group()
-        group.add_argument("--retire", action="store_true", help="end all keys but the newest, and destroy them")
+        group.add_argument("--retire", action="store_true", help="end all keys except the newest, and destroy them")
         group.add_argument("--lost", action="store_true", help="the file is lost for good: begin with a new key")
 
     def handle(self, *args: Any, retire: bool = False, lost: bool = False, **options: Any) -> None:

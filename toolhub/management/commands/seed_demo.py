@@ -11,7 +11,7 @@ from toolhub.demo import seed
 
 
 class Command(BaseCommand):
-    help = "Make the demonstration tenant (doing it again changes nothing) and print how to sign in and call."
+    help = "Create the demonstration tenant (running it again changes nothing) and print how to sign in and call."
 
     def handle(self, *args: Any, **options: Any) -> None:
         credentials = seed.seed_demo()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Command(TenantCommand):
     help = (
-        "Submit a manifest as a version that waits for its review; its code lies under TOOLHUB_TOOLS_PATH. Exits with 1 when "
+        "Submit a manifest as a version that is waiting for review; its code lies under TOOLHUB_TOOLS_PATH. Exits with 1 when "
         "the manifest cannot be read, and with 2 when it is refused."
     )
     permission = "tools.submit"

@@ -17,7 +17,7 @@ from toolhub.startup import refuse_foreign_keys
 
 
 class Command(BaseCommand):
-    help = "Run the sweeper: unsent messages, calls nobody picked up, leases that ran out; send messages."
+    help = "Run the sweeper: unsent messages, unclaimed calls, expired leases; send messages."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--once", action="store_true", help="one pass, then print what was done")

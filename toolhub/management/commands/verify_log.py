@@ -21,12 +21,12 @@ SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Verify every log against its facts, tiles and checkpoints. Exit status: 0 good, 1 could not look, 2 something is wrong."
+    help = "Verify every log against its facts, tiles and checkpoints. Exit status: 0 good, 1 could not verify, 2 something is wrong."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--log", help="only this one: ten_…, hub or checkpoints")
         parser.add_argument(
-            "--checkpoint", help="a file with a checkpoint that was kept: does its log, as it is stored, continue it?"
+            "--checkpoint", help="a file with a checkpoint that you kept: whether the stored log continues it"
         )
 
     def handle(self, *args: Any, log: str | None = None, checkpoint: str | None = None, **options: Any) -> None:
