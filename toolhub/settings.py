@@ -81,6 +81,7 @@ TEMPLATES = [
                 "toolhub.console.build_frame_context",
             ],
             "builtins": [
+                "kernel.templatetags.tables",
                 "kernel.templatetags.ui",
                 "django.templatetags.i18n",
                 "django.templatetags.static",

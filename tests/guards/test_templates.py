@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.templates import TEMPLATES, name_of
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK_TAG = re.compile(r"@register\.simple_block_tag\ndef (\w+)")
+BLOCK_TAG = re.compile(r"@register\.(?:simple_block_tag\ndef |tag\(\")(\w+)")
 # A sentence, or what an include is given: one tag is one line.
 OWN_LINE = re.compile(r" *{% (?:trans|blocktrans|include) .*%}")
 LONGEST = 160

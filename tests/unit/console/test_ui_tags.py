@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from django import forms
-from django.template import Context, Template
+from django.template import Context, Template, TemplateSyntaxError
 from django.test import RequestFactory
 from django.utils import timezone as django_timezone
 from django.utils import translation
@@ -201,3 +201,35 @@ def test_copying_a_document_copies_readable_json() -> None:
 )
 def test_a_chosen_length_of_time_is_named_as_it_was_chosen(seconds: int, text: str) -> None:
     assert labels.span(seconds) == text
+
+
+TABLE = """
+{% load tables %}{% table each in names label linked %}
+  {% column "Name" "row" %}{{ each }}{% endcolumn %}
+  {% if shows_length %}{% column "Length" "num" %}{{ each|length }}{% endcolumn %}{% endif %}
+  {% column "Actions" "acts" %}-{% endcolumn %}
+{% endtable %}
+"""
+
+
+def test_a_column_is_a_heading_and_a_cell_of_each_row() -> None:
+    html = "".join(render(TABLE, names=["ada", "<b>"], label="Names & more", shows_length=True).split("\n"))
+
+    head, body = html.replace("  ", "").split("</thead>")
+    assert 'aria-label="Names &amp; more"' in head
+    assert '<th scope="col">Name</th><th scope="col" class="num">Length</th>' in head
+    assert '<th scope="col"><span class="sr-only">Actions</span></th>' in head
+    assert '<tr class="rl"><th scope="row">ada</th><td class="num">3</td><td class="acts">-</td></tr>' in body
+    assert '<th scope="row">&lt;b&gt;</th>' in body
+
+
+def test_a_column_that_is_left_out_has_no_heading_either() -> None:
+    html = render(TABLE, names=["ada"], label="Names", shows_length=False)
+
+    assert html.count("<th scope=") == 3
+    assert html.count("<td") == 1
+
+
+def test_a_table_that_cannot_be_read_says_how_it_is_written() -> None:
+    with pytest.raises(TemplateSyntaxError, match="row in rows label"):
+        render("{% load tables %}{% table names %}{% endtable %}")
