@@ -331,6 +331,40 @@ def dialog(content: str, id: str, title: str) -> SafeString:
     )
 
 
+@register.simple_tag
+def crumbs(label: str, view: str, *args: Any) -> SafeString:
+    """The way back to the list that a page belongs to."""
+    return format_html(
+        '<nav class="crumbs" aria-label="{}"><ol><li><a href="{}">{}</a></li></ol></nav>',
+        _("Breadcrumb"),
+        reverse(view, args=args),
+        label,
+    )
+
+
+@register.simple_tag
+def page_title(text: str) -> SafeString:
+    return format_html('<div class="page-t"><h1>{}</h1></div>', text)
+
+
+@register.simple_block_tag
+def about(content: str, title: str) -> SafeString:
+    """What stands beside a form: what happens when it is sent."""
+    return format_html(
+        '<aside class="card" aria-labelledby="about-h"><header class="card-h"><h2 id="about-h">{}</h2></header>'
+        '<div class="body">{}</div></aside>',
+        title,
+        content,
+    )
+
+
+@register.simple_block_tag
+def entry(content: str, label: str, cls: str = "") -> SafeString:
+    """A line of a list of what is known of a thing: the label and the value."""
+    classes = format_html(' class="{}"', cls) if cls else EMPTY
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", label, classes, content)
+
+
 @register.filter
 def visible(text: str) -> SafeString:
     """Text that an agent reads, with its invisible characters drawn."""

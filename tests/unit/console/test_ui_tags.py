@@ -233,3 +233,9 @@ def test_a_column_that_is_left_out_has_no_heading_either() -> None:
 def test_a_table_that_cannot_be_read_says_how_it_is_written() -> None:
     with pytest.raises(TemplateSyntaxError, match="row in rows label"):
         render("{% load tables %}{% table names %}{% endtable %}")
+
+
+def test_an_entry_names_its_value() -> None:
+    assert render("{% entry 'Id' 'mono' %}{{ id }}{% endentry %}", id="<1>") == (
+        '<div><dt>Id</dt><dd class="mono">&lt;1&gt;</dd></div>'
+    )
