@@ -158,7 +158,7 @@ def consent_try(request: ConsoleRequest, consent_id: UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @needs("consents.decide")
 def consents_revoke(request: ConsoleRequest) -> HttpResponse:
-    """What was ticked in the list, to be confirmed. Context: rows (approved Consents), form (ManyForm)."""
+    """What was ticked in the list, to be confirmed. Context: rows (approved Consents), form (ManyForm), list, ticked."""
     ids = parse_selected_ids((request.POST if request.method == "POST" else request.GET).getlist("consent"), "cns")
     rows = Consent.objects.visible_to(request.principal).in_state(ConsentState.APPROVED).filter(pk__in=ids)
     found = list(rows.select_related("agent").order_by("-pk")[: services.MAX_AT_ONCE])
@@ -171,5 +171,5 @@ def consents_revoke(request: ConsoleRequest) -> HttpResponse:
             request, ngettext("%(n)d consent was revoked.", "%(n)d consents were revoked.", done) % {"n": done}
         )
         return redirect("consents")
-    context = {"section": "grants", "rows": found, "form": form}
+    context = {"section": "grants", "rows": found, "form": form, "list": "consents", "ticked": "consent"}
     return render_page(request, "consents/consent_revoke_many.html", context, status=422 if form.errors else 200)

@@ -174,7 +174,7 @@ def parse_selected_ids(values: list[str], prefix: str) -> list[UUID]:
 @require_http_methods(["GET", "POST"])
 @needs("grants.give")
 def grants_revoke(request: ConsoleRequest) -> HttpResponse:
-    """What was ticked in the list, to be confirmed. Context: rows (Grants in force), form (ManyForm)."""
+    """What was ticked in the list, to be confirmed. Context: rows (Grants in force), form (ManyForm), list, ticked."""
     ids = parse_selected_ids((request.POST if request.method == "POST" else request.GET).getlist("grant"), "grt")
     rows: GrantQuerySet = Grant.objects.visible_to(request.principal).filter(pk__in=ids, revoked_at=None)
     found = list(rows.select_related("agent").order_by("-pk")[: grants.MAX_AT_ONCE])
@@ -187,7 +187,7 @@ def grants_revoke(request: ConsoleRequest) -> HttpResponse:
             request, ngettext("%(n)d grant was revoked.", "%(n)d grants were revoked.", done) % {"n": done}
         )
         return redirect("grants")
-    context = {"section": "grants", "rows": found, "form": form}
+    context = {"section": "grants", "rows": found, "form": form, "list": "grants", "ticked": "grant"}
     return render_page(request, "grants/grant_revoke_many.html", context, status=422 if form.errors else 200)
 
 
