@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -25,7 +24,7 @@ from bench.hubs import (
     describe_database,
     find_free_port,
     make_own_database,
-    run_python,
+    seed_hub,
     split_steps,
     wait_until_it_answers,
 )
@@ -80,11 +79,7 @@ def run_production(
             "TOOLHUB_SANDBOX_LEVEL": "shared",
         }
         env |= settings
-        run_python(env, "manage.py", "migrate", "--no-input")
-        shutil.copytree(ROOT / "tests/tools/sample", Path(env["TOOLHUB_TOOLS_PATH"], "sample"))
-        said = run_python(env, "manage.py", "seed_demo")
-        run_python(env, "-m", "bench.hub_setup")
-        key = said.split("API key")[1].split()[0]
+        key = seed_hub(env)
         programs = {
             "web": ["manage.py", "serve", "--no-access-log"],
             "worker": ["-m", "celery", "-A", "toolhub", "worker", "--loglevel", "WARNING"],

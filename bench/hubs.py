@@ -112,6 +112,15 @@ def make_own_database(url: str) -> Iterator[dict[str, str]]:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def seed_hub(env: dict[str, str]) -> str:
+    """Migrate the database and set up the demonstration with the tools that cost nothing; the API key of its agent."""
+    run_python(env, "manage.py", "migrate", "--no-input")
+    shutil.copytree(ROOT / "tests/tools/sample", Path(env["TOOLHUB_TOOLS_PATH"], "sample"))
+    said = run_python(env, "manage.py", "seed_demo")
+    run_python(env, "-m", "bench.hub_setup")
+    return said.split("API key")[1].split()[0]
+
+
 def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,0 +1,1 @@
+"""The database engine that ours is measured against: the same promises, kept by Django's own cursors alone."""
