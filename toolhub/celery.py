@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
+from contextlib import ExitStack
 from logging.config import dictConfig
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,11 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from kernel.observability import exposition, telemetry
+from toolhub.loops import ProcessRole, run_loops, select_loops
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import threading
+    from collections.abc import Sequence
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolhub.settings")
 
@@ -32,55 +34,12 @@ except ImproperlyConfigured as error:  # read here for the first time by every w
 app.set_default()
 app.autodiscover_tasks(["invocations"])
 
-_stop_sweeping = threading.Event()
-_beside: list[threading.Thread] = []
+_beside = ExitStack()  # the loops of this worker
 STOPPED_WITHIN_S = 5
 
 
-def sweeper_loop() -> Callable[[threading.Event], None]:
-    from invocations.queue.sweeper import run_sweeper  # noqa: PLC0415  models load only after Django is set up
-
-    return run_sweeper
-
-
-def sender_loop() -> Callable[[threading.Event], None]:
-    from access.notifications.deliveries import run_sender  # noqa: PLC0415  as above
-
-    return run_sender
-
-
-def callback_loop() -> Callable[[threading.Event], None]:
-    from invocations.callbacks.delivery import run_callback_sender  # noqa: PLC0415  as above
-
-    return run_callback_sender
-
-
-def chain_loop() -> Callable[[threading.Event], None]:
-    from invocations.chains.orchestration import run_chain_loop  # noqa: PLC0415  as above
-
-    return run_chain_loop
-
-
-def canceller_loop() -> Callable[[threading.Event], None]:
-    from invocations.run.cancellation import listen_for_cancellations  # noqa: PLC0415  as above
-
-    return listen_for_cancellations
-
-
-def builder_loop() -> Callable[[threading.Event], None]:
-    from registry.dependencies.builder import run_builder  # noqa: PLC0415  as above
-
-    return run_builder
-
-
-def reporter_loop() -> Callable[[threading.Event], None]:
-    from invocations.sandbox_hosts.reports import run_reporter  # noqa: PLC0415  as above
-
-    return run_reporter
-
-
 def start_sandbox() -> None:
-    from invocations.sandbox.factory import start_sandbox as start  # noqa: PLC0415  as above
+    from invocations.sandbox.factory import start_sandbox as start  # noqa: PLC0415  models load only after Django is set up
 
     start()
 
@@ -93,10 +52,10 @@ def offer_metrics() -> None:
         exposition.serve_metrics()
 
 
-def offer_probes() -> None:
+def offer_probes(loops: Sequence[threading.Thread]) -> None:
     from toolhub.probes.server import serve_probes  # noqa: PLC0415  as above
 
-    serve_probes(_beside)
+    serve_probes(loops)
 
 
 def begin_drain() -> None:
@@ -124,27 +83,18 @@ def _trace(**_: Any) -> None:
     telemetry.setup_telemetry("worker")
 
 
-def loops_beside() -> dict[str, Callable[[], Callable[[threading.Event], None]]]:
-    """What a worker does beside running calls."""
-    loops = {"sweeper": sweeper_loop, "canceller": canceller_loop, "builder": builder_loop}
-    loops |= {"reporter": reporter_loop, "chains": chain_loop}
-    if settings.TOOLHUB_WORKER_SENDS:
-        loops |= {"sender": sender_loop, "callbacks": callback_loop}
-    return loops
+def worker_roles() -> tuple[ProcessRole, ...]:
+    return (ProcessRole.WORKER, ProcessRole.UPKEEP) if settings.TOOLHUB_WORKER_SENDS else (ProcessRole.WORKER,)
 
 
 @worker_ready.connect
-def _start_sweeping(**_: Any) -> None:
+def _start_loops(**_: Any) -> None:
     if settings.TOOLHUB_EMBEDDED:
-        return  # the one process sweeps by itself (toolhub.embedded_mode)
+        return  # the one process runs them by itself (toolhub.embedded_mode)
     start_sandbox()
     offer_metrics()
-    _stop_sweeping.clear()
-    for name, loop in loops_beside().items():
-        thread = threading.Thread(target=loop(), args=(_stop_sweeping,), name=name, daemon=True)
-        thread.start()
-        _beside.append(thread)
-    offer_probes()
+    loops = run_loops(*select_loops(*worker_roles()), ended_within_s=STOPPED_WITHIN_S)
+    offer_probes(_beside.enter_context(loops))
 
 
 @worker_shutting_down.connect
@@ -156,7 +106,5 @@ def _drain(**_: Any) -> None:
 def _stop(**_: Any) -> None:
     from invocations.sandbox.factory import current_sandbox  # noqa: PLC0415  as above
 
-    _stop_sweeping.set()
     current_sandbox().close()
-    while _beside:  # what one of them has started ends with it
-        _beside.pop().join(STOPPED_WITHIN_S)
+    _beside.close()  # what one of the loops has started ends with it

@@ -1,6 +1,6 @@
 """Embedded mode: how one process does the work of all.
 
-The embedded default: the web server, a Celery worker on the in-memory broker and the sweeper as threads of one process,
+The embedded default: the web server, a Celery worker on the in-memory broker and all loops as threads of one process,
 over one SQLite file. The code is the production shape's; only who runs it differs.
 """
 
@@ -16,23 +16,17 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from access.models import Delivery
-from access.notifications import deliveries
 from evidence.models import Anchor, Erasure, ErasureState, EventSink, Pending, SinkState
-from invocations.callbacks import delivery
 from invocations.callbacks.models import CallbackDelivery
-from invocations.chains import orchestration
 from invocations.chains.models import CHAIN_OPEN, Chain
 from invocations.models import Invocation, State, Tally
-from invocations.queue import sweeper
 from invocations.sandbox.factory import current_sandbox, start_sandbox
-from invocations.sandbox_hosts import reports
 from kernel.database.change_watch import LOOK_AGAIN_S, news
 from kernel.database.connections import database_time
-from registry.dependencies import builder
 from registry.dependencies.states import IN_WORK
 from registry.models import Dependencies
 from toolhub.celery import app
-from toolhub.keeper import keeper_threads, loop_thread
+from toolhub.loops import ProcessRole, run_loops, select_loops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,35 +54,6 @@ def worker_thread() -> Iterator[None]:
     finally:
         controller.stop(in_sighandler=False)
         thread.join(timeout=READY_WITHIN_S)
-
-
-def sweeper_thread() -> AbstractContextManager[threading.Thread]:
-    return loop_thread("sweeper", sweeper.run_sweeper)
-
-
-def sender_thread() -> AbstractContextManager[threading.Thread]:
-    """What sends messages to people; apart from the sweeper, which waits for nobody."""
-    return loop_thread("sender", deliveries.run_sender)
-
-
-def callback_thread() -> AbstractContextManager[threading.Thread]:
-    """What tells the agents' servers of calls that have ended."""
-    return loop_thread("callbacks", delivery.run_callback_sender)
-
-
-def chain_thread() -> AbstractContextManager[threading.Thread]:
-    """What takes chains on whose turn was missed."""
-    return loop_thread("chains", orchestration.run_chain_loop)
-
-
-def builder_thread() -> AbstractContextManager[threading.Thread]:
-    """What installs the dependencies of tools; it may be at one of them for minutes."""
-    return loop_thread("builder", builder.run_builder)
-
-
-def reporter_thread() -> AbstractContextManager[threading.Thread]:
-    """What writes down how the sandboxes are, for the console."""
-    return loop_thread("reporter", reports.run_reporter)
 
 
 def is_under_way() -> bool:
@@ -119,17 +84,7 @@ def news_watch() -> AbstractContextManager[None]:
 @contextmanager
 def run_all_parts() -> Iterator[None]:
     """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with (
-        news_watch(),
-        sender_thread(),
-        callback_thread(),
-        chain_thread(),
-        builder_thread(),
-        reporter_thread(),
-        keeper_threads(),
-        sweeper_thread(),
-        worker_thread(),
-    ):
+    with news_watch(), run_loops(*select_loops(ProcessRole.EMBEDDED)), worker_thread():
         start_sandbox()
         try:
             yield

@@ -16,7 +16,8 @@ import yaml
 from kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
 from sandbox.image import ON_LAYER, build_context
 from scripts.provision import venv
-from toolhub.celery import loops_beside
+from toolhub.celery import worker_roles
+from toolhub.loops import select_loops
 from toolhub.variables import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -221,4 +222,4 @@ def test_the_images_build_context_holds_what_its_dockerfile_copies() -> None:
 def test_a_worker_without_a_way_out_leaves_sending_to_others(sends: bool, loops: set[str], settings: Any) -> None:
     settings.TOOLHUB_WORKER_SENDS = sends
 
-    assert loops_beside().keys() & {"sender", "callbacks"} == loops
+    assert {loop.name for loop in select_loops(*worker_roles())} & {"sender", "callbacks"} == loops

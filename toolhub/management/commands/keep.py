@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -14,18 +12,15 @@ from evidence.log.signer import make_signing_key, signing_key_file
 from invocations.metrics.hub_gauges import make_instruments
 from kernel.observability import exposition, telemetry
 from kernel.problems import Problem
-from toolhub.keeper import LOOPS, keeper_threads
-from toolhub.probes.server import serve_probes
+from toolhub.loop_process import run_loop_process
+from toolhub.loops import ProcessRole, select_loops
 from toolhub.startup import refuse_foreign_keys
 
-LOOKED_EVERY_S = 5
+_LOOPS = ", ".join(loop.name for loop in select_loops(ProcessRole.KEEPER))
 
 
 class Command(BaseCommand):
-    help = (
-        f"Run the keeper: {', '.join(LOOPS)}. It alone needs TOOLHUB_SIGNING_KEY_FILE, and creates the file if nothing was ever "
-        "signed."
-    )
+    help = f"Run the keeper: {_LOOPS}. It alone needs TOOLHUB_SIGNING_KEY_FILE, and creates the file if nothing was ever signed."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("--once", action="store_true", help="seal what is pending, and end")
@@ -47,12 +42,6 @@ class Command(BaseCommand):
             exposition.serve_metrics()
         except ValueError as error:
             raise CommandError(str(error)) from error
-        stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        with keeper_threads() as threads:
-            serve_probes(threads)
-            while not stop.wait(LOOKED_EVERY_S):
-                if dead := [thread.name for thread in threads if not thread.is_alive()]:
-                    self.stderr.write(f"{', '.join(dead)} ended by itself.")
-                    sys.exit(1)  # whoever started the keeper starts it again
+        if dead := run_loop_process(ProcessRole.KEEPER):
+            self.stderr.write(f"{', '.join(dead)} ended by itself.")
+            sys.exit(1)  # whoever started the keeper starts it again

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -11,8 +10,8 @@ from django.core.management.base import BaseCommand
 from access.notifications import deliveries
 from invocations.callbacks import delivery
 from invocations.queue import sweeper
-from toolhub.embedded_mode import callback_thread, sender_thread
-from toolhub.probes.server import serve_probes
+from toolhub.loop_process import run_loop_process
+from toolhub.loops import ProcessRole
 from toolhub.startup import refuse_foreign_keys
 
 
@@ -32,9 +31,6 @@ class Command(BaseCommand):
             for name, count in done.items():
                 self.stdout.write(f"{name}: {count}")
             return
-        stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        with sender_thread() as sender, callback_thread() as callbacks:
-            serve_probes([sender, callbacks])
-            sweeper.run_sweeper(stop)
+        if dead := run_loop_process(ProcessRole.UPKEEP):
+            self.stderr.write(f"{', '.join(dead)} ended by itself.")
+            sys.exit(1)  # whoever started it starts it again

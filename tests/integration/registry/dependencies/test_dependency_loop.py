@@ -14,8 +14,7 @@ from registry.dependencies import builder, find_dependency_folder, process_runne
 from registry.dependencies.builder import Builder
 from tests.support.background_runs import wait_for
 from tests.support.dependencies import FIRST, enabled, facts_of, nothing, state_of
-from toolhub import celery
-from toolhub.embedded_mode import builder_thread
+from toolhub.loops import LOOPS, run_loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Person
 
 PATIENCE_S = 60  # for a loaded machine
+[BUILDER] = [loop for loop in LOOPS if loop.name == "builder"]
 
 
 @pytest.mark.req("SVC-9")
@@ -33,7 +33,7 @@ def test_it_takes_a_version_from_its_submission_to_its_folder(
 ) -> None:
     version = submit(dependencies=FIRST)
 
-    with builder_thread():
+    with run_loops(BUILDER):
         wait_for(lambda: state_of(version) == "locked", PATIENCE_S)
         enabled(version, operator)
         wait_for(lambda: state_of(version) == "ready", PATIENCE_S)
@@ -49,7 +49,7 @@ def test_two_hosts_at_once_build_each_version_once_in_the_database(
     version = submit(dependencies=FIRST, dependency_lock=lock)
     enabled(version, operator)
 
-    with builder_thread(), builder_thread():
+    with run_loops(BUILDER, BUILDER):
         wait_for(lambda: state_of(version) == "ready", PATIENCE_S)
 
     assert facts_of(version) == ["locked", "queued", "started", "built"]
@@ -73,11 +73,6 @@ def test_it_goes_on_after_a_pass_that_failed(monkeypatch: pytest.MonkeyPatch) ->
     builder.run_builder(stop)
 
     assert len(passes) == 3
-
-
-def test_the_workers_of_the_production_shape_run_it() -> None:
-    assert celery.builder_loop() is builder.run_builder
-    assert '"builder": builder_loop' in Path(str(celery.__file__)).read_text()
 
 
 # What it starts.
