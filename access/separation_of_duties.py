@@ -7,11 +7,11 @@ nor that the key or the mapping is gone by now.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from access.models import Agent, ApiKey
 from evidence.kinds import Kind
+from evidence.leaves.agents import MappedIdentity
 from evidence.models import Fact
 from kernel.ids import decode, encode
 
@@ -26,7 +26,7 @@ def _makers(agent_id: UUID) -> set[str]:
     mapped = [
         fact
         for fact in Fact.objects.filter(kind=Kind.IDENTITY_MAPPED, tenant_id__in=tenants)
-        if json.loads(bytes(fact.leaf))["data"]["agent"] == wire_id
+        if fact.read_data(MappedIdentity).agent == wire_id
     ]
     trusted = Fact.objects.filter(
         kind__in=[Kind.ISSUER_TRUSTED, Kind.ISSUER_CHANGED], subject__in={fact.subject for fact in mapped}

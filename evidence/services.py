@@ -19,6 +19,7 @@ from django.utils import timezone
 from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.keys.subject_keys import choose_key_subject, get_subject_key, unwrap_key, wrap_under
 from evidence.kinds import Kind
+from evidence.leaves import LEAF_VERSION
 from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
 from kernel.canonical import canonicalize, encode_hash_input
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-LEAF_VERSION = 2  # what the versions differ in: docs/reference/evidence-kinds.md
+    from evidence.leaves import LeafData
+
 WORDS = ("reason", "purpose", "note")  # what a person wrote: sealed, and only committed to in the leaf
 MAX_LEAF_BYTES = 16 * 1024
 SALT_BYTES = 32
@@ -46,7 +48,7 @@ def record(
     kind: Kind,
     subject: str,
     actor: Principal,
-    data: dict[str, Any] | None = None,
+    data: LeafData | dict[str, Any] | None = None,
     invocation_id: UUID | None = None,
     tool: str = "",
     outcome: str = "",
@@ -56,8 +58,9 @@ def record(
 ) -> Fact:
     """Write one fact in the current transaction, with its pending row for the sealer.
 
-    ``data`` becomes part of the leaf and is public to every verifier: digests, ids, names and codes, never values. What a person
-    wrote (``WORDS``) may name somebody: it is sealed with the writer's key, and the leaf commits to it (:func:`open_free_text`).
+    ``data`` is what the kind says beside the rest, in its type (:mod:`evidence.leaves`). It becomes part of the leaf and is public to
+    every verifier: digests, ids, names and codes, never values. What a person wrote (``WORDS``) may name somebody: it is sealed with
+    the writer's key, and the leaf commits to it (:func:`open_free_text`).
     Raises ``RuntimeError`` outside a transaction: a fact that could commit without what it witnesses is no evidence.
     """
     if not connection.in_atomic_block:
@@ -85,10 +88,11 @@ def record(
         for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items()
         if value
     }
-    if data and any(data.get(name) for name in WORDS):
-        data = _seal_words(data, id, actor=actor, at=at)
-    if data:
-        leaf["data"] = data
+    said = data if data is None or isinstance(data, dict) else data.to_data()
+    if said and any(said.get(name) for name in WORDS):
+        said = _seal_words(said, id, actor=actor, at=at)
+    if said:
+        leaf["data"] = said
     raw = canonicalize(leaf)
     if len(raw) > MAX_LEAF_BYTES:
         raise ValueError(f"A leaf of {len(raw)} bytes is larger than {MAX_LEAF_BYTES}: facts hold digests, not values.")
@@ -125,7 +129,7 @@ def _seal_words(data: dict[str, Any], fact_id: UUID, *, actor: Principal, at: da
         key=get_subject_key(tenant_id=actor.tenant_id, subject=writer),
     )
     said = {name: value for name, value in data.items() if name not in WORDS}
-    return said | {"words": {"of": sorted(written), **sealed.to_leaf()}}
+    return said | {"words": {"of": sorted(written), **sealed.to_commitment().to_data()}}
 
 
 def open_free_text(fact: Fact) -> dict[str, str]:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from access.models import Agent
 from access.sign_in.adapters import recently_authenticated
 from evidence.kinds import BEGINS, PAIR, Kind
+from evidence.leaves.calls import End
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.search.related_facts import attach_free_text, facts_naming
 from evidence.services import reveal_values
@@ -125,11 +126,11 @@ def _pair(facts: list[Fact]) -> dict[str, dict[str, Any] | None]:
 
 def _reached(end: dict[str, Any] | None) -> dict[str, Any]:
     """The connections of a call, as its End has them: {rows, more, elsewhere, known}; empty when there were none."""
-    said = end["leaf"].get("data", {}) if end else {}
-    rows = [each | {"why_told": describe_denial_reason(each["why"])} for each in said.get("connections", [])]
-    more = said.get("all_connections", {}).get("count", len(rows)) - len(rows)
-    elsewhere = said.get("connections_elsewhere", 0)
-    known = said.get("connections_known", True)
+    said = End.from_data(end["leaf"].get("data") if end else None)
+    rows = [each | {"why_told": describe_denial_reason(each["why"])} for each in said.connections or ()]
+    more = said.all_connections.count - len(rows) if said.all_connections else 0
+    elsewhere = said.connections_elsewhere or 0
+    known = said.connections_known is not False
     if known and not (rows or elsewhere):
         return {}
     return {"rows": rows, "more": more, "elsewhere": elsewhere, "known": known}

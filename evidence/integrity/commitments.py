@@ -17,7 +17,8 @@ from evidence.erasures.holders import CLASSES
 from evidence.integrity import column_types
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.integrity.signals import which_are_erased
-from evidence.kinds import FORGETTING, NAMES_WORDS, Kind
+from evidence.kinds import FORGETTING, Kind
+from evidence.leaves.custody import AppliedRetention, AskedErasure, ErasedWords
 from evidence.models import Fact, Seal, Snapshot, SnapshotKind, read_leaf
 from evidence.verify.facts import iter_commitments
 from kernel.database.connections import database_time
@@ -126,16 +127,18 @@ class RecordedErasures:
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             said = read_leaf(bytes(leaf))
             id, at, kind, about = decode("fct", said["id"]), _time(said["at"]), said["kind"], str(said["subject"])
+            data = said.get("data")
             if kind == Kind.RETENTION_APPLIED:
-                until = _time(said["data"]["until"])
-                for each in CLASSES[said["data"]["class"]].kinds:
+                applied = AppliedRetention.from_data(data)
+                until = _time(applied.until)
+                for each in CLASSES[applied.class_].kinds:
                     self.until[each] = max(self.until.get(each, BEGINNING), until)
             elif kind == Kind.WORDS_ERASED:
-                self.words.update(map(str, said["data"]["snapshots"]))
+                self.words.update(map(str, ErasedWords.from_data(data).snapshots))
             elif kind in FORGETTING:
                 if kind == Kind.ERASURE_FINISHED:
                     self.finished[about] = at
-                if not NAMES_WORDS.items() <= said.get("data", {}).items():
+                if AskedErasure.from_data(data).names_words is not True:
                     self.unnamed.add(about)
             self.newest = max(self.newest or id, id)
 

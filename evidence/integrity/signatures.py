@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evidence.integrity.findings import FindingCode, IntegrityFinding
 from evidence.kinds import Kind
+from evidence.leaves.hub import SigningKey
 from evidence.log.signing_keys import list_vkeys
 from evidence.models import Fact, LogKey, read_leaf
 from evidence.verify.notes import COSIGNATURE, Checkpoint, VerifierKey, open_note
@@ -56,8 +57,8 @@ def verify_public_keys() -> list[IntegrityFinding]:
     """Each public key must be one that a fact of the hub tells of, and each such fact have its key."""
     told = {}
     for leaf in Fact.objects.filter(tenant_id=NO_TENANT, kind=Kind.LOG_KEY_ADDED).values_list("leaf", flat=True):
-        data = read_leaf(bytes(leaf)).get("data", {})  # of a leaf that is none the key is not told
-        told[data.get("key", "")] = (data.get("log"), data.get("clock"))
+        key = SigningKey.from_data(read_leaf(bytes(leaf)).get("data"))  # of a leaf that is none the key is not told
+        told[key.key or ""] = (key.log or None, key.clock or None)
     there = {
         row.name: (base64.b64encode(row.public).decode(), base64.b64encode(row.clock).decode())
         for row in LogKey.objects.all()

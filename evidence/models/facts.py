@@ -8,14 +8,17 @@ never changed. Its ``leaf`` holds the exact bytes that are hashed; the columns b
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import models
 from django.db.models import Q
 
 from evidence.kinds import FORGETTING, PAIR, Kind
+from evidence.leaves.base import LeafData
 from evidence.models.append_only import AppendOnlyModel
 from kernel.ids import encode, new_id
+
+D = TypeVar("D", bound=LeafData)
 
 
 class Fact(AppendOnlyModel):
@@ -74,6 +77,10 @@ class Fact(AppendOnlyModel):
     def content(self) -> dict[str, Any]:
         """What its leaf says; nothing, when somebody has changed it so that it is no leaf any more."""
         return read_leaf(bytes(self.leaf))
+
+    def read_data(self, cls: type[D]) -> D:
+        """What its kind says beside the columns, in its type, or in one that has some of its fields."""
+        return cls.from_data(self.content.get("data"))
 
 
 def read_leaf(leaf: bytes) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
+from evidence.leaves import Commitment
 from evidence.models.keys import SubjectKey
 from kernel.ids import encode, new_id
 
@@ -58,9 +57,9 @@ class Snapshot(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} of {self.invocation_id}"
 
-    def to_leaf(self) -> dict[str, Any]:
+    def to_commitment(self) -> Commitment:
         """The commitment to these values, as a leaf has it."""
-        return {"commit": self.commitment, "alg": self.alg, "bytes": self.size, "snapshot": self.wire_id}
+        return Commitment(commit=self.commitment, alg=self.alg, bytes=self.size, snapshot=self.wire_id)
 
     @property
     def wire_id(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.kinds import BEGINS, Kind
+from evidence.leaves import find_leaf_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 # Facts of a call that say what it is. Later ones of them replace what the earlier said.
 SAYS_WHAT_IT_IS = (*BEGINS, Kind.INVOCATION_HELD, Kind.INVOCATION_RESUMED, Kind.CONSENT_USED)
-ANY = "any"
+# What the first facts of a call say of all of them.
+OF_THE_CALL = ("chain", "consent", "user")
 HASH_DIGITS = 20  # of 64: enough to tell hashes apart, and each of them is a row of the index
 _MAX_VALUE = 200
 _WIRE_ID = re.compile(r"(?!ten_)[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}|usr_[0-9]{1,18}")
@@ -51,54 +53,43 @@ def _tool_of(leaf: dict[str, Any]) -> str:
     return leaf.get("tool", "") or (subject.removeprefix(TOOL_URN) if subject.startswith(TOOL_URN) else "")
 
 
-def _verdict(data: dict[str, Any]) -> str:
-    decision = data.get("decision")
-    if not isinstance(decision, dict) or "allowed" not in decision:
-        return "denied" if data.get("refused_at") else ""
-    if not decision["allowed"]:
-        return "denied"
-    return "consent" if decision.get("consent") else "allowed"
-
-
 def call_traits(said: Iterable[dict[str, Any]]) -> dict[str, str]:
     """What the first facts of a call, in their order, say of the whole call."""
     found: dict[str, str] = {}
     for leaf in said:
-        data, actor = leaf.get("data", {}), leaf.get("actor", {})
         if leaf.get("kind") in BEGINS:
-            found |= {"agent": actor.get("id", ""), "tool": leaf.get("tool", "")}
-        chain = data.get("chain")
-        named = {
-            "chain": chain.get("id", "") if isinstance(chain, dict) else "",
-            "consent": data.get("consent", "") or (leaf["subject"] if leaf.get("kind") == Kind.CONSENT_USED else ""),
-            "user": data.get("user", ""),
-        }
-        found |= {name: value for name, value in named.items() if isinstance(value, str) and value}
+            found |= {"agent": leaf.get("actor", {}).get("id", ""), "tool": leaf.get("tool", "")}
+        if leaf.get("kind") == Kind.CONSENT_USED:
+            found["consent"] = leaf["subject"]
+        found |= {name: value for name, value in list_search_terms(leaf) if name in OF_THE_CALL}
     return found
+
+
+def list_search_terms(leaf: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """Qualifier and text of what the fields of its type are found by (:mod:`evidence.leaves`)."""
+    return find_leaf_type(leaf.get("kind", "")).list_search_terms(leaf.get("data"))
 
 
 def compute_tags(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -> set[bytes]:
     """All tags of a fact. ``call``: :func:`call_traits` of the call that it belongs to, empty for others."""
-    data, actor = leaf.get("data", {}), leaf.get("actor", {})
+    actor: str = leaf.get("actor", {}).get("id", "")
     subject, tool = leaf.get("subject", ""), _tool_of(leaf) or call.get("tool", "")
-    agents = {call.get("agent", ""), data.get("agent", ""), actor.get("id", ""), subject}
-    policy = data.get("policy")
+    said = list(list_search_terms(leaf))
+    agents = {call.get("agent", ""), actor, subject, *(text for name, text in said if name == "agent")}
     named = [
         ("kind", leaf.get("kind", "")),
         ("tool", tool),
-        ("actor", actor.get("id", "")),
+        ("actor", actor),
         ("outcome", leaf.get("outcome", "")),
         ("code", leaf.get("reason", "")),
         ("subject", "" if subject == leaf.get("invocation") else subject),  # a call is found by its id
         ("trace", leaf.get("trace", "")),
-        ("verdict", _verdict(data)),
-        ("policy", policy.get("version", "") if isinstance(policy, dict) else data.get("label", "")),
-        ("user", call.get("user", "") or data.get("user", "")),
+        ("user", call.get("user", "")),
         ("id", call.get("chain", "")),
         ("id", call.get("consent", "")),
         *(("agent", each) for each in agents if isinstance(each, str) and each.startswith("agt_")),
         *(("word", part) for part in tool.split(".")),
-        *(("pii", each) for each in _classes(data)),
+        *((name, text) for name, text in said if name not in ("agent", "chain", "consent")),
     ]
     found = {make_tag(name, value) for name, value in named if isinstance(value, str) and value}
     found.add(make_tag("hash", leaf_hash.hex()[:HASH_DIGITS]))
@@ -108,15 +99,6 @@ def compute_tags(leaf: dict[str, Any], leaf_hash: bytes, call: dict[str, str]) -
         elif text[3:4] == "_" and _WIRE_ID.fullmatch(text):
             found.add(make_tag("id", text))
     return found
-
-
-def _classes(data: dict[str, Any]) -> set[str]:
-    """Which personal data detectors found in a result."""
-    applied = data.get("obligations")
-    if not isinstance(applied, list):
-        return set()
-    found = {each.get("detector", "") for each in applied if isinstance(each, dict) and each.get("count")} - {""}
-    return found | {ANY} if found else set()
 
 
 # What a term asks for.

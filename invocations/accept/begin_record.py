@@ -21,6 +21,15 @@ from access.models import ConsentMode
 from evidence import services as evidence
 from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
 from evidence.kinds import Kind
+from evidence.leaves.calls import (
+    Begin,
+    CalledTool,
+    ChainPlace,
+    ConsentBinding,
+    InputCommitment,
+    PolicyReference,
+    ReservedBudget,
+)
 from evidence.models import SnapshotKind
 from invocations.accept.value_shape import describe_value_shape
 from invocations.callbacks.services import find_endpoint
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
     from invocations.step_log import StepLog
     from kernel.principal import Principal
     from kernel.problems import Problem
-    from registry.decision_context import DecisionContext
+    from registry.decision_context import DecisionContext, InstalledTool
 
 
 SEED_BYTES = 16
@@ -57,56 +66,63 @@ def build_begin_leaf(
     call: CallRequest,
     decision_context: DecisionContext,
     preflight: Preflight | None,
-    said: dict[str, Any],
+    said: InputCommitment,
     key: SubjectKey,
-) -> dict[str, Any]:
+    *,
+    user_fingerprint: str,
+    callback_id: UUID | None,
+    reserves: bool,
+) -> Begin:
     """What the Begin fact binds. Names that a caller has chosen may say who somebody is: they are hashed with the key of whom
-    the call is made for, so that they can be compared until that person is forgotten.
+    the call is made for, so that they can be compared until that person is forgotten. ``reserves``: whether the call holds budgets.
     """
-    data: dict[str, Any] = {
-        "origin": str(call.origin),
-        "dry_run": call.envelope.dry_run,
-        "request_id": fingerprint_under(key, call.envelope.request_id.encode()),
-        "on_behalf_of": call.envelope.actor.get("type", ""),
-        "input": said,
-    }
-    if (step := call.chain_step) is not None:
-        data["chain"] = {"id": encode("chn", step.chain_id), "role": step.role, "step": step.name, "try": step.tries}
-    if call.envelope.trace:
-        data["caller_trace"] = call.envelope.trace
-    if call.proposal:
-        data["proposal"] = fingerprint_under(key, call.proposal.encode())
-    installed = decision_context.installed
-    if installed is not None and installed.version_id is not None:
-        data["tool"] = {
-            "name": call.tool,
-            "version": installed.version,
-            "manifest": installed.manifest_digest,
-            "build": installed.build_digest,
-            "installation": encode("ins", installed.id),
-            "config": installed.config_digest,
-        }
-    if preflight is not None:
-        data["policy"] = {"version": preflight.policy_label, "hash": preflight.policy_hash}
-        data["profile"] = preflight.profile_hash
-        if preflight.profile is not None:
-            data["level"] = preflight.profile.isolation  # the weakest that is enough; the End says which it was
-        data["grant"] = encode("grt", preflight.grant.id) if preflight.grant else ""
-        if preflight.grant and preflight.grant.actors:
-            data["actors"] = preflight.grant.actors
-        data["consent"] = encode("cns", preflight.consent.id) if preflight.consent else ""
-        if preflight.consent is not None:
-            data["consent_binds"] = compute_consent_binding(preflight.consent)
-        if preflight.verdict is not None:
-            data["decision_input"], data["decision"] = preflight.decision_input, preflight.decision
-        if preflight.obligations:
-            data["obligations"] = compute_digest(preflight.obligations)
-        if preflight.refused_at:
-            data["refused_at"] = preflight.refused_at
-    return data
+    step, installed, grant = call.chain_step, decision_context.installed, preflight.grant if preflight else None
+    consent = preflight.consent if preflight else None
+    decided = preflight is not None and preflight.verdict is not None
+    return Begin(
+        origin=str(call.origin),
+        dry_run=call.envelope.dry_run,
+        request_id=fingerprint_under(key, call.envelope.request_id.encode()),
+        on_behalf_of=call.envelope.actor.get("type", ""),
+        input=said,
+        user=fingerprint_under(key, user_fingerprint.encode()) if user_fingerprint else None,
+        chain=ChainPlace(id=encode("chn", step.chain_id), role=step.role, step=step.name, try_=step.tries)
+        if step
+        else None,
+        caller_trace=call.envelope.trace or None,
+        proposal=fingerprint_under(key, call.proposal.encode()) if call.proposal else None,
+        tool=_describe_tool(call.tool, installed)
+        if installed is not None and installed.version_id is not None
+        else None,
+        policy=PolicyReference(version=preflight.policy_label, hash=preflight.policy_hash) if preflight else None,
+        profile=preflight.profile_hash if preflight else None,
+        # The weakest that is enough; the End says which it was.
+        level=preflight.profile.isolation if preflight and preflight.profile is not None else None,
+        grant=(encode("grt", grant.id) if grant else "") if preflight else None,
+        actors=grant.actors if grant and grant.actors else None,
+        consent=(encode("cns", consent.id) if consent else "") if preflight else None,
+        consent_binds=compute_consent_binding(consent) if consent is not None else None,
+        decision_input=preflight.decision_input if preflight and decided else None,
+        decision=preflight.decision if preflight and decided else None,
+        obligations=compute_digest(preflight.obligations) if preflight and preflight.obligations else None,
+        refused_at=preflight.refused_at or None if preflight else None,
+        budget=build_reserved_budget(preflight.lines, preflight.demand) if preflight and reserves else None,
+        callback=encode("cbe", callback_id) if callback_id else None,
+    )
 
 
-def compute_consent_binding(consent: ConsentValue) -> dict[str, str]:
+def _describe_tool(name: str, installed: InstalledTool) -> CalledTool:
+    return CalledTool(
+        name=name,
+        version=installed.version,
+        manifest=installed.manifest_digest,
+        build=installed.build_digest,
+        installation=encode("ins", installed.id),
+        config=installed.config_digest,
+    )
+
+
+def compute_consent_binding(consent: ConsentValue) -> ConsentBinding:
     """What a consent is good for, and the digest of all that it says. Empty texts bind to nothing."""
     said = {
         "mode": str(consent.mode),
@@ -116,20 +132,15 @@ def compute_consent_binding(consent: ConsentValue) -> dict[str, str]:
         "policy": consent.policy_hash,
         "expires_at": consent.expires_at.isoformat() if consent.expires_at else "",
     }
-    return {"mode": said["mode"], "hash": compute_digest(said)}
+    return ConsentBinding(mode=said["mode"], hash=compute_digest(said))
 
 
-def build_reservation_data(lines: list[BudgetLine], demand: Demand) -> dict[str, Any]:
+def build_reserved_budget(lines: list[BudgetLine], demand: Demand) -> ReservedBudget | None:
     """What an accepted call holds of which budgets, until its End says what it took."""
     held = {line.dimension: demand.of(line.dimension) for line in lines if demand.of(line.dimension)}
     if not held:
-        return {}
-    return {"budget": {"reserved": held, "of": sorted(line.wire_id for line in lines if line.dimension in held)}}
-
-
-def _user_data(key: SubjectKey, fingerprint: str) -> dict[str, str]:
-    """Whom the call was made for, by a hash that can be compared until that person is forgotten."""
-    return {"user": fingerprint_under(key, fingerprint.encode())} if fingerprint else {}
+        return None
+    return ReservedBudget(reserved=held, of=sorted(line.wire_id for line in lines if line.dimension in held))
 
 
 def _by_manifest(call: CallRequest, preflight: Preflight | None) -> dict[str, Any]:
@@ -208,7 +219,13 @@ def write_begin(
     )
     version = preflight.version if preflight else None
     declared = version.manifest.input_schema.get("properties", {}) if version else ()
-    said = snapshot.to_leaf() | {"shape": describe_value_shape(call.arguments, declared)}
+    said = InputCommitment(
+        commit=snapshot.commitment,
+        alg=snapshot.alg,
+        bytes=snapshot.size,
+        snapshot=snapshot.wire_id,
+        shape=describe_value_shape(call.arguments, declared),
+    )
     evidence.record(
         kind=Kind.DRY_RUN_BEGAN if invocation.dry_run else Kind.INVOCATION_BEGAN,
         subject=invocation.wire_id,
@@ -219,10 +236,16 @@ def write_begin(
         reason=invocation.reason,
         trace_id=read_trace_id(invocation.trace),
         at=log.created_at,
-        data=build_begin_leaf(call, decision_context, preflight, said, key)
-        | _user_data(key, fingerprints["user_fingerprint"])
-        | (build_reservation_data(preflight.lines, preflight.demand) if preflight and state is State.QUEUED else {})
-        | ({"callback": encode("cbe", invocation.callback_id)} if invocation.callback_id else {}),
+        data=build_begin_leaf(
+            call,
+            decision_context,
+            preflight,
+            said,
+            key,
+            user_fingerprint=fingerprints["user_fingerprint"],
+            callback_id=invocation.callback_id,
+            reserves=state is State.QUEUED,
+        ),
     )
     return invocation
 

@@ -9,6 +9,7 @@ from access.consents.services import check_can_decide
 from access.models import Consent, ConsentState
 from access.redaction import masked_view
 from evidence.kinds import BEGINS
+from evidence.leaves.calls import Begin
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.services import reveal_values
 from invocations import services
@@ -102,8 +103,8 @@ def load_consent_review(
     case.others = list(others.order_by("-pk")[:MAX_OTHERS])
     if call is not None:
         begin = Fact.objects.filter(invocation_id=call.pk, kind__in=BEGINS).first()
-        said: dict[str, Any] = begin.content.get("data", {}) if begin else {}
-        case.rules, case.policy = said.get("decision", {}).get("rules", []), call.policy_version
+        decision = begin.read_data(Begin).decision if begin else None
+        case.rules, case.policy = decision.rules or [] if decision else [], call.policy_version
         if may_see and open_arguments:
             case.opened = True
             sealed = _opened(call, SnapshotKind.INPUT, by=by) or {}

@@ -25,10 +25,11 @@ from access.models import Consent, ConsentMode, ConsentState
 from access.problems import ConsentDenied, ConsentExpired, ConsentRequired, ConsentVoid
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import HeldCall, PolicyReference, ResumedCall
 from evidence.models import Snapshot, SnapshotKind
 from invocations.accept.begin_record import (
     build_queued_fields,
-    build_reservation_data,
+    build_reserved_budget,
     record_denied,
     reserve_call_budgets,
     write_begin,
@@ -145,7 +146,7 @@ def hold_call(
         actor=by,
         invocation_id=id,
         tool=call.tool,
-        data={"consent": consent.wire_id, "until": until.isoformat()},
+        data=HeldCall(consent=consent.wire_id, until=until.isoformat()),
     )
     return invocation
 
@@ -315,17 +316,17 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         actor=by,
         invocation_id=invocation.pk,
         tool=invocation.tool,
-        data={
-            "consent": consent.wire_id,
-            "grant": encode("grt", preflight.grant.id),
-            "actors": preflight.grant.actors,
-            "policy": {"version": preflight.policy_label, "hash": preflight.policy_hash},
-            "profile": preflight.profile_hash,
-            "level": preflight.profile.isolation,
-            "decision_input": preflight.decision_input,
-            "decision": preflight.decision,
-            **build_reservation_data(preflight.lines, preflight.demand),
-        },
+        data=ResumedCall(
+            consent=consent.wire_id,
+            grant=encode("grt", preflight.grant.id),
+            actors=preflight.grant.actors,
+            policy=PolicyReference(version=preflight.policy_label, hash=preflight.policy_hash),
+            profile=preflight.profile_hash,
+            level=preflight.profile.isolation,
+            decision_input=preflight.decision_input,
+            decision=preflight.decision,
+            budget=build_reserved_budget(preflight.lines, preflight.demand),
+        ),
     )
     transaction.on_commit(partial(outbox.notify_workers, invocation))
     if consent.mode == ConsentMode.ONCE:

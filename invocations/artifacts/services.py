@@ -21,6 +21,7 @@ from evidence import services as evidence
 from evidence.keys.keystore import NONCE_BYTES
 from evidence.keys.subject_keys import fingerprint_under, unwrap_key, wrap_under
 from evidence.kinds import Kind
+from evidence.leaves.calls import ArtifactSummary
 from evidence.problems import KeyUnavailable
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.problems import ArtifactsFull, NoSuchArtifact
@@ -106,18 +107,17 @@ def keep_artifacts(invocation: Invocation, artifacts: Sequence[DescribedArtifact
     ]
 
 
-def build_artifacts_data(rows: Sequence[Artifact]) -> dict[str, Any]:
+def summarize_artifacts(rows: Sequence[Artifact]) -> ArtifactSummary | None:
     """For the End fact: names are the tool's words, and stay sealed."""
     if not rows:
-        return {}
-    return {
-        "artifacts": {
-            "count": len(rows),
-            "bytes": sum(row.content.size for row in rows),
-            "types": sorted({row.media_type.partition("/")[0] for row in rows}),  # the rest may be the tool's word
-            "hash": compute_digest([[row.wire_id, row.content.fingerprint] for row in rows]),
-        }
-    }
+        return None
+    return ArtifactSummary(
+        count=len(rows),
+        bytes=sum(row.content.size for row in rows),
+        # The rest may be the tool's word.
+        types=sorted({row.media_type.partition("/")[0] for row in rows}),
+        hash=compute_digest([[row.wire_id, row.content.fingerprint] for row in rows]),
+    )
 
 
 def build_sealed_artifacts(rows: Sequence[Artifact], artifacts: Sequence[DescribedArtifact]) -> list[dict[str, Any]]:

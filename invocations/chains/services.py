@@ -197,7 +197,7 @@ def _accept(
             "request_id": fingerprint_under(key, envelope.request_id.encode()),
             "on_behalf_of": envelope.actor.get("type", ""),
             "dry_run": envelope.dry_run,
-            "plan": snapshot.to_leaf(),
+            "plan": snapshot.to_commitment().to_data(),
             "steps": [{"step": each.name, "tool": each.tool} for each in plan.steps],
             "compensations": [{"step": each.name, "tool": each.tool} for each in plan.compensations],
         },

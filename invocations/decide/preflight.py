@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from access.budgets.chain_reservations import build_step_lines
 from access.budgets.lines import BudgetLine, Demand, snapshot_lines
 from access.policies.verdict import Verdict, policy_hash, policy_label
+from evidence.leaves.calls import PolicyDecision
 from invocations.decide import rules
 from invocations.decide.rules import CallLook
 from invocations.metrics.call_metrics import record_preflight
@@ -93,17 +94,17 @@ class Preflight:
         return compute_layers_hash(self.decision_context.layers)
 
     @property
-    def decision(self) -> dict[str, Any]:
+    def decision(self) -> PolicyDecision | None:
         """What policy said, for evidence and for trying another policy on this call."""
         verdict = self.verdict
         if verdict is None:
-            return {}
-        return {
-            "allowed": verdict.allowed,
-            "consent": self.needs_consent,
-            "by_manifest": self.version is not None and self.version.needs_consent,
-            "rules": verdict.rules,
-        }
+            return None
+        return PolicyDecision(
+            allowed=verdict.allowed,
+            consent=self.needs_consent,
+            by_manifest=self.version is not None and self.version.needs_consent,
+            rules=verdict.rules,
+        )
 
 
 _hashes: dict[tuple[str, ...], str] = {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 
+from evidence.leaves.base import ListDigest
 from invocations.sandbox.egress.denial_reasons import DenialReason
 from kernel.canonical import canonicalize, compute_digest
 
@@ -34,7 +35,7 @@ def _named(connection: ConnectionRecord) -> dict[str, Any]:
 
 
 def build_connections_data(connections: Sequence[ConnectionRecord], *, known: bool = True) -> dict[str, Any]:
-    """For the End fact: attempts that a rule names, of very many the first, with number and digest of all; the rest is counted.
+    """Fields of the End fact: attempts that a rule names, of very many the first, with number and digest of all; the rest is counted.
 
     When they are not ``known`` it says that, instead of nothing.
     """
@@ -48,7 +49,7 @@ def build_connections_data(connections: Sequence[ConnectionRecord], *, known: bo
         for each in named:
             size += len(canonicalize(each)) + 1
             if size > MAX_BYTES:
-                data["all_connections"] = {"count": len(named), "hash": compute_digest(named)}
+                data["all_connections"] = ListDigest(count=len(named), hash=compute_digest(named))
                 break
             kept.append(each)
         data["connections"] = kept

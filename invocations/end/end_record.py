@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
@@ -19,9 +19,11 @@ from access.budgets import ledger
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
+from evidence.leaves.base import ListDigest
+from evidence.leaves.calls import End, HashedOutput, RunReport, SpentBudget, ToolDigests
 from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
-from invocations.artifacts.services import build_artifacts_data, build_sealed_artifacts, keep_artifacts
+from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts
 from invocations.end.egress_report import build_connections_data, build_sealed_connections
 from invocations.files.services import KeptFiles, keep_files, keep_nothing
 from invocations.metrics.call_metrics import count_call
@@ -44,6 +46,8 @@ from registry.versions.compiler import compiled_version
 if TYPE_CHECKING:
     from django.db.models import Q
 
+    from evidence.leaves import Commitment
+    from evidence.leaves.calls import ArtifactSummary, FileChanges
     from evidence.models import SubjectKey
     from invocations.artifacts.description import DescribedArtifact
     from invocations.artifacts.models import Artifact
@@ -110,7 +114,7 @@ def build_sources_data(sources: list[dict[str, str]], key: SubjectKey) -> dict[s
         size += len(canonicalize(source)) + 1
         if size > MAX_SOURCES_BYTES:
             whole = fingerprint_under(key, canonicalize(sources))
-            return {"sources": kept, "all_sources": {"count": len(sources), "hash": whole}}
+            return {"sources": kept, "all_sources": ListDigest(count=len(sources), hash=whole)}
         kept.append(source)
     return {"sources": kept}
 
@@ -126,7 +130,7 @@ def _hash_free_text(source: dict[str, str], key: SubjectKey) -> dict[str, str]:
 def build_obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
     """What was done to the output; of very long lists their length and digest."""
     if len(canonicalize(applied)) > MAX_OBLIGATIONS_BYTES:
-        return {"all_obligations": {"count": len(applied), "hash": compute_digest(applied)}}
+        return {"all_obligations": ListDigest(count=len(applied), hash=compute_digest(applied))}
     return {"obligations": applied}
 
 
@@ -134,64 +138,86 @@ def build_repairs_data(repairs: list[Repair]) -> dict[str, Any]:
     """As with obligations: pointers and kinds, never values."""
     said = [repair.to_json() for repair in repairs]
     if len(canonicalize(said)) > MAX_OBLIGATIONS_BYTES:
-        return {"all_repairs": {"count": len(said), "hash": compute_digest(said)}}
+        return {"all_repairs": ListDigest(count=len(said), hash=compute_digest(said))}
     return {"repairs": said}
 
 
-def build_spending_data(ending: Ending) -> dict[str, Any]:
+def build_spent_budget(ending: Ending) -> SpentBudget:
     """What is taken of the budgets that the Begin names; what is not named here counts as it was reserved."""
     spent = compute_spending(ending)
     if spent is None:
-        return {"budget": {"spent": {}, "released": True}}
+        return SpentBudget(spent={}, released=True)
     measured = {"bytes_out": spent.bytes_out, "cpu_ms": spent.cpu_ms}
-    return {"budget": {"spent": {name: amount for name, amount in measured.items() if amount is not None}}}
+    return SpentBudget(spent={name: amount for name, amount in measured.items() if amount is not None})
 
 
-def build_end_leaf(invocation: Invocation, ending: Ending, key: SubjectKey) -> dict[str, Any]:
+class SealedEnding(NamedTuple):
+    """The commitments to the values of an ending."""
+
+    output: Commitment | None = None
+    raw_output: HashedOutput | None = None
+    error: Commitment | None = None
+    logs: Commitment | None = None
+
+
+def build_end_leaf(
+    invocation: Invocation,
+    ending: Ending,
+    key: SubjectKey,
+    sealed: SealedEnding,
+    *,
+    artifacts: ArtifactSummary | None,
+    files: FileChanges | None,
+) -> End:
     """What the End fact says beside its columns."""
-    data: dict[str, Any] = {"state": str(ending.state), "attempt": invocation.attempt, "dry_run": invocation.dry_run}
-    if invocation.version is not None:
-        data["tool"] = {
-            "name": invocation.tool,
-            "version": invocation.version.version,
-            "manifest": invocation.version.manifest_digest,
-            "build": invocation.version.build_digest,
-        }
-    if invocation.profile_hash:
-        data["profile"] = invocation.profile_hash
-    if ending.sources:
-        data |= build_sources_data(ending.sources, key)
-    if ending.repairs:
-        data |= build_repairs_data(ending.repairs)
-    if ending.obligations:
-        data |= build_obligations_data(ending.obligations)
-    if invocation.budget:
-        data |= build_spending_data(ending)
-    if ending.outcome is not None:
-        outcome = ending.outcome
-        data["run"] = {
-            "status": str(outcome.status),
-            "image": outcome.image,
-            "clock": invocation.started_at.isoformat() if invocation.started_at else "",  # that the tool was told
-            "box": outcome.box,
-            "level": outcome.level,
-            "clean": outcome.clean,
-            "duration_ms": round(outcome.duration_ms),
-            "cpu_ms": None if outcome.cpu_ms is None else round(outcome.cpu_ms),
-            "max_rss_bytes": outcome.max_rss_bytes,
-            "result_bytes": outcome.result_bytes,
-        }
-        if not outcome.cpu_exact:
-            data["run"]["cpu_exact"] = False
-        reached_for = {*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])}
-        if reached_for:
-            # Only kinds that we know: what a tool reaches for is its own word and could spell out a value. The rest is sealed.
-            kinds = {each.partition(":")[0] for each in reached_for}
-            data["blocked"] = sorted(kinds & KINDS_OF_CAPABILITIES) + (
-                ["other"] if kinds - KINDS_OF_CAPABILITIES else []
-            )
-        data |= build_connections_data(outcome.connections, known=outcome.connections_known)
-    return data
+    version, outcome = invocation.version, ending.outcome
+    return End(
+        state=str(ending.state),
+        attempt=invocation.attempt,
+        dry_run=invocation.dry_run,
+        tool=ToolDigests(
+            name=invocation.tool,
+            version=version.version,
+            manifest=version.manifest_digest,
+            build=version.build_digest,
+        )
+        if version is not None
+        else None,
+        profile=invocation.profile_hash or None,
+        budget=build_spent_budget(ending) if invocation.budget else None,
+        run=build_run_report(invocation, outcome) if outcome is not None else None,
+        blocked=list_blocked_kinds(outcome) or None if outcome is not None else None,
+        **sealed._asdict(),
+        artifacts=artifacts,
+        files=files,
+        **(build_sources_data(ending.sources, key) if ending.sources else {}),
+        **(build_repairs_data(ending.repairs) if ending.repairs else {}),
+        **(build_obligations_data(ending.obligations) if ending.obligations else {}),
+        **(build_connections_data(outcome.connections, known=outcome.connections_known) if outcome is not None else {}),
+    )
+
+
+def build_run_report(invocation: Invocation, outcome: RunOutcome) -> RunReport:
+    """How the tool ran."""
+    return RunReport(
+        status=str(outcome.status),
+        image=outcome.image,
+        clock=invocation.started_at.isoformat() if invocation.started_at else "",
+        box=outcome.box,
+        level=outcome.level,
+        clean=outcome.clean,
+        duration_ms=round(outcome.duration_ms),
+        cpu_ms=None if outcome.cpu_ms is None else round(outcome.cpu_ms),
+        max_rss_bytes=outcome.max_rss_bytes,
+        result_bytes=outcome.result_bytes,
+        cpu_exact=None if outcome.cpu_exact else False,
+    )
+
+
+def list_blocked_kinds(outcome: RunOutcome) -> list[str]:
+    """Only kinds that we know: what a tool reaches for is its own word and could spell out a value. The rest is sealed."""
+    kinds = {each.partition(":")[0] for each in {*outcome.attempts, *([outcome.blocked] if outcome.blocked else [])}}
+    return sorted(kinds & KINDS_OF_CAPABILITIES) + (["other"] if kinds - KINDS_OF_CAPABILITIES else [])
 
 
 def _has_output(outcome: RunOutcome) -> bool:
@@ -211,11 +237,11 @@ def collect_notices(invocation: Invocation) -> list[str]:
     return deprecation_warnings(find_retirement(version.tool), compiled_version(version.pk).manifest)
 
 
-def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifacts: list[Artifact]) -> dict[str, Any]:
+def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifacts: list[Artifact]) -> SealedEnding:
     """Store the values of an ending; returns their commitments for the End fact."""
     key = find_values_key(invocation)
     place: dict[str, Any] = {"tenant_id": invocation.tenant_id, "invocation_id": invocation.pk, "key": key}
-    said: dict[str, Any] = {}
+    output = raw_output = error = logs = None
     notices = collect_notices(invocation)
     if ending.output is not NOTHING:
         value = {
@@ -225,12 +251,10 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             "obligations": ending.obligations,
             "artifacts": build_sealed_artifacts(artifacts, ending.artifacts) if artifacts else [],
         }
-        snapshot = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value)
-        said["output"] = snapshot.to_leaf()
+        output = evidence.seal_values(**place, kind=SnapshotKind.OUTPUT, value=value).to_commitment()
     if ending.raw is not NOTHING:
         document = evidence.json_bytes(ending.raw)
-        commit = fingerprint_under(key, document)
-        said["raw_output"] = {"commit": commit, "bytes": len(document)}
+        raw_output = HashedOutput(commit=fingerprint_under(key, document), bytes=len(document))
     if ending.problem is not None:
         problem = ending.problem
         value = {
@@ -240,10 +264,10 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             "retry_after": problem.retry_after,
             "warnings": notices,
         }
-        said["error"] = evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value).to_leaf()
+        error = evidence.seal_values(**place, kind=SnapshotKind.ERROR, value=value).to_commitment()
     outcome = ending.outcome
     if outcome is not None and _has_output(outcome):
-        logs: dict[str, Any] = {
+        value = {
             "stdout": outcome.stdout,
             "stderr": outcome.stderr,
             "error_type": outcome.error_type,
@@ -251,11 +275,11 @@ def seal_ending(invocation: Invocation, ending: Ending, kept: KeptFiles, artifac
             "attempts": list(outcome.attempts),
         }
         if outcome.files or outcome.gone or outcome.skipped:
-            logs["files"] = kept.sealed()
+            value["files"] = kept.sealed()
         if outcome.connections:
-            logs["connections"] = build_sealed_connections(outcome.connections)
-        said["logs"] = evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=logs).to_leaf()
-    return said
+            value["connections"] = build_sealed_connections(outcome.connections)
+        logs = evidence.seal_values(**place, kind=SnapshotKind.LOGS, value=value).to_commitment()
+    return SealedEnding(output, raw_output, error, logs)
 
 
 def _keep_files(invocation: Invocation, ending: Ending) -> KeptFiles:
@@ -278,9 +302,7 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
     kept = _keep_files(invocation, ending)
     keeps = ending.state == State.SUCCEEDED and not is_forgotten(invocation)
     artifacts = keep_artifacts(invocation, ending.artifacts) if keeps else []
-    said = seal_ending(invocation, ending, kept, artifacts) | build_artifacts_data(artifacts)
-    if files := kept.describe_changes():
-        said["files"] = files
+    sealed = seal_ending(invocation, ending, kept, artifacts)
     evidence.record(
         kind=Kind.DRY_RUN_ENDED if invocation.dry_run else Kind.INVOCATION_ENDED,
         subject=invocation.wire_id,
@@ -291,7 +313,14 @@ def write_end(invocation: Invocation, ending: Ending, *, actor: Principal, at: d
         reason=ending.problem.reason if ending.problem else "",
         trace_id=read_trace_id(invocation.trace),
         at=at,
-        data=build_end_leaf(invocation, ending, find_values_key(invocation)) | said,
+        data=build_end_leaf(
+            invocation,
+            ending,
+            find_values_key(invocation),
+            sealed,
+            artifacts=summarize_artifacts(artifacts),
+            files=kept.describe_changes(),
+        ),
     )
     duration_s = (at - invocation.created_at).total_seconds()
     transaction.on_commit(partial(count_call, invocation, ending, duration_s))

@@ -24,6 +24,7 @@ from evidence import services as evidence
 from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.keys.subject_keys import unwrap_key, wrap_under
 from evidence.kinds import Kind
+from evidence.leaves.calls import FileChanges, WrittenFiles
 from evidence.problems import KeyUnavailable
 from invocations.models import StoredFile
 from invocations.problems import FilesFull, FilesTooLarge, NoSuchFile
@@ -232,17 +233,17 @@ class KeptFiles:
     removed: list[str] = field(default_factory=list)
     not_taken: list[tuple[str, str]] = field(default_factory=list)  # with the reason
 
-    def describe_changes(self) -> dict[str, Any]:
+    def describe_changes(self) -> FileChanges | None:
         """For the End fact; names are for the sealed part."""
         if not (self.read or self.written or self.removed or self.not_taken):
-            return {}
+            return None
         files = compute_digest([[row.wire_id, row.fingerprint] for row in self.written])
-        return {
-            "read": self.read,
-            "written": {"count": len(self.written), "bytes": sum(row.size for row in self.written), "hash": files},
-            "removed": len(self.removed),
-            "not_taken": len(self.not_taken),
-        }
+        return FileChanges(
+            read=self.read,
+            written=WrittenFiles(count=len(self.written), bytes=sum(row.size for row in self.written), hash=files),
+            removed=len(self.removed),
+            not_taken=len(self.not_taken),
+        )
 
     def sealed(self) -> dict[str, Any]:
         return {

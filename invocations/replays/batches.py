@@ -19,6 +19,7 @@ from access.policies.impact.previews import layers_under
 from access.policies.impact.simulation import simulate_calls
 from evidence import services as evidence
 from evidence.kinds import BEGINS, Kind
+from evidence.leaves.calls import Begin
 from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.models import Invocation
 from invocations.replays import redecision
@@ -131,7 +132,7 @@ def build_decisions_batch(row: Replay) -> ReplayBatch:
     facts, total, last = _next(row)
     result, redecider = json.loads(json.dumps(row.result)), Redecider()
     for fact in facts:
-        again = redecider.look(json.loads(bytes(fact.leaf)), row.tenant_id)
+        again = redecider.look(fact.read_data(Begin), row.tenant_id)
         _counted(result, "counts", again.verdict)
         if again.verdict != redecision.SAME:
             _counted(result, "fields", again.why)

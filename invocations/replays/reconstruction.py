@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import BEGINS, ENDS, Kind
+from evidence.leaves import ABSENT, Leaf
+from evidence.leaves.calls import Begin, DecidedCall, End, ResumedCall
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.end.end_record import build_sources_data
@@ -26,15 +28,17 @@ from kernel.ids import encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from evidence.leaves import Commitment
+    from evidence.leaves.calls import ToolDigests
+
 EQUAL, DIFFERS, NOT_KEPT = "equal", "differs", "not_kept"
-_NOTHING: Any = object()
 HASHED_SINCE = 2  # version of the leaf
-COMMITTED = (
-    (SnapshotKind.INPUT, "begin"),
-    (SnapshotKind.OUTPUT, "end"),
-    (SnapshotKind.ERROR, "end"),
-    (SnapshotKind.LOGS, "end"),
-)
+COMMITTED: dict[SnapshotKind, Callable[[CallFacts], Commitment | None]] = {
+    SnapshotKind.INPUT: lambda told: told.begun.input,
+    SnapshotKind.OUTPUT: lambda told: told.ended.output,
+    SnapshotKind.ERROR: lambda told: told.ended.error,
+    SnapshotKind.LOGS: lambda told: told.ended.logs,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +60,54 @@ def choose_verdict(findings: Iterable[ReconstructionFinding]) -> str:
 
 @dataclass(slots=True)
 class CallFacts:
-    """What the facts of one call say."""
+    """What the facts of one call say. Of a call without a Begin or an End, ``begin`` or ``end`` says nothing."""
 
-    leaves: list[dict[str, Any]]
+    leaves: list[Leaf]
     broken: list[str]  # facts whose columns or hash are not those of their leaf
+    begin: Leaf = field(init=False)
+    end: Leaf = field(init=False)
+    begun: Begin = field(init=False)
+    ended: End = field(init=False)
+    decided: list[DecidedCall] = field(
+        init=False
+    )  # the newest first: a held call is decided about again when it goes on
 
-    def of(self, *kinds: str) -> list[dict[str, Any]]:
-        return [leaf for leaf in self.leaves if leaf["kind"] in kinds]
+    def __post_init__(self) -> None:
+        self.begin, self.end = self.first(*BEGINS), self.first(*ENDS)
+        self.begun, self.ended = self.begin.read_data(Begin), self.end.read_data(End)
+        resumed = [leaf.read_data(ResumedCall) for leaf in self.of(Kind.INVOCATION_RESUMED)]
+        self.decided = [*reversed(resumed), self.begun]
 
-    def first(self, *kinds: str) -> dict[str, Any] | None:
-        return next(iter(self.of(*kinds)), None)
+    def of(self, *kinds: str) -> list[Leaf]:
+        return [leaf for leaf in self.leaves if leaf.kind in kinds]
+
+    def first(self, *kinds: str) -> Leaf:
+        return next(iter(self.of(*kinds)), Leaf.from_data(None))
 
     @property
-    def begin(self) -> dict[str, Any]:
-        return self.first(*BEGINS) or {}
+    def has_begun(self) -> bool:
+        return bool(self.begin.kind)
 
     @property
-    def end(self) -> dict[str, Any]:
-        return self.first(*ENDS) or {}
+    def has_ended(self) -> bool:
+        return bool(self.end.kind)
+
+    @property
+    def tool(self) -> ToolDigests | None:
+        return self.ended.tool or self.begun.tool
 
     @property
     def state(self) -> str:
         """Where the facts leave the call."""
-        if self.end:
-            return str(self.end["outcome"])
+        if self.has_ended:
+            return str(self.end.outcome)
         if self.of(Kind.INVOCATION_HELD) and not self.of(Kind.INVOCATION_RESUMED):
             return State.HELD
-        return {"held": State.HELD, "denied": State.DENIED}.get(str(self.begin.get("outcome")), State.QUEUED)
+        return {"held": State.HELD, "denied": State.DENIED}.get(str(self.begin.outcome), State.QUEUED)
+
+    def find_decided(self, read: Callable[[DecidedCall], Any]) -> Any:
+        """What was decided last, of what facts say."""
+        return next((found for found in map(read, self.decided) if found is not None), None)
 
 
 def load_call_facts(invocation: Invocation) -> CallFacts:
@@ -100,18 +125,8 @@ def read_call_facts(rows: Iterable[Fact]) -> CallFacts:
             leaf.get(name, "") != value for name, value in columns.items()
         ):
             broken.append(row.wire_id)
-        leaves.append(leaf)
+        leaves.append(Leaf.from_data(leaf))
     return CallFacts(leaves, broken)
-
-
-def _data(leaf: dict[str, Any], *path: str) -> Any:
-    """What a fact says there; _NOTHING where it says nothing."""
-    found: Any = leaf.get("data", {})
-    for name in path:
-        if not isinstance(found, dict) or name not in found:
-            return _NOTHING
-        found = found[name]
-    return found
 
 
 def _iso(moment: Any) -> str:
@@ -122,60 +137,70 @@ def _wire(prefix: str, id: Any) -> str:
     return encode(prefix, id) if id else ""
 
 
-# field -> (what the facts say, what the row says)
-_Side = "Callable[[Told, Invocation], Any]"
+# Field to what the facts say, and what the row says. Facts that say nothing are None, or ABSENT.
 FIELDS: dict[str, tuple[Callable[[CallFacts, Invocation], Any], Callable[[CallFacts, Invocation], Any]]] = {
-    "agent": (lambda told, _: told.begin["actor"]["id"], lambda _, row: encode("agt", row.agent_id)),
-    "tool": (lambda told, _: told.begin.get("tool", ""), lambda _, row: row.tool),
-    "created_at": (lambda told, _: told.begin["at"], lambda _, row: _iso(row.created_at)),
-    "finished_at": (lambda told, _: told.end.get("at", ""), lambda _, row: _iso(row.finished_at)),
-    "reason": (lambda told, _: told.end.get("reason", ""), lambda _, row: row.reason if row.is_final else ""),
+    "agent": (lambda told, _: told.begin.actor.id, lambda _, row: encode("agt", row.agent_id)),
+    "tool": (lambda told, _: told.begin.tool or "", lambda _, row: row.tool),
+    "created_at": (lambda told, _: told.begin.at, lambda _, row: _iso(row.created_at)),
+    "finished_at": (lambda told, _: told.end.at or "", lambda _, row: _iso(row.finished_at)),
+    "reason": (lambda told, _: told.end.reason or "", lambda _, row: row.reason if row.is_final else ""),
     "attempt": (
-        lambda told, row: _data(told.end, "attempt") if told.end and row.attempt else _NOTHING,
+        lambda told, row: told.ended.attempt if told.has_ended and row.attempt else None,
         lambda _, row: row.attempt,
     ),
-    "dry_run": (lambda told, _: _data(told.begin, "dry_run"), lambda _, row: row.dry_run),
-    "origin": (lambda told, _: _data(told.begin, "origin"), lambda _, row: row.origin),
-    "level": (lambda told, _: _decided(told, "level"), lambda _, row: (row.profile or {}).get("isolation", "")),
-    "version": (lambda told, _: _last(told, "tool", "version"), lambda _, row: row.version and row.version.version),
+    "dry_run": (lambda told, _: told.begun.dry_run, lambda _, row: row.dry_run),
+    "origin": (lambda told, _: told.begun.origin, lambda _, row: row.origin),
+    "level": (
+        lambda told, _: told.find_decided(lambda each: each.level),
+        lambda _, row: (row.profile or {}).get("isolation", ""),
+    ),
+    "version": (
+        lambda told, _: told.tool and told.tool.version,
+        lambda _, row: row.version and row.version.version,
+    ),
     "manifest": (
-        lambda told, _: _last(told, "tool", "manifest"),
+        lambda told, _: told.tool and told.tool.manifest,
         lambda _, row: row.version and row.version.manifest_digest,
     ),
-    "build": (lambda told, _: _last(told, "tool", "build"), lambda _, row: row.version and row.version.build_digest),
-    "policy": (lambda told, _: _decided(told, "policy", "version"), lambda _, row: row.policy_version),
-    "policy_hash": (lambda told, _: _decided(told, "policy", "hash"), lambda _, row: row.policy_hash),
-    "grant": (lambda told, _: _decided(told, "grant"), lambda _, row: _wire("grt", row.grant_id)),
-    "consent": (lambda told, _: _decided(told, "consent"), lambda _, row: _wire("cns", row.consent_id)),
-    "profile": (lambda told, _: _last(told, "profile"), lambda _, row: row.profile_hash),
+    "build": (lambda told, _: told.tool and told.tool.build, lambda _, row: row.version and row.version.build_digest),
+    "policy": (
+        lambda told, _: told.find_decided(lambda each: each.policy and each.policy.version),
+        lambda _, row: row.policy_version,
+    ),
+    "policy_hash": (
+        lambda told, _: told.find_decided(lambda each: each.policy and each.policy.hash),
+        lambda _, row: row.policy_hash,
+    ),
+    "grant": (
+        lambda told, _: told.find_decided(lambda each: each.grant),
+        lambda _, row: _wire("grt", row.grant_id),
+    ),
+    "consent": (
+        lambda told, _: told.find_decided(lambda each: each.consent),
+        lambda _, row: _wire("cns", row.consent_id),
+    ),
+    "profile": (lambda told, _: _profile(told), lambda _, row: row.profile_hash),
     "profile_document": (
-        lambda told, row: _last(told, "profile") if row.profile is not None else "",
+        lambda told, row: _profile(told) if row.profile is not None else "",
         lambda _, row: compute_digest(row.profile) if row.profile is not None else "",
     ),
     "obligations": (
-        lambda told, row: _decided(told, "obligations") if row.obligations else "",
+        lambda told, row: told.begun.obligations if row.obligations else "",
         lambda _, row: compute_digest(row.obligations) if row.obligations else "",
     ),
     "resolution": (
-        lambda told, _: (told.first(Kind.INVOCATION_RESOLVED) or {}).get("outcome", ""),
+        lambda told, _: told.first(Kind.INVOCATION_RESOLVED).outcome or "",
         lambda _, row: row.resolution,
     ),
 }
 
 
-def _last(told: CallFacts, *path: str) -> Any:
+def _profile(told: CallFacts) -> str | None:
     """The End's word, or that of what the call was decided by last."""
-    found = _data(told.end, *path)
-    return found if found is not _NOTHING else _decided(told, *path)
-
-
-def _decided(told: CallFacts, *path: str) -> Any:
-    """A call that waited for a person was decided about again when it went on."""
-    for leaf in reversed(told.of(Kind.INVOCATION_RESUMED)):
-        found = _data(leaf, *path)
-        if found is not _NOTHING:
-            return found
-    return _data(told.begin, *path)
+    if told.ended.profile is not None:
+        return told.ended.profile
+    found: str | None = told.find_decided(lambda each: each.profile)
+    return found
 
 
 def reconstruct_call(
@@ -186,11 +211,11 @@ def reconstruct_call(
     Within :func:`one_snapshot`, in which ``invocation`` was read too: what happens between two reads is no difference.
     """
     told = load_call_facts(invocation)
-    if not told.begin:
+    if not told.has_begun:
         return [ReconstructionFinding("begin", DIFFERS, row=invocation.wire_id)]
     findings = [ReconstructionFinding("leaves", DIFFERS if told.broken else EQUAL, facts=", ".join(told.broken))]
     findings += [
-        _compared("pair", bool(told.end), invocation.is_final),
+        _compared("pair", told.has_ended, invocation.is_final),
         _compared("state", _running_as(told.state, invocation), invocation.state),
     ]
     for name, (facts, row) in FIELDS.items():
@@ -199,7 +224,7 @@ def reconstruct_call(
     findings += list(_marked(told, invocation))
     findings += list(_attempts(told, invocation))
     findings += list(_values(told, invocation, opened=opened))
-    again = (redecider or Redecider()).look(told.begin, invocation.tenant_id)
+    again = (redecider or Redecider()).look(told.begun, invocation.tenant_id)
     findings.append(
         ReconstructionFinding("decision", {"same": EQUAL, "not_kept": NOT_KEPT}.get(again.verdict, DIFFERS), again.why)
     )
@@ -212,7 +237,7 @@ def _running_as(told: str, invocation: Invocation) -> str:
 
 
 def _compared(field: str, facts: Any, row: Any) -> ReconstructionFinding:
-    if facts is _NOTHING:
+    if facts is None or facts is ABSENT:
         return ReconstructionFinding(field, NOT_KEPT, row=_text(row))
     verdict = EQUAL if (facts or "") == (row or "") else DIFFERS
     return ReconstructionFinding(field, verdict, _text(facts), _text(row))
@@ -223,31 +248,31 @@ def _text(value: Any) -> str:
         return compute_digest(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "" if value is None or value is _NOTHING else str(value)
+    return "" if value is None or value is ABSENT else str(value)
 
 
 def _budget(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
     """The budgets that the call held are among those that stand in its row."""
-    held = _data(told.begin, "budget", "of")
-    if held is not _NOTHING:
-        known = {line.get("budget") for line in invocation.budget}
+    if told.begun.budget is not None:
+        known, held = {line.get("budget") for line in invocation.budget}, told.begun.budget.of
         yield _compared("budget", held, [each for each in held if each in known])
 
 
 def _marked(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionFinding]:
     """What callers and tools have named, which facts hold hashed under the key of the call's person."""
-    asked, sources = _data(told.begin, "request_id"), _data(told.end, "sources")
+    asked: str | None = told.begun.request_id
+    sources = told.ended.sources
     mark: Any = invocation.request_id
     named: Any = invocation.sources
-    if told.begin.get("v", 1) >= HASHED_SINCE:
+    if (told.begin.v or 1) >= HASHED_SINCE:
         key = known_key_of(invocation)
         if key is None or key.destroyed_at is not None:
-            asked, sources = _NOTHING, _NOTHING
+            asked, sources = None, None
         else:
             mark = fingerprint_under(key, mark.encode())
             named = build_sources_data(named, key)["sources"] if named else named
     yield _compared("request_id", asked, mark)
-    if sources is not _NOTHING or invocation.sources:
+    if sources is not None or invocation.sources:
         yield _compared("sources", sources, named)
 
 
@@ -256,13 +281,13 @@ def _attempts(told: CallFacts, invocation: Invocation) -> Iterable[Reconstructio
     again = len(told.of(Kind.INVOCATION_RETRIED))
     runs = invocation.attempts.count()
     # One that was cut off and has not run since: it waits for a worker, or was ended while it did.
-    waited = again == runs and invocation.state != State.RUNNING and _data(told.end, "run") is _NOTHING
+    waited = again == runs and invocation.state != State.RUNNING and told.ended.run is None
     yield _compared("retries", again, runs if waited else max(0, runs - 1))
     last = invocation.attempts.order_by("-number").first()
-    image = _data(told.end, "run", "image")
-    if last is not None and image is not _NOTHING:
-        yield _compared("image", image[:80], last.image)
-        yield _compared("box", str(_data(told.end, "run", "box"))[:64], last.box)
+    run = told.ended.run
+    if last is not None and run is not None and run.image is not ABSENT:
+        yield _compared("image", run.image[:80], last.image)
+        yield _compared("box", str(run.box)[:64], last.box)
 
 
 def _values(told: CallFacts, invocation: Invocation, *, opened: bool) -> Iterable[ReconstructionFinding]:
@@ -271,21 +296,21 @@ def _values(told: CallFacts, invocation: Invocation, *, opened: bool) -> Iterabl
         for row in Snapshot.objects.filter(
             tenant_id=invocation.tenant_id,
             invocation_id=invocation.pk,
-            kind__in=[kind for kind, _ in COMMITTED],
+            kind__in=list(COMMITTED),
         )
     }
-    plain = told.begin.get("v", 1) < HASHED_SINCE
-    for field, side in COMMITTED:
-        leaf = told.begin if side == "begin" else told.end
-        said, row = _data(leaf, str(field), "commit"), kept.get(field)
-        if said is _NOTHING and (row is None or (plain and field in (SnapshotKind.ERROR, SnapshotKind.LOGS))):
+    plain = (told.begin.v or 1) < HASHED_SINCE
+    for name, read in COMMITTED.items():
+        commitment, row = read(told), kept.get(name)
+        said = commitment.commit if commitment else None
+        if said is None and (row is None or (plain and name in (SnapshotKind.ERROR, SnapshotKind.LOGS))):
             continue
         if row is None:
-            yield ReconstructionFinding(str(field), NOT_KEPT, facts=_text(said))
+            yield ReconstructionFinding(str(name), NOT_KEPT, facts=_text(said))
             continue
-        yield _compared(str(field), said, row.commitment)
+        yield _compared(str(name), said, row.commitment)
         if opened:
-            yield from _opened(str(field), said, row, invocation)
+            yield from _opened(str(name), said, row, invocation)
 
 
 def _opened(field: str, said: Any, row: Snapshot, invocation: Invocation) -> Iterable[ReconstructionFinding]:

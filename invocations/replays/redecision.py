@@ -7,7 +7,7 @@ must come out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from access.models import PolicyState, PolicyVersion
 from access.policies.cache import compiled_policy
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from access.policies.compiler import CompiledPolicy
+    from evidence.leaves.calls import Begin
 
 SAME, DIFFERS, NOT_KEPT = "same", "differs", "not_kept"
 BEFORE_CONSENT = ("tool", "input_schema", "grant", "quota", "consent")  # steps; at these nobody has asked yet
@@ -37,30 +38,29 @@ class Redecider:
     def __init__(self) -> None:
         self._layers: dict[tuple[UUID, str], tuple[Sequence[CompiledPolicy], str] | None] = {}
 
-    def look(self, begin: dict[str, Any], tenant_id: UUID) -> Redecision:
-        data = begin.get("data", {})
-        asked, decision, policy = data.get("decision_input"), data.get("decision"), data.get("policy", {})
-        if not isinstance(asked, dict) or not isinstance(decision, dict):
+    def look(self, begin: Begin, tenant_id: UUID) -> Redecision:
+        asked, decision, policy = begin.decision_input, begin.decision, begin.policy
+        if not isinstance(asked, dict) or decision is None:
             return Redecision(NOT_KEPT, "decision_input")
-        key = (tenant_id, str(policy.get("version", "")))
+        key = (tenant_id, str(policy.version) if policy else "")
         if key not in self._layers:
             self._layers[key] = _layers_of(*key)
         found = self._layers[key]
         if found is None:
             return Redecision(NOT_KEPT, "policy")
         layers, hash_now = found
-        if hash_now != policy.get("hash"):
+        if policy is None or hash_now != policy.hash:
             return Redecision(DIFFERS, "policy_hash")
         verdict = evaluate_policies(layers, asked)
-        if verdict.allowed != decision.get("allowed"):
+        if verdict.allowed != decision.allowed:
             return Redecision(DIFFERS, "allowed")
-        if verdict.rules != decision.get("rules"):
+        if verdict.rules != decision.rules:
             return Redecision(DIFFERS, "rules")
-        demanded = verdict.consent is not None or bool(decision.get("by_manifest"))
-        unasked = data.get("refused_at") in BEFORE_CONSENT or bool(asked.get("dry_run"))
-        if demanded != bool(decision.get("consent")) and not unasked:
+        demanded = verdict.consent is not None or bool(decision.by_manifest)
+        unasked = begin.refused_at in BEFORE_CONSENT or bool(asked.get("dry_run"))
+        if demanded != bool(decision.consent) and not unasked:
             return Redecision(DIFFERS, "consent")
-        if (obligations := data.get("obligations")) and compute_digest(verdict.obligations) != obligations:
+        if begin.obligations and compute_digest(verdict.obligations) != begin.obligations:
             return Redecision(DIFFERS, "obligations")
         return Redecision(SAME)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evidence import services as evidence
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import ENDS
+from evidence.leaves.calls import Begin, CalledTool, End
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
 from invocations.end.end_record import NOTHING, Ending
@@ -96,11 +97,10 @@ def rerun_call(
         return RerunComparison(ReplayVerdict.CANNOT, cannot.why)
 
 
-def read_end_data(invocation: Invocation) -> dict[str, Any]:
+def read_end(invocation: Invocation) -> End:
     """What the End fact says."""
     fact = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id, kind__in=ENDS).first()
-    data: dict[str, Any] = fact.content.get("data", {}) if fact else {}
-    return data
+    return fact.read_data(End) if fact else End.from_data(None)
 
 
 def open_snapshot(invocation: Invocation, kind: SnapshotKind) -> Any:
@@ -116,7 +116,7 @@ def open_snapshot(invocation: Invocation, kind: SnapshotKind) -> Any:
         raise CannotRerun("key_unavailable") from None
 
 
-def _recorded(invocation: Invocation) -> tuple[dict[str, Any], dict[str, Any]]:
+def _recorded(invocation: Invocation) -> tuple[dict[str, Any], End]:
     """How the call ended, in the form that is compared, and its End fact."""
     if not invocation.is_final:
         raise CannotRerun("not_ended")
@@ -131,16 +131,16 @@ def _recorded(invocation: Invocation) -> tuple[dict[str, Any], dict[str, Any]]:
         found["artifacts"] = [_describe_artifact(each) for each in output.get("artifacts", [])]
     if error is not None:
         found["error"] = {name: error[name] for name in ("detail", "details")}
-    return found, read_end_data(invocation)
+    return found, read_end(invocation)
 
 
 def _describe_artifact(artifact: dict[str, Any]) -> dict[str, Any]:
     return {name: artifact[name] for name in ("name", "media_type", "digest")}
 
 
-def _prepare(invocation: Invocation, version: ToolVersion, end: dict[str, Any], *, todays_image: bool) -> _PreparedRun:
-    run = end.get("run", {})
-    if any(name in end for name in ("connections", "all_connections", "connections_elsewhere")):
+def _prepare(invocation: Invocation, version: ToolVersion, end: End, *, todays_image: bool) -> _PreparedRun:
+    run = end.run
+    if any(each is not None for each in (end.connections, end.all_connections, end.connections_elsewhere)):
         raise CannotRerun("network")
     if version.view.capabilities.get("browser"):
         raise CannotRerun("browser")
@@ -150,8 +150,8 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: dict[str, Any], 
     profile, taken = isolate_profile(Profile.from_json(invocation.profile or {}))
     other = version.pk != invocation.version_id
     notes = [f"without_{each}" for each in taken]
-    image = run.get("image", "")
-    if other or todays_image or run.get("level") == "direct":
+    image = run.image if run else ""
+    if other or todays_image or (run and run.level == "direct"):
         image = ""
         notes += ["other_version"] if other else ["todays_image"] if todays_image else ["ran_directly"]
     config, config_is_another = _config_of(invocation, version)
@@ -171,7 +171,7 @@ def _prepare(invocation: Invocation, version: ToolVersion, end: dict[str, Any], 
     context = {
         "dry_run": invocation.dry_run,
         "started_at": invocation.created_at.isoformat(),
-        "now": run.get("clock") or (invocation.started_at or invocation.created_at).isoformat(),
+        "now": (run and run.clock) or (invocation.started_at or invocation.created_at).isoformat(),
     }
     call = build_comparison_call(
         new_id(),
@@ -190,15 +190,15 @@ def _config_of(invocation: Invocation, version: ToolVersion) -> tuple[dict[str, 
     """What the tenant has set for the tool now, and whether that is another thing than at the time of the call."""
     installation = invocation.installation
     config: dict[str, Any] = installation.config if installation is not None else {}
-    then = _begin_tool(invocation).get("config", "")
+    tool = _begin_tool(invocation)
+    then = tool.config if tool else ""
     return config, bool(then) and compute_config_digest(config, version.view) != then
 
 
-def _begin_tool(invocation: Invocation) -> dict[str, Any]:
+def _begin_tool(invocation: Invocation) -> CalledTool | None:
     rows = Fact.objects.filter(invocation_id=invocation.pk, tenant_id=invocation.tenant_id).order_by("id")
     first = rows.first()
-    said: dict[str, Any] = first.content.get("data", {}).get("tool", {}) if first else {}
-    return said
+    return first.read_data(Begin).tool if first else None
 
 
 def _once(
@@ -244,7 +244,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _compared(
-    invocation: Invocation, version: ToolVersion, recorded: dict[str, Any], prepared: _PreparedRun, end: dict[str, Any]
+    invocation: Invocation, version: ToolVersion, recorded: dict[str, Any], prepared: _PreparedRun, end: End
 ) -> RerunComparison:
     said, ending, outcome = _once(invocation, version, prepared)
     notes = prepared.notes
@@ -253,8 +253,8 @@ def _compared(
         notes.append("not_compared")
     elif ignored:
         notes.append("ignored")
-    if ending.raw is not NOTHING and "raw_output" in end:
-        same = end["raw_output"]["commit"] in _marks_of(invocation, evidence.json_bytes(ending.raw))
+    if ending.raw is not NOTHING and end.raw_output is not None:
+        same = end.raw_output.commit in _marks_of(invocation, evidence.json_bytes(ending.raw))
         notes.append("raw_same" if same else "raw_other")
     if "data" in said and "data" not in recorded and invocation.output_digest:
         notes.append("digest_only")

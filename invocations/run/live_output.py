@@ -221,7 +221,7 @@ def write_segment(invocation: Invocation, document: dict[str, Any]) -> bool:
         "number": number,
         "attempt": invocation.attempt,
         "after": bytes(before.leaf_hash).hex() if before else "",
-        "said": snapshot.to_leaf(),
+        "said": snapshot.to_commitment().to_data(),
         "lines": {"first": lines[0]["number"], "last": lines[-1]["number"], "count": len(lines)}
         if lines
         else {"count": 0},

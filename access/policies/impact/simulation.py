@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from access.policies.conditions import compile_condition, iter_tests
 from access.policies.verdict import evaluate_policies
+from evidence.leaves.calls import DecidedCall, PolicyDecision
 from kernel.ids import encode
 
 if TYPE_CHECKING:
@@ -96,9 +97,8 @@ class Simulation:
     first_at: str = ""
     last_at: str = ""
 
-    def add(self, leaf: dict[str, Any], change: OutcomeChange) -> None:
-        attributes = leaf["data"]["decision_input"]
-        self.first_at = leaf["at"]
+    def add(self, at: str, attributes: dict[str, Any], change: OutcomeChange) -> None:
+        self.first_at = at
         if not self.calls:
             self.last_at = self.first_at
         self.calls += 1
@@ -107,16 +107,21 @@ class Simulation:
         ] += 1
 
     def add_change(
-        self, invocation: UUID, tenant: UUID, leaf: dict[str, Any], change: OutcomeChange, new: tuple[str, ...]
+        self,
+        invocation: UUID,
+        tenant: UUID,
+        at: str,
+        attributes: dict[str, Any],
+        decision: PolicyDecision,
+        change: OutcomeChange,
+        new: tuple[str, ...],
     ) -> None:
-        data = leaf["data"]
-        group = self.groups.setdefault((change, without_versions(data["decision"].get("rules", ())), new), _Group())
+        group = self.groups.setdefault((change, without_versions(decision.rules or ()), new), _Group())
         group.count += 1
         if len(group.examples) < EXAMPLES_A_GROUP:
-            attributes = data["decision_input"]
             agent = str(attributes.get("agent_name") or attributes.get("agent", ""))
             wire = {"invocation": encode("inv", invocation), "tenant": encode("ten", tenant)}
-            told = {"agent": agent, "tool": str(attributes.get("tool", "")), "at": str(leaf["at"])}
+            told = {"agent": agent, "tool": str(attributes.get("tool", "")), "at": str(at)}
             group.examples.append(wire | told)
 
     @property
@@ -212,9 +217,9 @@ def simulate_calls(rows: Iterable[Row], layers_of: Callable[[UUID], Sequence[Com
     of_tenant: dict[UUID, _Alike] = {}
     for invocation, tenant, raw in rows:
         leaf = json.loads(bytes(raw))
-        data = leaf.get("data", {})
-        attributes, decision = data.get("decision_input"), data.get("decision")
-        if not isinstance(attributes, dict) or not isinstance(decision, dict):
+        decided = DecidedCall.from_data(leaf.get("data"))
+        attributes, decision = decided.decision_input, decided.decision
+        if not isinstance(attributes, dict) or decision is None:
             found.unusable += 1
             continue
         if tenant not in of_tenant:
@@ -225,16 +230,16 @@ def simulate_calls(rows: Iterable[Row], layers_of: Callable[[UUID], Sequence[Com
         except (TypeError, AttributeError):
             found.unusable += 1
             continue
-        by_manifest = bool(decision.get("by_manifest"))
+        by_manifest = bool(decision.by_manifest)
         now = classify_outcome(allowed=allowed, demanded=demanded, attributes=attributes, by_manifest=by_manifest)
         was = classify_outcome(
-            allowed=bool(decision.get("allowed")),
-            demanded=bool(decision.get("consent")),
+            allowed=bool(decision.allowed),
+            demanded=bool(decision.consent),
             attributes=attributes,
             by_manifest=by_manifest,
         )
         change = OutcomeChange.SAME if was is now else _CHANGED[now]
-        found.add(leaf, change)
+        found.add(leaf["at"], attributes, change)
         if change is not OutcomeChange.SAME:
-            found.add_change(invocation, tenant, leaf, change, rules)
+            found.add_change(invocation, tenant, leaf["at"], attributes, decision, change, rules)
     return found

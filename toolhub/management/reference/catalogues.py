@@ -12,6 +12,7 @@ from django.core.management import get_commands, load_command_class
 from access.models import CONSENT_TRANSITIONS, POLICY_TRANSITIONS, ConsentState, PolicyState
 from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
 from evidence.kinds import PAIR, Kind
+from evidence.leaves import FORMS, LEAF_TYPES, VERSIONS, Leaf, LeafData
 from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
@@ -24,13 +25,14 @@ from registry.models import (
     ToolState,
 )
 from registry.models import TRANSITIONS as TOOL_TRANSITIONS
-from toolhub.management.reference import leaf_fields
 from toolhub.management.reference.markdown import format_code, format_page, format_table
 from toolhub.problem_catalogue import RETRIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from evidence.leaves.base import LeafPart
 
 ROOT: Path = settings.BASE_DIR
 PACKAGES = ("kernel", "evidence", "access", "registry", "invocations", "toolhub")
@@ -159,8 +161,27 @@ def _writers() -> dict[str, list[str]]:
     return found
 
 
-def _fields(fields: dict[str, str]) -> list[tuple[str, str]]:
-    return [(format_code(name), said) for name, said in fields.items()]
+def _leaf_table(cls: type[LeafPart], *, but: frozenset[str] = frozenset()) -> str:
+    """The fields of a type of leaf; those that not every leaf has are marked."""
+    rows = [
+        (format_code(field.key), "" if field.always else "may be absent", field.doc)
+        for field in cls.list_fields()
+        if field.key not in but
+    ]
+    return format_table(("field", "", "what it says"), rows)
+
+
+def _leaf_sections() -> list[str]:
+    """What each kind says in ``data``, those that say the same together, in the order of the kinds."""
+    kinds_of: dict[type[LeafData], list[Kind]] = {}
+    for kind in Kind:
+        if kind in LEAF_TYPES:
+            kinds_of.setdefault(LEAF_TYPES[kind], []).append(kind)
+    common = frozenset(field.key for field in LeafData.list_fields())
+    found = []
+    for cls, kinds in kinds_of.items():
+        found += [f"### {', '.join(map(format_code, kinds))}", cls.__doc__ or "", _leaf_table(cls, but=common)]
+    return found
 
 
 def evidence_kinds_page() -> str:
@@ -174,24 +195,19 @@ def evidence_kinds_page() -> str:
         rows.append((format_code(kind.value), "one of the pair" if kind in PAIR else "", where))
     return format_page(
         "Kinds of facts",
-        "evidence/kinds.py and the services that write them",
+        "evidence/kinds.py, evidence/leaves/ and the services that write them",
         "Names are never changed: they are in leaves that people may have verified. Each call has exactly one `invocation.began` "
         "and one `invocation.ended`, each dry run one `dry_run.began` and one `dry_run.ended`; a unique constraint holds that, and "
         "PostgreSQL refuses at COMMIT a call without its Begin, or an ended one without its End.",
         format_table(("kind", "", "written by"), rows),
         "## Leaves",
-        leaf_fields.FORMS,
-        format_table(("version", "what is in it"), leaf_fields.VERSIONS),
+        FORMS,
+        format_table(("version", "what is in it"), VERSIONS),
         "### Every leaf",
-        format_table(("field", "what it says"), _fields(leaf_fields.EVERY)),
+        _leaf_table(Leaf),
         "### `data` of any kind",
-        format_table(("field", "what it says"), _fields(leaf_fields.ANY_DATA)),
-        "### `data` of an erasure",
-        format_table(("field", "what it says"), _fields(leaf_fields.ERASURE)),
-        "### `data` of a Begin",
-        format_table(("field", "what it says"), _fields(leaf_fields.BEGIN)),
-        "### `data` of an End",
-        format_table(("field", "what it says"), _fields(leaf_fields.END)),
+        _leaf_table(LeafData),
+        *_leaf_sections(),
     )
 
 

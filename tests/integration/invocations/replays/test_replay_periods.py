@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from evidence.leaves.calls import Begin
 from evidence.models import Fact
 from invocations.models import Invocation
 from invocations.replays import batches, services
@@ -112,11 +113,11 @@ def test_the_recorded_policy_decides_every_call_as_it_did(
     row = done(ask(auditor.by, "decisions"))
 
     assert row.result["counts"] == {"same": 3}
-    begin = json.loads(bytes(Fact.objects.get(kind="invocation.began", invocation_id=denied.pk).leaf))
-    begin["data"]["decision"]["allowed"] = True
-    assert Redecider().look(begin, tenant.pk).why == "allowed"
-    begin["data"]["policy"]["version"] = "builtin@2 tenant@9"
-    assert Redecider().look(begin, tenant.pk).verdict == "not_kept"
+    said = Fact.objects.get(kind="invocation.began", invocation_id=denied.pk).content["data"]
+    said["decision"]["allowed"] = True
+    assert Redecider().look(Begin.from_data(said), tenant.pk).why == "allowed"
+    said["policy"]["version"] = "builtin@2 tenant@9"
+    assert Redecider().look(Begin.from_data(said), tenant.pk).verdict == "not_kept"
 
 
 @pytest.mark.req("TOOLS-28", "TOOLS-9")

@@ -1,0 +1,308 @@
+"""Leaves of calls: Begin and End, and what happens to a call between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from evidence.kinds import BEGINS, ENDS, Kind
+from evidence.leaves.base import Commitment, LeafData, LeafPart, ListDigest, SearchTerm, leaf_data, leaf_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ANY_DATA_CLASS = "any"  # of personal data, in a search
+
+
+@leaf_part
+class InputCommitment(Commitment):
+    """What binds the arguments, the envelope and the seed of a call."""
+
+    shape: Annotated[Any, "names the schema knows, types and lengths"]
+
+
+@leaf_part
+class ChainPlace(LeafPart):
+    """Where in a chain a call stands."""
+
+    id: Annotated[str, "of the chain", SearchTerm("chain")]
+    role: Annotated[str, "`step` or `compensation`"]
+    step: Annotated[str, "its name in the plan"]
+    try_: Annotated[int, "the number of the attempt at it"]
+
+
+@leaf_part
+class ToolDigests(LeafPart):
+    """Which code it is."""
+
+    name: Annotated[str, "of the tool"]
+    version: Annotated[str, "of the tool"]
+    manifest: Annotated[str, "digest of the manifest"]
+    build: Annotated[str, "digest of the code"]
+
+
+@leaf_part
+class CalledTool(ToolDigests):
+    """Which code it is, and how the tenant has set it up."""
+
+    installation: Annotated[str, "of the tenant"]
+    config: Annotated[str, "digest of its configuration"]
+
+
+@leaf_part
+class PolicyReference(LeafPart):
+    """The policies that decided."""
+
+    version: Annotated[str, "labels of the versions in force", SearchTerm("policy")]
+    hash: Annotated[str, "of all rules in force"]
+
+
+@leaf_part
+class PolicyDecision(LeafPart):
+    """What the policies said."""
+
+    allowed: Annotated[bool, "whether every layer permits the call"]
+    consent: Annotated[bool, "whether a person must consent"]
+    by_manifest: Annotated[bool, "whether the tool demands that consent itself"]
+    rules: Annotated[list[str], "that contributed"]
+
+
+@leaf_part
+class ConsentBinding(LeafPart):
+    """What a consent is good for."""
+
+    mode: Annotated[str, "`once`, `period` or `standing`"]
+    hash: Annotated[str, "of mode, versions, person, arguments, policy and end"]
+
+
+@leaf_part
+class ReservedBudget(LeafPart):
+    """What an accepted call holds, until its End says what it took."""
+
+    reserved: Annotated[dict[str, int], "how much is held, by dimension"]
+    of: Annotated[list[str], "in which budgets"]
+
+
+@leaf_part
+class DecidedCall(LeafData):
+    """What was decided about a call: at its Begin, and anew when it goes on after it was held."""
+
+    policy: Annotated[PolicyReference | None, "versions of the policy and the hash of all rules in force"] = None
+    profile: Annotated[str | None, "hash of what the run may reach, limits included"] = None
+    level: Annotated[str | None, "the weakest isolation that is enough"] = None
+    grant: Annotated[str | None, "that the call rests on"] = None
+    actors: Annotated[list[Any] | None, "the chain of agents that delegated the grant"] = None
+    consent: Annotated[str | None, "that the call rests on", SearchTerm("consent")] = None
+    decision_input: Annotated[dict[str, Any] | None, "what the policy was asked"] = None
+    decision: Annotated[PolicyDecision | None, "what it said, rule by rule"] = None
+    budget: Annotated[ReservedBudget | None, "what the call holds until its End"] = None
+
+    @staticmethod
+    def list_derived_terms(data: dict[str, Any]) -> Iterable[tuple[str, str]]:
+        return [("verdict", find_verdict(data.get("decision"), refused_at=data.get("refused_at")))]
+
+
+def find_verdict(decision: Any, *, refused_at: Any) -> str:
+    """The verdict by which a call is found; one that was refused before anybody asked the policies is denied, too."""
+    if not isinstance(decision, dict) or "allowed" not in decision:
+        return "denied" if refused_at else ""
+    if not decision["allowed"]:
+        return "denied"
+    return "consent" if decision.get("consent") else "allowed"
+
+
+@leaf_data(*BEGINS)
+class Begin(DecidedCall):
+    """That a call was made, and what was decided about it."""
+
+    origin: Annotated[str, "`api`, `llm` (a model proposed it), `mcp` or `system`"]
+    dry_run: Annotated[bool, "whether nothing was to be changed"]
+    request_id: Annotated[str, "the caller's own name of the call, hashed"]
+    on_behalf_of: Annotated[str, "`type` of the envelope's actor"]
+    input: Annotated[
+        InputCommitment,
+        "commitment to arguments, envelope and seed; `shape`: names the schema knows, types and lengths",
+    ]
+    user: Annotated[
+        str | None,
+        "whom the call is made for, hashed with that person's key: nobody can compute it once they are forgotten",
+        SearchTerm("user"),
+    ] = None
+    chain: Annotated[ChainPlace | None, "for a call of a chain"] = None
+    caller_trace: Annotated[Any, "the trace that the caller named"] = None
+    proposal: Annotated[str | None, "what the model called the call, hashed"] = None
+    tool: Annotated[CalledTool | None, "which code, and how the tenant has set it up"] = None
+    consent_binds: Annotated[ConsentBinding | None, "what the consent is good for"] = None
+    obligations: Annotated[str | None, "digest of what must be done to the output"] = None
+    refused_at: Annotated[str | None, "the step that refused it"] = None
+    callback: Annotated[str | None, "who is told of the end"] = None
+
+
+@leaf_data(Kind.INVOCATION_HELD)
+class HeldCall(LeafData):
+    """That a call waits for a person."""
+
+    consent: Annotated[str, "that it waits for", SearchTerm("consent")]
+    until: Annotated[str, "when it stops waiting"]
+
+
+@leaf_data(Kind.INVOCATION_RESUMED)
+class ResumedCall(DecidedCall):
+    """That a held call goes on, and what was decided anew."""
+
+
+@leaf_data(Kind.INVOCATION_REPLAYED)
+class RepeatedAnswer(LeafData):
+    """That a caller sent the same idempotency key again and got the first answer."""
+
+    state: Annotated[str, "of the call at that time"]
+
+
+@leaf_data(Kind.INVOCATION_CANCEL_ASKED, Kind.INVOCATION_RETRIED)
+class CallAttempt(LeafData):
+    """Which run of a call it is about."""
+
+    attempt: Annotated[int, "number of the run"]
+
+
+@leaf_data(Kind.REQUEST_REJECTED, Kind.INVOCATION_PREFLIGHTED)
+class RequestTally(LeafData):
+    """Requests that made no call, counted by the minute."""
+
+    calls: Annotated[int, "how many"]
+    from_: Annotated[str, "begin of the minute"]
+    until: Annotated[str, "its end"]
+
+
+@leaf_part
+class LineRange(LeafPart):
+    """Which lines of a run's log are in a segment."""
+
+    count: Annotated[int, "how many"]
+    first: Annotated[int | None, "number of the first"] = None
+    last: Annotated[int | None, "number of the last"] = None
+
+
+@leaf_data(Kind.INVOCATION_SEGMENT)
+class Segment(LeafData):
+    """What a long run has logged since the segment before."""
+
+    number: Annotated[int, "from 1"]
+    attempt: Annotated[int, "number of the run"]
+    after: Annotated[str, "leaf hash of the fact before it: the Begin, or a segment"]
+    said: Annotated[Commitment, "commitment to the lines"]
+    lines: Annotated[LineRange, "which lines"]
+    thousandths_done: Annotated[int | None, "progress that the tool reported"] = None
+
+
+@leaf_part
+class HashedOutput(LeafPart):
+    """What binds an output that is not kept."""
+
+    commit: Annotated[str, "keyed hash"]
+    bytes: Annotated[int, "how many"]
+
+
+@leaf_part
+class SpentBudget(LeafPart):
+    """What is taken of the budgets that the Begin names."""
+
+    spent: Annotated[dict[str, int], "what was measured; the rest counts as reserved"]
+    released: Annotated[bool | None, "nothing ran, nothing counts"] = None
+
+
+@leaf_part
+class RunReport(LeafPart):
+    """How the tool ran."""
+
+    status: Annotated[str, "how the run ended"]
+    image: Annotated[str, "content digest"]
+    clock: Annotated[str, "the time that the tool was told"]
+    box: Annotated[str, "in which it ran"]
+    level: Annotated[str, "isolation that it had"]
+    clean: Annotated[bool, "whether nothing of it was left"]
+    duration_ms: Annotated[int, "how long it took"]
+    cpu_ms: Annotated[int | None, "processor time"]
+    max_rss_bytes: Annotated[int | None, "most memory at once"]
+    result_bytes: Annotated[int | None, "size of what it returned"]
+    cpu_exact: Annotated[bool | None, "false: it may have taken more"] = None
+
+
+@leaf_part
+class ArtifactSummary(LeafPart):
+    """What a call leaves for its caller."""
+
+    count: Annotated[int, "how many"]
+    bytes: Annotated[int, "in all"]
+    types: Annotated[list[str], "the first half of their media types"]
+    hash: Annotated[str, "of ids and keyed hashes"]
+
+
+@leaf_part
+class WrittenFiles(LeafPart):
+    """Files of the tenant that a run has written."""
+
+    count: Annotated[int, "how many"]
+    bytes: Annotated[int, "in all"]
+    hash: Annotated[str, "of ids and keyed hashes"]
+
+
+@leaf_part
+class FileChanges(LeafPart):
+    """What a run did with files of the tenant."""
+
+    read: Annotated[int, "how many it was given"]
+    written: Annotated[WrittenFiles, "those that it left"]
+    removed: Annotated[int, "how many it took away"]
+    not_taken: Annotated[int, "how many changes were not kept"]
+
+
+@leaf_data(*ENDS)
+class End(LeafData):
+    """How a call ended, and what came of it."""
+
+    state: Annotated[str, "the final state"]
+    attempt: Annotated[int, "which run it was; 0: none"]
+    dry_run: Annotated[bool, "as in the Begin"]
+    tool: Annotated[ToolDigests | None, "what ran"] = None
+    profile: Annotated[str | None, "as in the Begin; the last decision's"] = None
+    output: Annotated[
+        Commitment | None, "commitment to what the caller gets, after obligations, with plan, warnings and artifacts"
+    ] = None
+    raw_output: Annotated[HashedOutput | None, "what the tool returned, where obligations or repairs changed it"] = None
+    error: Annotated[Commitment | None, "commitment to the problem's text and details"] = None
+    logs: Annotated[Commitment | None, "commitment to what the tool said, reached for and connected to"] = None
+    sources: Annotated[
+        list[dict[str, str]] | None,
+        "rulesets and tables that the tool named, with version and hash; of what is no plain word, keyed hashes",
+    ] = None
+    all_sources: Annotated[ListDigest | None, "of very many: how many, and a keyed hash of all"] = None
+    obligations: Annotated[
+        list[dict[str, Any]] | None, "what was done to the output: kinds and places, never values"
+    ] = None
+    all_obligations: Annotated[ListDigest | None, "of very many: how many, and their digest"] = None
+    repairs: Annotated[list[dict[str, Any]] | None, "what was changed so that the output fits its schema"] = None
+    all_repairs: Annotated[ListDigest | None, "of very many: how many, and their digest"] = None
+    budget: Annotated[SpentBudget | None, "what is taken of the budgets that the Begin names"] = None
+    run: Annotated[RunReport | None, "how the tool ran"] = None
+    blocked: Annotated[list[str] | None, "kinds of what it reached for and was refused"] = None
+    connections: Annotated[
+        list[dict[str, Any]] | None,
+        "attempts through the gate that a rule names, with what became of them; where else it wanted to go is sealed",
+    ] = None
+    all_connections: Annotated[ListDigest | None, "of very many: how many, and their digest"] = None
+    connections_known: Annotated[bool | None, "false: the gate has not answered, so there may have been some"] = None
+    connections_elsewhere: Annotated[int | None, "how many attempts no rule names"] = None
+    artifacts: Annotated[ArtifactSummary | None, "what the call leaves for its caller"] = None
+    files: Annotated[FileChanges | None, "what the run did with files of the tenant"] = None
+
+    @staticmethod
+    def list_derived_terms(data: dict[str, Any]) -> Iterable[tuple[str, str]]:
+        return [("pii", each) for each in find_data_classes(data.get("obligations"))]
+
+
+def find_data_classes(obligations: Any) -> set[str]:
+    """Which personal data detectors found in a result."""
+    if not isinstance(obligations, list):
+        return set()
+    found = {each.get("detector", "") for each in obligations if isinstance(each, dict) and each.get("count")} - {""}
+    return found | {ANY_DATA_CLASS} if found else set()
