@@ -67,7 +67,7 @@ def test_the_page_says_what_will_happen_with_the_arguments_masked_and_the_look_o
 
     text = page_of(operator, consent)
 
-    for said in ("to place an order", WRITE, "payment", "Medium risk", "1 call waits", held.policy_version, "buy"):
+    for said in ("to place an order", WRITE, "payment", "Medium risk", "1 call is waiting", held.policy_version, "buy"):
         assert said in text, said
     assert "hunter2" not in text
     assert "ann.example@example.org" not in text

@@ -122,7 +122,7 @@ def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
 
     assert doing(again.plan) == []
     assert again.plan.counts["same"] == 13  # all but the policy, which waits as a draft
-    assert "waits already as the draft tenant@1" in again.plan.warnings[0]
+    assert "already waiting to be published, as the draft tenant@1" in again.plan.warnings[0]
     assert Fact.objects.count() == count
 
 

@@ -146,7 +146,7 @@ def test_an_address_that_another_tenant_wrote_into_an_account_means_nobody_until
     EmailAddress.objects.create(user=puppet, email="ceo@example.com", verified=True)
 
     found = plan(file, owner.by)
-    assert [change.sentence for change in found.doing] == [f"Let {username} act here: owner."]
+    assert [change.sentence for change in found.doing] == [f"Give {username} the roles owner."]
 
 
 def test_a_disabled_agent_gets_no_new_grant(caller: Caller, owner: Person) -> None:
