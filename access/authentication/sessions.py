@@ -35,7 +35,7 @@ class PersonAuthentication(SessionAuthentication):
         act_for(tenant.pk)
         if must_set_up_second_factor(asked.user, tenant):
             raise Forbidden(
-                "What you may do here asks for a second factor.", remedy="Set one up in the console: Signing in."
+                "What you may do here asks for a second factor.", remedy="Set one up in the console: Sign-in."
             )
         return principal_of_user(asked.user, tenant), None
 

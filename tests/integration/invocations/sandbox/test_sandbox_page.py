@@ -90,7 +90,7 @@ def test_an_engine_that_fails_is_said_first(reported: SandboxHost, operator: Per
     SandboxHost.objects.update(snapshot=failing.to_json())
 
     page = operator.client().get("/sandboxes").content.decode()
-    assert "The engine of host-1:42 fails" in page
+    assert "The container engine of host-1:42 is failing" in page
     assert "unix:///nowhere" not in page  # paths of a host are for who runs it
 
     operator.user.groups.add(Group.objects.get_or_create(name=HUB_OWNERS)[0])
