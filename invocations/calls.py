@@ -1,7 +1,7 @@
 """Calls: what a caller wants, and what it gets.
 
-A :class:`CallRequest` is the wish, :class:`AnsweredCall` the row that it became, :class:`CallRefused` the row of a call that
-may not be made.
+A :class:`CallRequest` is the wish, :class:`IncomingCall` what is decided about, :class:`AnsweredCall` the row that it became,
+:class:`CallRefused` the row of a call that may not be made.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from kernel.canonical import encode_hash_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from invocations.chains.models import ChainStep
     from invocations.decide.preflight import Preflight
+    from invocations.step_log import StepLog
     from kernel.http.envelopes import RequestEnvelope
     from kernel.principal import Principal
     from kernel.problems import Problem
+    from registry.decision_context import DecisionContext
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,18 @@ class CallRequest:
     def body(self) -> bytes:
         """The arguments as the bytes that are counted and hashed."""
         return encode_hash_input(self.arguments)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingCall:
+    """A call on its way in: who makes it, what decides about it at this moment, and the id that it gets when it may be made."""
+
+    call: CallRequest
+    by: Principal
+    decision_context: DecisionContext
+    fingerprints: dict[str, str]
+    id: UUID
+    log: StepLog
 
 
 @dataclass(slots=True)

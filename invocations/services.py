@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 
 from access.budgets.rate_limits import check_rates, check_refused_call
-from access.problems import ConsentRequired, RateLimited
+from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
 from invocations.accept.begin_record import accept_call, record_denied
@@ -32,7 +33,8 @@ from invocations.approvals.held_calls import (
     run_full_preflight,
 )
 from invocations.callbacks.services import find_endpoint
-from invocations.calls import AnsweredCall, BegunCall, CallRefused, CallRequest, compute_fingerprints
+from invocations.calls import AnsweredCall, BegunCall, CallRefused, CallRequest, IncomingCall, compute_fingerprints
+from invocations.decide.decision import Acceptance, EarlierCall, Hold, Refusal, StepRefusal
 from invocations.decide.preflight import Preflight, run_preflight
 from invocations.decide.rules import AnswerLook, check_again
 from invocations.end.end_record import Ending, build_caller_principal, end_call
@@ -52,11 +54,11 @@ from registry.tools.callability import check_known
 
 if TYPE_CHECKING:
     from invocations.answer.wake_ups import Waiter
+    from invocations.decide.decision import CallDecision
     from kernel.principal import Principal
     from registry.decision_context import DecisionContext
 
 log = logging.getLogger("toolhub.calls")
-REFUSED_AT = {"QUOTA": "quota", "POLICY": "consent"}  # the step of a problem that came up after them
 CANCEL_WAIT_S = 2.0  # a run ends within 250 ms of being told to
 
 
@@ -121,70 +123,117 @@ def preflight_call(call: CallRequest, *, by: Principal, everything: bool = False
 def begin_call(call: CallRequest, *, by: Principal) -> BegunCall:
     """Decide on a call, write it down and ring for a worker. The one way in for every caller.
 
-    Raises :class:`Refused` when the answer is no, and a plain problem when there is no tool of that name to call.
+    Raises :class:`CallRefused` when the answer is no, and a plain problem when there is no tool of that name to call.
     """
     log = StepLog(datetime.now(UTC))
     decision_context = find_decision_context(call.tool, by=by)
-    fingerprints = compute_fingerprints(call, by)
-    preflight: Preflight | None = None
-    id = new_id()
-    note_for_log(call_id=encode("inv", id))
+    incoming = IncomingCall(call, by, decision_context, compute_fingerprints(call, by), id=new_id(), log=log)
+    note_for_log(call_id=encode("inv", incoming.id))
+    decision = decide_call(incoming)
+    if isinstance(decision, Acceptance | Hold):
+        written = write_call(incoming, decision)
+        if isinstance(written, Invocation):
+            return announce_call(incoming, decision, written)
+        decision = written
+    if isinstance(decision, EarlierCall):
+        return begin_replay(incoming, decision.invocation)
+    raise record_refusal(incoming, decision) from decision.problem
+
+
+def decide_call(incoming: IncomingCall) -> CallDecision:
+    """Whether an earlier call stands for this one; else what preflight says, and then whether it comes too fast."""
+    call, by, log = incoming.call, incoming.by, incoming.log
     try:
         if call.scope:
             by.check(call.scope)
-        earlier = find_earlier(call, fingerprints, by=by)
+        earlier = find_earlier(call, incoming.fingerprints, by=by)
         if earlier is not None:
-            return begin_replay(earlier, decision_context, call, by=by)
+            return decide_replay(incoming, earlier)
         find_endpoint(call, by=by)
-        preflight = run_preflight(call, decision_context, fingerprints, log=log)
+        preflight = run_preflight(call, incoming.decision_context, incoming.fingerprints, log=log)
         if needs_person(call, preflight):
-            preflight, log = run_full_preflight(call, decision_context, fingerprints, log)
-        held = call.envelope.on_consent == "hold" and isinstance(preflight.problem, ConsentRequired)
-        if preflight.problem is not None and not held:
-            raise preflight.problem
-        if not held:
-            check_rates(preflight.lines, take=True)
-        inject_fault("call.decided")
-        try:
-            write = hold_call if held else accept_call
-            begun = BegunCall(write(call, preflight, fingerprints, by=by, log=log, id=id))
-        except IntegrityError as lost:
-            earlier = find_earlier(call, fingerprints, by=by)  # two calls raced with one key; the other has it
-            if earlier is None and not call.envelope.idempotency_key:
-                raise
-            if earlier is None:
-                raise Conflict(
-                    "The first call with this Idempotency-Key was given up at this moment.", remedy="Call again."
-                ) from lost
-            return begin_replay(earlier, decision_context, call, by=by)
+            preflight, log = run_full_preflight(call, incoming.decision_context, incoming.fingerprints, log)
     except Problem as problem:
-        if preflight is not None and not preflight.refused_at:  # taken by another call after the preflight
-            preflight.refused_at = REFUSED_AT.get(problem.reason.partition(".")[0], "")
+        return Refusal(problem, log)
+    if preflight.problem is not None:
+        asks_person = needs_person(call, preflight)
+        if asks_person and call.envelope.on_consent == "hold":
+            return Hold(replace(preflight, refused_at=""), log)
+        return Refusal(preflight.problem, log, preflight, asks_person=asks_person)
+    try:
+        check_rates(preflight.lines, take=True)
+    except RateLimited as problem:
+        return Refusal(problem, log, replace(preflight, refused_at="quota"))
+    return Acceptance(preflight, log)
+
+
+def decide_replay(incoming: IncomingCall, earlier: Invocation) -> EarlierCall:
+    """Whether the earlier call may stand for this one: it has ended or may be waited for, and nothing was taken back since."""
+    note_for_log(call_id=earlier.wire_id)
+    if not earlier.is_final and (incoming.call.wait_s is None or earlier.state == State.HELD):
+        raise build_in_progress_problem(earlier)
+    check_again(AnswerLook(incoming.decision_context, earlier, incoming.call))
+    return EarlierCall(earlier)
+
+
+def write_call(incoming: IncomingCall, decision: Acceptance | Hold) -> Invocation | EarlierCall | Refusal:
+    """The row of the call, or what another call that was faster has made of it: a replay or a refusal."""
+    inject_fault("call.decided")
+    try:
         try:
-            check_refused_call(by.id, because=problem)
-        except RateLimited as refusal:
-            count_rejected(by=by, reason=refusal.reason)
-            raise
-        if preflight is not None and problem is preflight.problem and needs_person(call, preflight):
-            told, denied = refuse_and_request_consent(call, preflight, fingerprints, by=by, log=log)
-            raise CallRefused(told, denied, preflight) from problem
-        denied = record_denied(
-            call, problem, fingerprints, by=by, decision_context=decision_context, preflight=preflight, log=log
-        )
-        raise CallRefused(problem, denied, preflight) from problem
+            return hold_call(incoming, decision) if isinstance(decision, Hold) else accept_call(incoming, decision)
+        except IntegrityError as lost:
+            return follow_winner(incoming, lost)
+    except StepRefusal as refusal:
+        return Refusal(refusal.problem, decision.log, replace(decision.preflight, refused_at=refusal.step))
+    except Problem as problem:
+        return Refusal(problem, decision.log, decision.preflight)
+
+
+def follow_winner(incoming: IncomingCall, lost: IntegrityError) -> EarlierCall:
+    """Two calls raced with one key, and the other has it."""
+    earlier = find_earlier(incoming.call, incoming.fingerprints, by=incoming.by)
+    if earlier is not None:
+        return decide_replay(incoming, earlier)
+    if not incoming.call.envelope.idempotency_key:
+        raise lost
+    raise Conflict(
+        "The first call with this Idempotency-Key was given up at this moment.", remedy="Call again."
+    ) from lost
+
+
+def record_refusal(incoming: IncomingCall, refusal: Refusal) -> CallRefused:
+    """The refused call as its caller is told of it. It is written down, unless too many of this agent's are."""
+    try:
+        check_refused_call(incoming.by.id, because=refusal.problem)
+    except RateLimited as too_many:
+        count_rejected(by=incoming.by, reason=too_many.reason)
+        raise
+    if refusal.asks_person:
+        refusal, denied = refuse_and_request_consent(incoming, refusal)
+    else:
+        denied = record_denied(incoming, refusal)
+    return CallRefused(refusal.problem, denied, refusal.preflight)
+
+
+def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocation: Invocation) -> BegunCall:
+    """Ring for a worker, once whoever waits for the end listens for it. Of a held call nothing is to be rung yet."""
     inject_fault("accept.committed")
-    if held:
-        begun.notices = find_request_notices(call, before=id, by=by)
+    call, begun = incoming.call, BegunCall(invocation)
+    if isinstance(decision, Hold):
+        begun.notices = find_request_notices(incoming)
         return begun
-    assert preflight.version is not None
-    later = call.respond_async or preflight.version.manifest.is_async  # the caller counts on fetching the answer
+    assert decision.preflight.version is not None
+    # The caller counts on fetching the answer.
+    later = call.respond_async or decision.preflight.version.manifest.is_async
     if at_most_s := compute_wait_s(call, later=later):
         begun.listen(at_most_s=at_most_s)
-    if call.chain_step is None:  # of a chain's call the message is sent when the chain's turn is committed
+    # Of a chain's call the message is sent when the chain's turn is committed.
+    if call.chain_step is None:
         try:
-            enqueue_call(begun.invocation, somebody_waits=not later)
+            enqueue_call(invocation, somebody_waits=not later)
             inject_fault("ring.sent")
-            begun.notices = find_request_notices(call, before=id, by=by)
+            begun.notices = find_request_notices(incoming)
         except BaseException:
             begun.close()
             raise
@@ -203,16 +252,17 @@ OF_REQUEST = PreparedQuery(
 )
 
 
-def find_request_notices(call: CallRequest, *, before: UUID, by: Principal) -> tuple[str, ...]:
+def find_request_notices(incoming: IncomingCall) -> tuple[str, ...]:
     """Whoever thinks that a request_id makes a call once is told, since the tool has run again. Asked while a worker is at it.
 
     With an Idempotency-Key the caller has said what is to happen; calls of one dispatch or chain share their request_id, and that of
     a call over MCP is the hub's own. The call was accepted: where nobody can say, it goes on without.
     """
+    call = incoming.call
     if call.envelope.idempotency_key or call.chain_step is not None or call.origin is Origin.MCP:
         return ()
     try:
-        earlier = OF_REQUEST.first(agent=by.agent(), request=call.envelope.request_id, before=before)
+        earlier = OF_REQUEST.first(agent=incoming.by.agent(), request=call.envelope.request_id, before=incoming.id)
     except DatabaseError as error:
         log.warning("Whether a request_id was used before is not known: %s", error)
         return ()
@@ -262,17 +312,11 @@ def get_answer(begun: BegunCall) -> AnsweredCall:
     return found
 
 
-def begin_replay(
-    earlier: Invocation, decision_context: DecisionContext, call: CallRequest, *, by: Principal
-) -> BegunCall:
-    """Let an earlier call with the same key stand for this one. One that has not ended is waited for when the caller says so."""
-    note_for_log(call_id=earlier.wire_id)
-    if not earlier.is_final and (call.wait_s is None or earlier.state == State.HELD):
-        raise build_in_progress_problem(earlier)
-    check_again(AnswerLook(decision_context, earlier, call))  # who lost the permission since gets nothing
-    begun = BegunCall(earlier, replay=partial(record_replay, by=by))
+def begin_replay(incoming: IncomingCall, earlier: Invocation) -> BegunCall:
+    """Let the earlier call stand for this one. One that has not ended is waited for."""
+    begun = BegunCall(earlier, replay=partial(record_replay, by=incoming.by))
     if not earlier.is_final:
-        begun.listen(at_most_s=compute_wait_s(call))
+        begun.listen(at_most_s=compute_wait_s(incoming.call))
     return begun
 
 

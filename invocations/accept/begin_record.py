@@ -33,6 +33,7 @@ from evidence.leaves.calls import (
 from evidence.models import SnapshotKind
 from invocations.accept.value_shape import describe_value_shape
 from invocations.callbacks.services import find_endpoint
+from invocations.decide.decision import name_step
 from invocations.end.end_record import Ending, write_end
 from invocations.models import Invocation, State, WorkClass
 from invocations.step_log import read_step_result
@@ -50,12 +51,13 @@ if TYPE_CHECKING:
     from access.budgets.lines import BudgetLine, Demand
     from access.consents.matcher import ConsentValue
     from evidence.models import SubjectKey
-    from invocations.calls import CallRequest
+    from invocations.calls import CallRequest, IncomingCall
+    from invocations.decide.decision import Acceptance, Refusal
     from invocations.decide.preflight import Preflight
     from invocations.step_log import StepLog
-    from kernel.principal import Principal
-    from kernel.problems import Problem
-    from registry.decision_context import DecisionContext, InstalledTool
+    from registry.decision_context import DecisionContext
+    from registry.decision_rows import InstalledTool
+    from unitools.manifest import Manifest
 
 
 SEED_BYTES = 16
@@ -71,10 +73,10 @@ def build_begin_leaf(
     *,
     user_fingerprint: str,
     callback_id: UUID | None,
-    reserves: bool,
+    budget: ReservedBudget | None,
 ) -> Begin:
     """What the Begin fact binds. Names that a caller has chosen may say who somebody is: they are hashed with the key of whom
-    the call is made for, so that they can be compared until that person is forgotten. ``reserves``: whether the call holds budgets.
+    the call is made for, so that they can be compared until that person is forgotten.
     """
     step, installed, grant = call.chain_step, decision_context.installed, preflight.grant if preflight else None
     consent = preflight.consent if preflight else None
@@ -106,7 +108,7 @@ def build_begin_leaf(
         decision=preflight.decision if preflight and decided else None,
         obligations=compute_digest(preflight.obligations) if preflight and preflight.obligations else None,
         refused_at=preflight.refused_at or None if preflight else None,
-        budget=build_reserved_budget(preflight.lines, preflight.demand) if preflight and reserves else None,
+        budget=budget,
         callback=encode("cbe", callback_id) if callback_id else None,
     )
 
@@ -143,40 +145,66 @@ def build_reserved_budget(lines: list[BudgetLine], demand: Demand) -> ReservedBu
     return ReservedBudget(reserved=held, of=sorted(line.wire_id for line in lines if line.dimension in held))
 
 
-def _by_manifest(call: CallRequest, preflight: Preflight | None) -> dict[str, Any]:
-    """What the queue has to know of the tool."""
-    if preflight is None or preflight.version is None:
-        return {}
-    manifest = preflight.version.manifest
+def build_decided_fields(preflight: Preflight) -> dict[str, Any]:
+    """The fields of the row that preflight decides, as far as it came; a held call that is queued gets them anew."""
+    return {
+        "grant_id": preflight.grant.id if preflight.grant else None,
+        "actors": preflight.grant.actors if preflight.grant else [],
+        "policy_version": preflight.policy_label,
+        "policy_hash": preflight.policy_hash,
+        "profile": preflight.profile.to_json() if preflight.profile else None,
+        "profile_hash": preflight.profile_hash,
+        "limiters": preflight.limiters,
+        "obligations": preflight.obligations,
+        "budget": preflight.budget,
+    }
+
+
+def build_manifest_fields(manifest: Manifest, *, keyed: bool) -> dict[str, Any]:
+    """What the queue has to know of the tool, and how long the call's key is kept, if it has one."""
     is_long = manifest.is_async or manifest.timeout_ms > LONG_MS
     keep = timedelta(seconds=manifest.idempotency_keep_s)
     return {
         "work_class": WorkClass.LONG if is_long else WorkClass.QUICK,
         "serial": manifest.is_serial,
         "keyed": manifest.idempotency == "keyed",
-        "key_until": database_time() + keep if call.envelope.idempotency_key else None,
+        "key_until": database_time() + keep if keyed else None,
+    }
+
+
+def build_admitted_fields(incoming: IncomingCall) -> dict[str, Any]:
+    """What only a call that may be made has: a refused one tells no callback of its end, and may be tried again with its key."""
+    return {
+        "callback_id": find_endpoint(incoming.call, by=incoming.by),
+        "idempotency_key": incoming.call.envelope.idempotency_key,
     }
 
 
 OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted"}
+# Of a call that was refused before preflight.
+UNDECIDED: dict[str, Any] = {"budget": []}
 
 
 def write_begin(
-    call: CallRequest,
-    fingerprints: dict[str, str],
+    incoming: IncomingCall,
     *,
-    by: Principal,
+    id: UUID,
     state: State,
-    decision_context: DecisionContext,
     preflight: Preflight | None,
     log: StepLog,
-    id: UUID,
+    reserved: ReservedBudget | None = None,
     **more: Any,
 ) -> Invocation:
-    """The row, the sealed input and the Begin fact, in the transaction of the caller. ``more``: further fields of the row."""
-    installed = decision_context.installed
+    """The row, the sealed input and the Begin fact, in the transaction of the caller. ``more``: further fields of the row.
+
+    ``reserved``: what the call holds of its budgets.
+    """
+    call, by, fingerprints = incoming.call, incoming.by, incoming.fingerprints
+    installed, version = incoming.decision_context.installed, preflight.version if preflight else None
     whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=log.created_at)
     key = get_subject_key(tenant_id=by.tenant_id, subject=whose)
+    if version is not None:
+        more |= build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key))
     invocation = Invocation(
         id=id,
         tenant_id=by.tenant_id,
@@ -189,26 +217,14 @@ def write_begin(
         state=state,
         dry_run=call.envelope.dry_run,
         chain_step=call.chain_step,
-        callback_id=None if state is State.DENIED else find_endpoint(call, by=by),
         request_id=call.envelope.request_id,
-        # A refused call may be tried again with its key.
-        idempotency_key="" if state is State.DENIED else call.envelope.idempotency_key,
-        grant_id=preflight.grant.id if preflight and preflight.grant else None,
-        actors=preflight.grant.actors if preflight and preflight.grant else [],
-        **_by_manifest(call, preflight),
         consent_id=preflight.consent.id if preflight and preflight.consent else None,
-        policy_version=preflight.policy_label if preflight else "",
-        policy_hash=preflight.policy_hash if preflight else "",
-        profile=preflight.profile.to_json() if preflight and preflight.profile else None,
-        profile_hash=preflight.profile_hash if preflight else "",
-        limiters=preflight.limiters if preflight else {},
-        obligations=preflight.obligations if preflight else [],
-        budget=preflight.budget if preflight else [],
         steps=log.steps,
         input_valid=read_step_result(log.steps, "preflight.input_schema"),
         trace=current_trace() | read_log_request(),
         values_key=key,
         created_at=log.created_at,
+        **(build_decided_fields(preflight) if preflight else UNDECIDED),
         **fingerprints,
         **more,
     )
@@ -217,7 +233,6 @@ def write_begin(
     snapshot = evidence.seal_values(
         tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value, key=key
     )
-    version = preflight.version if preflight else None
     declared = version.manifest.input_schema.get("properties", {}) if version else ()
     said = InputCommitment(
         commit=snapshot.commitment,
@@ -238,45 +253,32 @@ def write_begin(
         at=log.created_at,
         data=build_begin_leaf(
             call,
-            decision_context,
+            incoming.decision_context,
             preflight,
             said,
             key,
             user_fingerprint=fingerprints["user_fingerprint"],
             callback_id=invocation.callback_id,
-            reserves=state is State.QUEUED,
+            budget=reserved,
         ),
     )
     return invocation
 
 
 @transaction.atomic
-def record_denied(
-    call: CallRequest,
-    problem: Problem,
-    fingerprints: dict[str, str],
-    *,
-    by: Principal,
-    decision_context: DecisionContext,
-    preflight: Preflight | None,
-    log: StepLog,
-    id: UUID | None = None,
-) -> Invocation:
+def record_denied(incoming: IncomingCall, refusal: Refusal, *, id: UUID | None = None) -> Invocation:
     """A refused call: Begin and End together, with the step and the reason. Nothing runs."""
     now = datetime.now(UTC)
     invocation = write_begin(
-        call,
-        fingerprints,
-        by=by,
-        state=State.DENIED,
-        decision_context=decision_context,
-        preflight=preflight,
-        log=log,
+        incoming,
         id=id or new_id(),
+        state=State.DENIED,
+        preflight=refusal.preflight,
+        log=refusal.log,
         finished_at=now,
-        reason=problem.reason,
+        reason=refusal.problem.reason,
     )
-    write_end(invocation, Ending(state=State.DENIED, problem=problem), actor=by, at=now)
+    write_end(invocation, Ending(state=State.DENIED, problem=refusal.problem), actor=incoming.by, at=now)
     return invocation
 
 
@@ -288,38 +290,32 @@ def build_queued_fields(*, somebody_waits: bool = True) -> dict[str, Any]:
 
 
 @transaction.atomic
-def accept_call(
-    call: CallRequest,
-    preflight: Preflight,
-    fingerprints: dict[str, str],
-    *,
-    by: Principal,
-    log: StepLog,
-    id: UUID,
-) -> Invocation:
+def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
     """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last: their rows are
     contended.
     """
+    call, by, preflight = incoming.call, incoming.by, acceptance.preflight
     assert preflight.version is not None
     manifest = preflight.version.manifest
     invocation = write_begin(
-        call,
-        fingerprints,
-        by=by,
+        incoming,
+        id=incoming.id,
         state=State.QUEUED,
-        decision_context=preflight.decision_context,
         preflight=preflight,
-        log=log,
-        id=id,
+        log=acceptance.log,
+        reserved=build_reserved_budget(preflight.lines, preflight.demand),
+        **build_admitted_fields(incoming),
         **build_queued_fields(somebody_waits=not (call.respond_async or manifest.is_async)),
     )
     if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
-        spend_consent(consent_id=preflight.consent.id, invocation_id=id, by=by)
+        with name_step("consent"):
+            spend_consent(consent_id=preflight.consent.id, invocation_id=incoming.id, by=by)
     limit = manifest.max_concurrency
     lines = keep_manifest_limit(preflight.lines, tenant_id=by.tenant_id, tool=call.tool, limit=limit)
-    reserve_call_budgets(
-        call, invocation_id=id, lines=lines, demand=preflight.demand, now=preflight.decision_context.at
-    )
+    with name_step("quota"):
+        reserve_call_budgets(
+            call, invocation_id=incoming.id, lines=lines, demand=preflight.demand, now=incoming.decision_context.at
+        )
     inject_fault("accept.before_commit")
     return invocation
 

@@ -7,7 +7,8 @@ now, with everything looked at again, or it gets its End.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ from evidence.kinds import Kind
 from evidence.leaves.calls import HeldCall, PolicyReference, ResumedCall
 from evidence.models import Snapshot, SnapshotKind
 from invocations.accept.begin_record import (
+    build_admitted_fields,
+    build_decided_fields,
     build_queued_fields,
     build_reserved_budget,
     record_denied,
@@ -35,7 +38,8 @@ from invocations.accept.begin_record import (
     write_begin,
 )
 from invocations.calls import CallRequest
-from invocations.decide.preflight import Preflight, run_preflight
+from invocations.decide.decision import name_step
+from invocations.decide.preflight import run_preflight
 from invocations.end.end_record import Ending, build_caller_principal, end_call
 from invocations.models import Invocation, Origin, State
 from invocations.problems import CallCancelled
@@ -49,8 +53,12 @@ from kernel.problems import Conflict, Problem
 from registry.decision_context import load_decision_context
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
+    from invocations.calls import IncomingCall
+    from invocations.decide.decision import Hold, Refusal
+    from invocations.decide.preflight import Preflight
     from kernel.principal import Principal
     from registry.decision_context import DecisionContext
 
@@ -81,13 +89,7 @@ def run_full_preflight(
 
 
 def request_call_consent(
-    call: CallRequest,
-    preflight: Preflight,
-    fingerprints: dict[str, str],
-    *,
-    by: Principal,
-    invocation_id: UUID,
-    until: datetime | None = None,
+    incoming: IncomingCall, preflight: Preflight, *, invocation_id: UUID, until: datetime | None = None
 ) -> Consent:
     """The request for a consent to this call, in the transaction of the caller. It may be one that waits already."""
     assert preflight.version is not None
@@ -97,9 +99,9 @@ def request_call_consent(
     demanded = preflight.verdict.consent if preflight.verdict else None
     validity_s = manifest.consent_validity_s
     consent = request_consent(
-        tool=call.tool,
+        tool=incoming.call.tool,
         versions=version_range(preflight.decision_context.installed.version),
-        purpose=call.envelope.purpose,
+        purpose=incoming.call.envelope.purpose,
         validity_s=min(validity_s, demanded.validity_s) if demanded else validity_s,
         mode=mode,
         widest=mode,
@@ -107,80 +109,71 @@ def request_call_consent(
         policy_hash=preflight.policy_hash,
         invocation_id=invocation_id,
         until=until,
-        by=by,
-        **fingerprints,
+        by=incoming.by,
+        **incoming.fingerprints,
     )
     return Consent.objects.select_for_update().get(pk=consent.pk)  # nobody decides until this call is written down
 
 
 @transaction.atomic
-def hold_call(
-    call: CallRequest, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog, id: UUID
-) -> Invocation:
+def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
     """Row, sealed input, Begin and the request for a consent, all or nothing. No budget is taken while it waits."""
     until = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S)
-    consent = request_call_consent(call, preflight, fingerprints, by=by, invocation_id=id, until=until)
-    if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
-        raise ConsentRequired(
-            "The same request was decided on at this moment.",
-            remedy="Call again.",
-            details={"consent": consent.wire_id, "state": consent.shown_state},
-        )
-    preflight.consent = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
-    preflight.refused_at = ""
+    with name_step("consent"):
+        consent = request_call_consent(incoming, hold.preflight, invocation_id=incoming.id, until=until)
+        if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
+            raise ConsentRequired(
+                "The same request was decided on at this moment.",
+                remedy="Call again.",
+                details={"consent": consent.wire_id, "state": consent.shown_state},
+            )
     until = min(until, consent.expires_at)
+    asked = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
     invocation = write_begin(
-        call,
-        fingerprints,
-        by=by,
+        incoming,
+        id=incoming.id,
         state=State.HELD,
-        decision_context=preflight.decision_context,
-        preflight=preflight,
-        log=log,
-        id=id,
+        preflight=replace(hold.preflight, consent=asked),
+        log=hold.log,
         held_until=until,
+        **build_admitted_fields(incoming),
     )
     evidence.record(
         kind=Kind.INVOCATION_HELD,
         subject=invocation.wire_id,
-        actor=by,
-        invocation_id=id,
-        tool=call.tool,
+        actor=incoming.by,
+        invocation_id=incoming.id,
+        tool=invocation.tool,
         data=HeldCall(consent=consent.wire_id, until=until.isoformat()),
     )
     return invocation
 
 
 @transaction.atomic
-def refuse_and_request_consent(
-    call: CallRequest, preflight: Preflight, fingerprints: dict[str, str], *, by: Principal, log: StepLog
-) -> tuple[Problem, Invocation]:
+def refuse_and_request_consent(incoming: IncomingCall, refusal: Refusal) -> tuple[Refusal, Invocation]:
     """The refused call with its Begin and End, and the request for a consent to it, all or nothing."""
-    assert preflight.problem is not None
-    id, decision_context = new_id(), preflight.decision_context
+    assert refusal.preflight is not None
+    id = new_id()
     try:
         with transaction.atomic():
-            consent = request_call_consent(call, preflight, fingerprints, by=by, invocation_id=id)
-    except Problem as full:  # too many wait already: nobody is asked, and the call is refused for that
-        denied = record_denied(
-            call, full, fingerprints, by=by, decision_context=decision_context, preflight=preflight, log=log, id=id
+            consent = request_call_consent(incoming, refusal.preflight, invocation_id=id)
+    except Problem as full:
+        # Too many wait already: nobody is asked, and the call is refused for that.
+        refusal = replace(refusal, problem=full)
+    else:
+        asked = {
+            "consent": consent.wire_id,
+            "state": consent.shown_state,
+            "url": console_url(consent),
+            "until": consent.expires_at.isoformat() if consent.expires_at else None,
+        }
+        problem = ConsentRequired(
+            refusal.problem.detail,
+            remedy="Show your user `details.url`, where somebody decides, and call again once it is approved.",
+            details=refusal.problem.details | asked,
         )
-        return full, denied
-    asked = {
-        "consent": consent.wire_id,
-        "state": consent.shown_state,
-        "url": console_url(consent),
-        "until": consent.expires_at.isoformat() if consent.expires_at else None,
-    }
-    problem = ConsentRequired(
-        preflight.problem.detail,
-        remedy="Show your user `details.url`, where somebody decides, and call again once it is approved.",
-        details=preflight.problem.details | asked,
-    )
-    denied = record_denied(
-        call, problem, fingerprints, by=by, decision_context=decision_context, preflight=preflight, log=log, id=id
-    )
-    return problem, denied
+        refusal = replace(refusal, problem=problem)
+    return refusal, record_denied(incoming, refusal, id=id)
 
 
 # Ending the wait.
@@ -296,16 +289,8 @@ def _resume(invocation: Invocation, consent: Consent, log: StepLog, *, by: Princ
         attempt=invocation.attempt,
         only=Q(state=State.HELD),
         held_until=None,
-        grant_id=preflight.grant.id,
-        actors=preflight.grant.actors,
-        policy_version=preflight.policy_label,
-        policy_hash=preflight.policy_hash,
-        profile=preflight.profile.to_json(),
-        profile_hash=preflight.profile_hash,
-        limiters=preflight.limiters,
-        obligations=preflight.obligations,
-        budget=preflight.budget,
         steps=[*invocation.steps, *log.steps],
+        **build_decided_fields(preflight),
         **build_queued_fields(somebody_waits=False),
     )
     if not won:

@@ -13,6 +13,7 @@ from access import services as access
 from access.consents import services as consents
 from access.models import Agent, Consent
 from evidence.models import Fact, Pending
+from invocations import services
 from invocations.models import Invocation
 from invocations.queue import sweeper
 from kernel.database.change_watch import LOOK_AGAIN_S
@@ -89,6 +90,24 @@ def assert_whole(invocation: Invocation, *, state: str) -> None:
     kinds = kinds_of(invocation)
     assert [kind for kind in kinds if kind in PAIR] == PAIR
     assert Pending.objects.count() == Fact.objects.count()
+
+
+def test_one_that_lost_its_key_as_it_was_to_be_held_names_no_consent_that_nobody_was_asked_for(
+    ready: None, caller: Caller, operator: Person, bell: Bell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = hold(caller, headers=KEY)
+    consents.approve_consent(consent_id=Consent.objects.get().pk, reason="I know it.", mode="once", by=operator.by)
+    find, looked = services.find_earlier, iter([True])
+    monkeypatch.setattr(
+        services, "find_earlier", lambda *args, **more: None if next(looked, False) else find(*args, **more)
+    )
+
+    second = caller.invoke(WRITE, {"text": "x"}, headers=KEY, **HOLD)
+
+    assert_problem(second, 409, "IDEMPOTENCY.IN_PROGRESS")
+    assert row_of(second) != first
+    assert row_of(second).consent_id is None
+    assert Consent.objects.count() == 1
 
 
 @pytest.mark.req("SPEC-6", "TOOLS-18", "TOOLS-19")
