@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.response import Response
 
 from access.models import Delivery, Notification
 from access.notifications import channels
 from access.notifications.services import EVENTS
+from evidence.deliveries.api import build_action, build_answer, build_secret_answer
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
@@ -20,17 +20,19 @@ from kernel.http.base_serializers import (
     build_page_serializer,
 )
 from kernel.http.endpoints import Endpoint
-from kernel.http.envelopes import ResponseEnvelope
 from kernel.ids import encode
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+    from rest_framework.response import Response
 
 SCOPE = "notifications:manage"
 
 STATES = ["in use", "ended"]
+# The state of a message in the words of this resource.
+DELIVERY_STATES = {"trying": "waiting", "delivered": "delivered", "given_up": "given up"}
 
 
 class ChannelSerializer(serializers.Serializer[Any]):
@@ -55,7 +57,7 @@ class DeliverySerializer(serializers.Serializer[Any]):
     channel = serializers.CharField()
     event = serializers.ChoiceField(list(EVENTS))
     subject = serializers.CharField(help_text="What it tells of.")
-    state = serializers.ChoiceField(["waiting", "delivered", "given up"])
+    state = serializers.ChoiceField(list(DELIVERY_STATES.values()))
     attempts = serializers.IntegerField()
     last_error = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -108,19 +110,13 @@ def channel_json(row: Notification) -> dict[str, Any]:
     }
 
 
-def _state_of(row: Delivery) -> str:
-    if row.delivered_at:
-        return "delivered"
-    return "waiting" if row.next_attempt_at else "given up"
-
-
 def delivery_json(row: Delivery) -> dict[str, Any]:
     return {
         "id": row.wire_id,
         "channel": encode("ntf", row.notification_id),
         "event": row.event,
         "subject": row.subject,
-        "state": _state_of(row),
+        "state": DELIVERY_STATES[row.state],
         "attempts": row.attempts,
         "last_error": row.last_error or None,
         "created_at": row.created_at.isoformat(),
@@ -133,10 +129,6 @@ def _channel(request: Request, notification_id: UUID) -> Notification:
     return Notification.objects.get(pk=notification_id, tenant_id=get_caller(request).tenant_id)
 
 
-def _answer(data: Any) -> Response:
-    return Response(ResponseEnvelope(data=data).to_json())
-
-
 class ChannelListView(Endpoint):
     """Where the tenant's people are told that something waits for them; setting up a channel."""
 
@@ -147,18 +139,15 @@ class ChannelListView(Endpoint):
     def get(self, request: Request) -> Response:
         rows = Notification.objects.filter(tenant_id=get_caller(request).tenant_id)
         page = self.page_of(rows, prefix="ntf")
-        return _answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
+        return build_answer({"channels": [channel_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(operation_id="set_channel", request=NewChannelSerializer, responses={201: MADE}, examples=[WEBHOOK])
     def post(self, request: Request) -> Response:
         data = read_body(request, NewChannelSerializer)
         row, secret = channels.set_notification(by=get_caller(request), **data)
-        data = channel_json(row) | {"secret": secret or None}
-        return Response(
-            ResponseEnvelope(data=data).to_json(),
-            status=201,
-            headers={"Location": f"/api/v1/channels/{row.wire_id}", "Cache-Control": "no-store"},
-        )
+        answer = build_secret_answer(channel_json(row), secret)
+        answer.headers["Location"] = f"/api/v1/channels/{row.wire_id}"
+        return answer
 
 
 class ChannelView(Endpoint):
@@ -168,25 +157,24 @@ class ChannelView(Endpoint):
 
     @extend_schema(operation_id="read_channel", responses={200: CHANNEL})
     def get(self, request: Request, notification_id: UUID) -> Response:
-        return _answer(channel_json(_channel(request, notification_id)))
+        return build_answer(channel_json(_channel(request, notification_id)))
 
     @extend_schema(operation_id="change_channel", request=ChannelEventsSerializer, responses={200: CHANNEL})
     def patch(self, request: Request, notification_id: UUID) -> Response:
         events = read_body(request, ChannelEventsSerializer)["events"]
         row = channels.change_notification(notification_id=notification_id, events=events, by=get_caller(request))
-        return _answer(channel_json(row))
+        return build_answer(channel_json(row))
 
 
-class ChannelEndView(Endpoint):
-    """Tell this channel nothing more."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="end_channel", request=ReasonSerializer, responses={200: CHANNEL})
-    def post(self, request: Request, notification_id: UUID) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
-        row = channels.end_notification(notification_id=notification_id, reason=reason, by=get_caller(request))
-        return _answer(channel_json(row))
+ChannelEndView = build_action(
+    "end_channel",
+    channels.end_notification,
+    "Tell this channel nothing more.",
+    scope=SCOPE,
+    show=channel_json,
+    answers=CHANNEL,
+    body=ReasonSerializer,
+)
 
 
 class DeliveryListView(Endpoint):
@@ -199,14 +187,14 @@ class DeliveryListView(Endpoint):
     def get(self, request: Request, notification_id: UUID) -> Response:
         rows = Delivery.objects.filter(notification=_channel(request, notification_id))
         page = self.page_of(rows, prefix="dlv")
-        return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
+        return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 
-class DeliveryAgainView(Endpoint):
-    """Send a message again, now, whatever became of it before."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="redeliver", request=None, responses={200: DELIVERY})
-    def post(self, request: Request, delivery_id: UUID) -> Response:
-        return _answer(delivery_json(channels.redeliver_message(delivery_id=delivery_id, by=get_caller(request))))
+DeliveryAgainView = build_action(
+    "redeliver",
+    channels.redeliver_message,
+    "Send a message again, now, whatever became of it before.",
+    scope=SCOPE,
+    show=delivery_json,
+    answers=DELIVERY,
+)

@@ -14,9 +14,9 @@ from access.models import Delivery, Notification
 from access.notifications.services import EVENTS
 from evidence import services as evidence
 from evidence.deliveries.messages import send_again
+from evidence.deliveries.signed_requests import check_receiver
 from evidence.deliveries.signing_secrets import new_secret
 from evidence.kinds import Kind
-from kernel.http.outbound import AddressRefused, check_url
 from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -28,28 +28,21 @@ if TYPE_CHECKING:
 MAX_CHANNELS = 50
 
 
-def _finding(pointer: str, message: str) -> SchemaInvalid:
-    return SchemaInvalid(message, details={"findings": [{"pointer": pointer, "message": message}]})
-
-
 def _check_target(channel: str, target: str) -> None:
     if channel == Notification.Channel.EMAIL:
         try:
             validate_email(target)
         except ValidationError as error:
-            raise _finding("/target", "This is not an e-mail address.") from error
+            raise SchemaInvalid.at("/target", "This is not an e-mail address.") from error
     elif channel == Notification.Channel.WEBHOOK:
-        try:
-            check_url(target)
-        except AddressRefused as refused:
-            raise _finding("/target", str(refused)) from refused
+        check_receiver(target, pointer="/target")
     else:
-        raise _finding("/channel", "A channel is email or webhook.")
+        raise SchemaInvalid.at("/channel", "A channel is email or webhook.")
 
 
 def _check_events(wanted: set[str]) -> None:
     if not wanted or wanted - set(EVENTS):
-        raise _finding("/events", f"Choose what to tell of: {', '.join(EVENTS)}.")
+        raise SchemaInvalid.at("/events", f"Choose what to tell of: {', '.join(EVENTS)}.")
 
 
 @transaction.atomic

@@ -30,6 +30,8 @@ from kernel.ids import encode
 if TYPE_CHECKING:
     import threading
 
+    from django.db.models import QuerySet
+
     from evidence.deliveries.messages import DeliveryAttempt, Outgoing
 
 BUDGETS_EVERY_S = 30.0
@@ -56,6 +58,9 @@ class NotificationQueue(MessageQueue[Delivery]):
     model = Delivery
     address = "notification_id"
     related = ("notification",)
+
+    def list_due(self) -> QuerySet[Any]:
+        return super().list_due().select_related("notification")  # which has the tenant
 
     def prepare_message(self, message: Delivery) -> Outgoing:
         channel = message.notification

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from evidence.deliveries.signing_secrets import MAX_OVERLAP, OVERLAP
+from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import StrictSerializer
+from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rest_framework.request import Request
 
 
 class OverlapSerializer(StrictSerializer):
@@ -31,3 +40,55 @@ def build_secret_answer(data: dict[str, Any], secret: str) -> Response:
     response = build_answer(data | {"secret": secret or None}, status=201)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def build_action(
+    operation_id: str,
+    act: Callable[..., Any],
+    about: str,
+    *,
+    scope: str,
+    show: Callable[[Any], dict[str, Any]],
+    answers: Any,
+    body: type[StrictSerializer] | None = None,
+    status: int = 200,
+) -> type[Endpoint]:
+    """The endpoint of one service, ``act``: it gets what the address names, the fields of the body, and who calls. It is of the
+    package that has the service.
+    """
+
+    class Action(Endpoint):
+        __doc__, __module__ = about, act.__module__
+        required_scope = scope
+
+        @extend_schema(operation_id=operation_id, request=body, responses={status: answers})
+        def post(self, request: Request, **named: Any) -> Response:
+            fields = read_body(request, body) if body else {}
+            return build_answer(show(act(**named, **fields, by=get_caller(request))), status=status)
+
+    return Action
+
+
+def build_rotation(
+    operation_id: str,
+    rotate: Callable[..., tuple[Any, str]],
+    *,
+    scope: str,
+    show: Callable[[Any], dict[str, Any]],
+    answers: Any,
+) -> type[Endpoint]:
+    """The endpoint of a service that gives a receiver another secret."""
+
+    class Rotation(Endpoint):
+        """Another secret; until the overlap is over, messages carry the signatures of both."""
+
+        __module__ = rotate.__module__
+        required_scope = scope
+
+        @extend_schema(operation_id=operation_id, request=OverlapSerializer, responses={201: answers})
+        def post(self, request: Request, **named: Any) -> Response:
+            overlap = timedelta(seconds=read_body(request, OverlapSerializer)["overlap_s"])
+            row, secret = rotate(**named, overlap=overlap, by=get_caller(request))
+            return build_secret_answer(show(row), secret)
+
+    return Rotation

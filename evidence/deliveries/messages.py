@@ -23,7 +23,7 @@ from kernel.http.outbound import AddressRefused, OutboundFailed
 from kernel.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from django.db.models import QuerySet
 
 M = TypeVar("M", bound=Model)
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 60, 300, 1800, 7200, 21600, 43200))
@@ -92,10 +92,10 @@ class MessageQueue(DeliveryQueue[M]):
     def record_attempt(self, message: M, attempt: DeliveryAttempt, *, over: bool) -> None:
         """What else is kept of an attempt; ``over``: the message has arrived, or is given up."""
 
-    def list_due(self) -> Iterable[M]:
+    def list_due(self) -> QuerySet[Any]:
         place = Window(RowNumber(), partition_by=F(self.address), order_by=F("next_attempt_at").asc())
         waiting = self.model.objects.filter(next_attempt_at__lte=database_time()).annotate(place=place)
-        first: Iterable[M] = waiting.filter(place__lte=self.limits[self.address]).order_by("next_attempt_at")[
+        first: QuerySet[Any] = waiting.filter(place__lte=self.limits[self.address]).order_by("next_attempt_at")[
             :LOOKED_AT
         ]
         return first

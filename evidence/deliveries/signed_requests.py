@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from kernel.http.outbound import send_request
+from kernel.http.outbound import AddressRefused, check_url, send_request
+from kernel.problems import SchemaInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,14 @@ class SignedRequest:
             "webhook-timestamp": timestamp,
             "webhook-signature": " ".join(signatures),
         }
+
+
+def check_receiver(url: str, *, pointer: str) -> None:
+    """Refuse an address that the hub does not ask; ``pointer`` leads to its field."""
+    try:
+        check_url(url)
+    except AddressRefused as refused:
+        raise SchemaInvalid.at(pointer, str(refused)) from refused
 
 
 def sign_message(secret: bytes, *, id: str, timestamp: str, body: bytes) -> str:

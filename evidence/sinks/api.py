@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.response import Response
 
-from evidence.deliveries.api import OverlapSerializer
+from evidence.deliveries.api import build_action, build_answer, build_rotation, build_secret_answer
 from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks import services
@@ -23,12 +22,12 @@ from kernel.http.base_serializers import (
     build_page_serializer,
 )
 from kernel.http.endpoints import Endpoint
-from kernel.http.envelopes import ResponseEnvelope
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+    from rest_framework.response import Response
 
 SCOPE = "sinks:manage"
 EXAMPLE = OpenApiExample(
@@ -113,11 +112,6 @@ def sink_json(row: EventSink) -> dict[str, Any]:
     }
 
 
-def _answer(data: Any, *, status: int = 200, secret: bool = False) -> Response:
-    headers = {"Cache-Control": "no-store"} if secret else {}
-    return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
-
-
 class SinkListView(Endpoint):
     """Where the tenant's events go; setting up another sink."""
 
@@ -128,14 +122,14 @@ class SinkListView(Endpoint):
     def get(self, request: Request) -> Response:
         rows = EventSink.objects.filter(tenant_id=get_caller(request).tenant_id)
         page = self.page_of(rows, prefix="snk")
-        return _answer({"sinks": [sink_json(row) for row in page.rows], "next": page.next or None})
+        return build_answer({"sinks": [sink_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
         operation_id="make_event_sink", request=NewSinkSerializer, responses={201: SECRET}, examples=[EXAMPLE]
     )
     def post(self, request: Request) -> Response:
         row, secret = services.make_sink(by=get_caller(request), **read_body(request, NewSinkSerializer))
-        return _answer(sink_json(row) | {"secret": secret or None}, status=201, secret=True)
+        return build_secret_answer(sink_json(row), secret)
 
 
 class SinkView(Endpoint):
@@ -145,58 +139,29 @@ class SinkView(Endpoint):
 
     @extend_schema(operation_id="get_event_sink", responses={200: SINK})
     def get(self, request: Request, sink_id: UUID) -> Response:
-        return _answer(sink_json(EventSink.objects.get(pk=sink_id, tenant_id=get_caller(request).tenant_id)))
+        return build_answer(sink_json(EventSink.objects.get(pk=sink_id, tenant_id=get_caller(request).tenant_id)))
 
 
-class SinkPauseView(Endpoint):
-    """Send nothing for now. What happens meanwhile waits in the log."""
+_sink_action = partial(build_action, scope=SCOPE, show=sink_json, answers=SINK)
 
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="pause_event_sink", request=ReasonSerializer, responses={200: SINK})
-    def post(self, request: Request, sink_id: UUID) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
-        return _answer(sink_json(services.pause_sink(sink_id=sink_id, reason=reason, by=get_caller(request))))
-
-
-class SinkResumeView(Endpoint):
-    """Go on where it stopped; also what waits after a failure is tried at once."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="resume_event_sink", request=None, responses={200: SINK})
-    def post(self, request: Request, sink_id: UUID) -> Response:
-        return _answer(sink_json(services.resume_sink(sink_id=sink_id, by=get_caller(request))))
-
-
-class SinkTestView(Endpoint):
-    """Send a test event, behind what waits."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="test_event_sink", request=None, responses={202: SINK})
-    def post(self, request: Request, sink_id: UUID) -> Response:
-        return _answer(sink_json(services.test_sink(sink_id=sink_id, by=get_caller(request))), status=202)
-
-
-class SinkRotateView(Endpoint):
-    """Another secret; until the overlap is over, messages carry the signatures of both."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="rotate_event_sink", request=OverlapSerializer, responses={201: SECRET})
-    def post(self, request: Request, sink_id: UUID) -> Response:
-        overlap = timedelta(seconds=read_body(request, OverlapSerializer)["overlap_s"])
-        row, secret = services.rotate_secret(sink_id=sink_id, overlap=overlap, by=get_caller(request))
-        return _answer(sink_json(row) | {"secret": secret}, status=201, secret=True)
-
-
-class SinkEndView(Endpoint):
-    """Send nothing there any more; its secrets are destroyed."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="end_event_sink", request=ReasonSerializer, responses={200: SINK})
-    def post(self, request: Request, sink_id: UUID) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
-        return _answer(sink_json(services.end_sink(sink_id=sink_id, reason=reason, by=get_caller(request))))
+SinkPauseView = _sink_action(
+    "pause_event_sink",
+    services.pause_sink,
+    "Send nothing for now. What happens meanwhile waits in the log.",
+    body=ReasonSerializer,
+)
+SinkResumeView = _sink_action(
+    "resume_event_sink",
+    services.resume_sink,
+    "Go on where it stopped; also what waits after a failure is tried at once.",
+)
+SinkTestView = _sink_action("test_event_sink", services.test_sink, "Send a test event, behind what waits.", status=202)
+SinkRotateView = build_rotation(
+    "rotate_event_sink", services.rotate_secret, scope=SCOPE, show=sink_json, answers=SECRET
+)
+SinkEndView = _sink_action(
+    "end_event_sink",
+    services.end_sink,
+    "Send nothing there any more; its secrets are destroyed.",
+    body=ReasonSerializer,
+)

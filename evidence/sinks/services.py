@@ -10,12 +10,12 @@ from django.db import IntegrityError, transaction
 
 from evidence import services as evidence
 from evidence.deliveries import signing_secrets
+from evidence.deliveries.signed_requests import check_receiver
 from evidence.deliveries.signing_secrets import OVERLAP, add_secret
 from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks.cursor import load_log_size
 from kernel.database.connections import database_time
-from kernel.http.outbound import AddressRefused, check_url
 from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def _check_sink(*, channel: str, url: str, kinds: list[str]) -> None:
         if url:
             raise SchemaInvalid.at("/url", "A sink of files has no address.")
         return
-    try:
-        check_url(url)
-    except AddressRefused as refused:
-        raise SchemaInvalid.at("/url", str(refused)) from refused
+    check_receiver(url, pointer="/url")
 
 
 def _record(kind: Kind, sink: EventSink, by: Principal, data: dict[str, Any] | None = None) -> None:

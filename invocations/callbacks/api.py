@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.response import Response
 
 from access.models import Agent
-from evidence.deliveries.api import OverlapSerializer
+from evidence.deliveries.api import build_action, build_answer, build_rotation, build_secret_answer
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selectors import STATES, filter_deliveries
@@ -23,13 +22,13 @@ from kernel.http.base_serializers import (
     build_page_serializer,
 )
 from kernel.http.endpoints import Endpoint
-from kernel.http.envelopes import ResponseEnvelope
 from kernel.ids import encode
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+    from rest_framework.response import Response
 
 SCOPE = "agents:manage"
 EXAMPLE = OpenApiExample(
@@ -125,11 +124,6 @@ def delivery_json(row: CallbackDelivery, *, tries: bool = False) -> dict[str, An
     return found
 
 
-def _answer(data: Any, *, status: int = 200, secret: bool = False) -> Response:
-    headers = {"Cache-Control": "no-store"} if secret else {}
-    return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
-
-
 class EndpointListView(Endpoint):
     """Where an agent may have its calls told of; setting up another endpoint."""
 
@@ -141,7 +135,7 @@ class EndpointListView(Endpoint):
         agent = Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)
         rows = CallbackEndpoint.objects.filter(agent=agent)
         page = self.page_of(rows, prefix="cbe")
-        return _answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
+        return build_answer({"endpoints": [endpoint_json(row) for row in page.rows], "next": page.next or None})
 
     @extend_schema(
         operation_id="make_callback", request=NewEndpointSerializer, responses={201: SECRET}, examples=[EXAMPLE]
@@ -149,31 +143,21 @@ class EndpointListView(Endpoint):
     def post(self, request: Request, agent_id: UUID) -> Response:
         data = read_body(request, NewEndpointSerializer)
         row, secret = services.make_endpoint(agent_id=agent_id, by=get_caller(request), **data)
-        return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
+        return build_secret_answer(endpoint_json(row), secret)
 
 
-class EndpointRotateView(Endpoint):
-    """Another secret; until the overlap is over, messages carry the signatures of both."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="rotate_callback", request=OverlapSerializer, responses={201: SECRET})
-    def post(self, request: Request, endpoint_id: UUID) -> Response:
-        overlap = timedelta(seconds=read_body(request, OverlapSerializer)["overlap_s"])
-        row, secret = services.rotate_secret(endpoint_id=endpoint_id, overlap=overlap, by=get_caller(request))
-        return _answer(endpoint_json(row) | {"secret": secret}, status=201, secret=True)
-
-
-class EndpointDisableView(Endpoint):
-    """Send nothing there any more."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="disable_callback", request=ReasonSerializer, responses={200: ENDPOINT})
-    def post(self, request: Request, endpoint_id: UUID) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
-        row = services.disable_endpoint(endpoint_id=endpoint_id, reason=reason, by=get_caller(request))
-        return _answer(endpoint_json(row))
+EndpointRotateView = build_rotation(
+    "rotate_callback", services.rotate_secret, scope=SCOPE, show=endpoint_json, answers=SECRET
+)
+EndpointDisableView = build_action(
+    "disable_callback",
+    services.disable_endpoint,
+    "Send nothing there any more.",
+    scope=SCOPE,
+    show=endpoint_json,
+    answers=ENDPOINT,
+    body=ReasonSerializer,
+)
 
 
 class DeliveryQuerySerializer(PageSerializer):
@@ -195,7 +179,7 @@ class CallbackDeliveryListView(Endpoint):
     def get(self, request: Request) -> Response:
         rows = filter_deliveries(self.asked, by=get_caller(request))
         page = self.page_of(rows, prefix="cbd")
-        return _answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
+        return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 
 class CallbackDeliveryView(Endpoint):
@@ -206,16 +190,14 @@ class CallbackDeliveryView(Endpoint):
     @extend_schema(operation_id="read_callback_delivery", responses={200: DELIVERY})
     def get(self, request: Request, delivery_id: UUID) -> Response:
         row = CallbackDelivery.objects.get(pk=delivery_id, tenant_id=get_caller(request).tenant_id)
-        return _answer(delivery_json(row, tries=True))
+        return build_answer(delivery_json(row, tries=True))
 
 
-class CallbackDeliveryAgainView(Endpoint):
-    """Send a message again, now, whatever became of it before."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="redeliver_callback", request=None, responses={200: DELIVERY})
-    def post(self, request: Request, delivery_id: UUID) -> Response:
-        return _answer(
-            delivery_json(services.redeliver_callback(delivery_id=delivery_id, by=get_caller(request)), tries=True)
-        )
+CallbackDeliveryAgainView = build_action(
+    "redeliver_callback",
+    services.redeliver_callback,
+    "Send a message again, now, whatever became of it before.",
+    scope=SCOPE,
+    show=partial(delivery_json, tries=True),
+    answers=DELIVERY,
+)

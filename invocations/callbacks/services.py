@@ -17,6 +17,7 @@ from access.models import Agent
 from evidence import services as evidence
 from evidence.deliveries import signing_secrets
 from evidence.deliveries.messages import send_again
+from evidence.deliveries.signed_requests import check_receiver
 from evidence.deliveries.signing_secrets import OVERLAP, add_secret
 from evidence.kinds import Kind
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
@@ -24,7 +25,6 @@ from invocations.models import Invocation
 from invocations.problems import CallbackUnknown
 from invocations.signals import call_ended
 from kernel.database.connections import database_time
-from kernel.http.outbound import AddressRefused, check_url
 from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ def make_endpoint(
 ) -> tuple[CallbackEndpoint, str]:
     """A new endpoint, and the secret that its messages are signed with, shown this once."""
     agent = Agent.objects.select_for_update().get(pk=agent_id, tenant_id=by.tenant_id)
-    try:
-        check_url(url)
-    except AddressRefused as refused:
-        raise SchemaInvalid.at("/url", str(refused)) from refused
+    check_receiver(url, pointer="/url")
     if CallbackEndpoint.objects.filter(agent=agent, disabled_at=None).count() >= MAX_ENDPOINTS:
         raise Conflict(f"An agent has at most {MAX_ENDPOINTS} endpoints.", remedy="Disable one that nobody needs.")
     try:
