@@ -57,7 +57,7 @@ def build_action(
     package that has the service.
     """
 
-    class Action(Endpoint):
+    class ServiceEndpoint(Endpoint):
         __doc__, __module__ = about, act.__module__
         required_scope = scope
 
@@ -66,7 +66,7 @@ def build_action(
             fields = read_body(request, body) if body else {}
             return build_answer(show(act(**named, **fields, by=get_caller(request))), status=status)
 
-    return Action
+    return ServiceEndpoint
 
 
 def build_rotation(
@@ -79,7 +79,7 @@ def build_rotation(
 ) -> type[Endpoint]:
     """The endpoint of a service that gives a receiver another secret."""
 
-    class Rotation(Endpoint):
+    class RotationEndpoint(Endpoint):
         """Another secret; until the overlap is over, messages carry the signatures of both."""
 
         __module__ = rotate.__module__
@@ -91,4 +91,4 @@ def build_rotation(
             row, secret = rotate(**named, overlap=overlap, by=get_caller(request))
             return build_secret_answer(show(row), secret)
 
-    return Rotation
+    return RotationEndpoint
