@@ -15,6 +15,7 @@ import yaml
 from access.policies.findings import PolicyFinding
 from access.policies.language import MAX_BYTES
 from kernel.problems import SchemaInvalid
+from unitools.strict_json import STRICT, JsonRefused, build_unique_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,34 +43,31 @@ def read_text(text: str) -> Any:
     """The document; :class:`SchemaInvalid` when the text is not JSON or YAML data."""
     if len(text.encode("utf-8", "surrogatepass")) > 2 * MAX_BYTES:
         _refuse(f"The text has more than {2 * MAX_BYTES:,} bytes.", "Make it smaller.")
+    if not text.lstrip().startswith("{"):
+        return _yaml(text)
     try:
-        return _json(text) if text.lstrip().startswith("{") else _yaml(text)
-    except json.JSONDecodeError as error:
+        return STRICT.read(text)
+    except JsonRefused as refusal:
+        if (syntax := refusal.syntax) is None:
+            _refuse_json(refusal)
         try:
             return _yaml(text)  # braces may be YAML's too
         except SchemaInvalid:
-            message = f"Line {error.lineno}, column {error.colno}: {error.msg}."
-            _refuse(message, "Correct the text there.")
+            _refuse(f"Line {syntax.lineno}, column {syntax.colno}: {syntax.msg}.", "Correct the text there.")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            _refuse(f"The name {name[:80]!r} stands twice in one object.", "Keep one of the two.")
-        found[name] = value
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    _refuse(f"{name} is no number here.", "Write a whole number.")
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)
-    except RecursionError:
-        _refuse(f"The text is nested more than {MAX_DEPTH} levels deep.", "Make it flatter.")
+def _refuse_json(refusal: JsonRefused) -> NoReturn:
+    match refusal.code:
+        case "duplicate_key":
+            _refuse(f"The name {refusal.subject[:80]!r} stands twice in one object.", "Keep one of the two.")
+        case "not_a_number":
+            _refuse(f"{refusal.subject} is no number here.", "Write a whole number.")
+        case "too_deep":
+            _refuse(f"The text is nested more than {MAX_DEPTH} levels deep.", "Make it flatter.")
+        case "bad_text":
+            _refuse("The text holds a character that is no text.", "Take it out.")
+        case _:
+            _refuse("A number is too large.", "Write a smaller whole number.")
 
 
 def _yaml(text: str) -> Any:
@@ -89,7 +87,10 @@ def _yaml(text: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         place = f"Line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         _refuse(f"{place}{getattr(error, 'problem', None) or 'the text cannot be read'}.", "Write JSON or YAML.")
-    return None if node is None else _built(node)
+    try:
+        return None if node is None else _built(node)
+    except JsonRefused as refusal:
+        _refuse_json(refusal)
 
 
 _PLAIN = re.compile("0|-?[1-9][0-9]{0,17}")
@@ -98,7 +99,7 @@ _SCALARS = ("str", "int", "bool", "null")
 
 def _built(node: Any) -> Any:
     if isinstance(node, yaml.MappingNode):
-        return _unique([(_key(key), _built(value)) for key, value in node.value])
+        return build_unique_object([(_key(key), _built(value)) for key, value in node.value])
     if isinstance(node, yaml.SequenceNode):
         return [_built(each) for each in node.value]
     kind = node.tag.rpartition(":")[2]

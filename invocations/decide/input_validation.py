@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from invocations.metrics.call_metrics import count_validation
-from kernel.json_depth import measure_depth
 from kernel.problems import SchemaInvalid, TooLarge
 from registry.problems import ToolRetired
 from unitools.checks import describe_violation
 from unitools.deprecations import find_argument_deprecations
+from unitools.strict_json import measure_depth
 
 if TYPE_CHECKING:
     from datetime import date

@@ -7,18 +7,14 @@ duplicate keys, lone surrogates, NUL, which PostgreSQL refuses).
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import struct
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from invocations.sandbox.base import LeftArtifact, Limits, RunOutcome, RunStatus, TenantFile
-from kernel.json_depth import measure_depth
 from sandbox import protocol, run_monitor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from unitools.strict_json import JsonReader, JsonRefused
 
 IDLE, PROCESSOR = "idle", "processor"  # the error_code of a TIMED_OUT that was not the wall clock's
 SCHEMA = "schema"  # the error_code of a BAD_RESULT that is JSON, but not what the tool declares
@@ -42,66 +38,38 @@ class NotStrictJson(ValueError):
     """The bytes are not JSON that can be stored and passed on. The message says what is wrong."""
 
 
-def parse_strict(data: bytes, *, max_bytes: int, max_depth: int) -> Any:
-    if len(data) > max_bytes:
-        raise NotStrictJson(f"It has {len(data)} bytes, {max_bytes} are allowed.")
-    if measure_depth(data) > max_depth:
-        raise NotStrictJson(f"It is nested deeper than {max_depth} levels.")
-    try:
-        text = data.decode("utf-8", "strict")
-        value = json.loads(
-            text, parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_object
-        )
-    except UnicodeDecodeError:
-        raise NotStrictJson("It is not UTF-8.") from None
-    except json.JSONDecodeError as error:
-        raise NotStrictJson(f"It is not JSON: {error.msg} at character {error.pos}.") from None
-    except RecursionError:
-        raise NotStrictJson("It is nested too deep.") from None
-    if "\\u" in text:  # only an escape can bring these in: the decoder above has refused them otherwise
-        for string in _strings(value):
-            if "\0" in string:
-                raise NotStrictJson("A string holds a NUL character.")
-            if any("\ud800" <= character <= "\udfff" for character in string):
-                raise NotStrictJson("A string holds half of a surrogate pair.")
-    return value
-
-
-def _integer(text: str) -> int:
+def _read_whole(text: str) -> int:
     if len(text) > _MAX_INT_CHARS:
-        raise NotStrictJson(f"An integer has more than {_MAX_INT_CHARS} characters.")
+        raise JsonRefused("huge_number", f"An integer has more than {_MAX_INT_CHARS} characters.")
     return int(text)
 
 
-def _float(text: str) -> float:
+def _read_fraction(text: str) -> float:
     number = float(text) if len(text) <= _MAX_FLOAT_CHARS else math.inf
     if math.isinf(number):
-        raise NotStrictJson("A number is too large or too long.")
+        raise JsonRefused("huge_number", "A number is too large or too long.")
     return number
 
 
-def _constant(text: str) -> NoReturn:
-    raise NotStrictJson(f"{text} is not JSON.")
+_READER = JsonReader(read_whole=_read_whole, read_fraction=_read_fraction, takes_nul=False)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise NotStrictJson("An object names a key twice.")
-    return value
-
-
-def _strings(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, list):
-            waiting.extend(item)
-        elif isinstance(item, dict):
-            yield from item
-            waiting.extend(item.values())
+def parse_strict(data: bytes, *, max_bytes: int, max_depth: int) -> Any:
+    try:
+        return _READER.read(data, max_bytes=max_bytes, max_depth=max_depth)
+    except JsonRefused as refusal:
+        sentences = {
+            "too_large": f"It has {len(data)} bytes, {max_bytes} are allowed.",
+            "too_deep": f"It is nested deeper than {max_depth} levels.",
+            "bad_encoding": "It is not UTF-8.",
+            "not_a_number": f"{refusal.subject} is not JSON.",
+            "duplicate_key": "An object names a key twice.",
+            "nul": "A string holds a NUL character.",
+            "bad_text": "A string holds half of a surrogate pair.",
+        }
+        if syntax := refusal.syntax:
+            raise NotStrictJson(f"It is not JSON: {syntax.msg} at character {syntax.pos}.") from None
+        raise NotStrictJson(sentences.get(refusal.code, str(refusal))) from None
 
 
 def check_report(report: Any) -> dict[str, Any]:

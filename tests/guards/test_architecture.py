@@ -176,6 +176,12 @@ def test_modules_are_named_by_nouns() -> None:
     assert {name_of(path) for path in named if path.stem.endswith("ing")} - NOUNS_IN_ING == set()
 
 
+def test_json_is_read_strictly_in_one_place_and_in_the_verifier_that_stands_alone() -> None:
+    readers = {name_of(path) for path in PRODUCT if "object_pairs_hook" in path.read_text(encoding="utf-8")}
+
+    assert readers == {"unitools/strict_json.py", "evidence/verify/strict.py"}
+
+
 def test_test_folders_are_no_packages() -> None:
     """With an ``__init__.py``, pytest would take ``tests/unit/access`` for the product's ``access``."""
     rooms = [path for kind in ("unit", "integration") for path in (ROOT / "tests" / kind).rglob("__init__.py")]

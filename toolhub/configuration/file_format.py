@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from toolhub.configuration.findings import build_invalid_problem
+from unitools.strict_json import STRICT, JsonRefused, build_unique_object
+
+if TYPE_CHECKING:
+    from toolhub.configuration.problems import ConfigurationInvalid
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
@@ -37,7 +41,7 @@ class _YamlLoader(_SafeLoader):  # type: ignore[misc]
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         del deep
-        return _unique([(_name(key), self.construct_object(value, deep=True)) for key, value in node.value])
+        return build_unique_object([(_name(key), self.construct_object(value, deep=True)) for key, value in node.value])
 
 
 class _YamlDumper(_SafeDumper):  # type: ignore[misc]
@@ -61,19 +65,19 @@ def _name(node: Any) -> str:
     return str(node.value)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise build_invalid_problem(
-                "", f"The name {name[:80]!r} stands twice in one object.", remedy="Keep one of the two."
-            )
-        found[name] = value
-    return found
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise build_invalid_problem("", f"{text} is no number here.")
+def _build_problem(refusal: JsonRefused) -> ConfigurationInvalid:
+    match refusal.code:
+        case "duplicate_key":
+            sentence = f"The name {refusal.subject[:80]!r} stands twice in one object."
+            return build_invalid_problem("", sentence, remedy="Keep one of the two.")
+        case "not_a_number":
+            return build_invalid_problem("", f"{refusal.subject} is no number here.")
+        case "too_deep":
+            return build_invalid_problem("", f"The file is nested more than {MAX_DEPTH} levels deep.")
+        case "bad_text":
+            return build_invalid_problem("", "The file holds a character that is no text.")
+        case _:
+            return build_invalid_problem("", "The file holds a number that is too large.")
 
 
 def read_text(raw: str | bytes) -> Any:
@@ -98,15 +102,14 @@ def read_text(raw: str | bytes) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        if error.msg.startswith(("Expecting property name", "Expecting value", "Expecting ',' delimiter")):
+        return STRICT.read(text)
+    except JsonRefused as refusal:
+        if not (syntax := refusal.syntax):
+            raise _build_problem(refusal) from refusal
+        if syntax.msg.startswith(("Expecting property name", "Expecting value", "Expecting ',' delimiter")):
             return _yaml(text)  # braces are YAML's too
-        raise build_invalid_problem("", f"Line {error.lineno}, column {error.colno}: {error.msg}.") from error
-    except RecursionError as error:
-        raise build_invalid_problem("", f"The file is nested more than {MAX_DEPTH} levels deep.") from error
-    except ValueError as error:  # a number of thousands of digits
-        raise build_invalid_problem("", f"The file cannot be read: {error}"[:300]) from error
+        place = f"Line {syntax.lineno}, column {syntax.colno}"
+        raise build_invalid_problem("", f"{place}: {syntax.msg}.") from refusal
 
 
 def _yaml(text: str) -> Any:
@@ -119,6 +122,8 @@ def _yaml(text: str) -> Any:
         place = f"Line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         said = getattr(error, "problem", None) or "the text is neither JSON nor YAML"
         raise build_invalid_problem("", f"{place}{said}."[:300]) from error
+    except JsonRefused as refusal:
+        raise _build_problem(refusal) from refusal
     except ValueError as error:
         raise build_invalid_problem("", f"The file cannot be read: {error}"[:300]) from error
 

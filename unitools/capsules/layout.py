@@ -17,12 +17,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from unitools.capsules import archive
-from unitools.capsules.errors import CapsuleError, CompiledCode, TooLarge, WrongLayout, WrongManifest
+from unitools.capsules.errors import CompiledCode, TooLarge, WrongLayout, WrongManifest
 from unitools.manifest import Manifest
 from unitools.packages import PackageError, check_holds, check_package_name, read_package_files
+from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,26 +162,24 @@ def _text(name: str, content: bytes) -> str:
         raise WrongLayout(f"{name} is not UTF-8 text.") from None
 
 
+def _sentence(name: str, refusal: JsonRefused) -> str:
+    match refusal.code:
+        case "duplicate_key":
+            return f"{name} has a key twice in one object."
+        case "not_a_number":
+            return f"{name} holds {refusal.subject}, which is not JSON."
+        case _:
+            return f"{name} is not JSON: {str(refusal.syntax or refusal)[:200].rstrip('.')}."
+
+
 def _document(name: str, content: bytes) -> dict[str, Any]:
     """An object of JSON that can be read in one way only."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise WrongManifest(f"{name} has a key twice in one object.")
-        return found
-
-    def no_constant(text: str) -> NoReturn:
-        raise WrongManifest(f"{name} holds {text}, which is not JSON.")
-
     if len(content) > MAX_MANIFEST_BYTES:
         raise TooLarge(f"{name} has more than {MAX_MANIFEST_BYTES:,} bytes.")
     try:
-        document = json.loads(_text(name, content), object_pairs_hook=once, parse_constant=no_constant)
-    except CapsuleError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise WrongManifest(f"{name} is not JSON: {str(error)[:200]}.") from error
+        document = STRICT.read(_text(name, content))
+    except JsonRefused as refusal:
+        raise WrongManifest(_sentence(name, refusal)) from refusal
     if not isinstance(document, dict):
         raise WrongManifest(f"{name} is not a JSON object.")
     return document

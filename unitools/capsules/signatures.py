@@ -29,6 +29,7 @@ from securesystemslib.exceptions import UnverifiedSignatureError
 from securesystemslib.signer import CryptoSigner, Signature, SSlibKey  # type: ignore[attr-defined]  # its __init__ names no __all__
 
 from unitools.capsules.errors import AnotherCapsule, NotAKey, NotAnEnvelope, UnknownSigner, WrongSignature
+from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -169,13 +170,8 @@ def _bytes(text: str) -> bytes:
 
 
 def _json(data: bytes, what: str) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise NotAnEnvelope(f"{what} has a key twice in one object.")
-        return found
-
     try:
-        return json.loads(data.decode(), object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
-        raise NotAnEnvelope(f"{what} is not JSON.") from error
+        return STRICT.read(data)
+    except JsonRefused as refusal:
+        twice = refusal.code == "duplicate_key"
+        raise NotAnEnvelope(f"{what} has a key twice in one object." if twice else f"{what} is not JSON.") from refusal

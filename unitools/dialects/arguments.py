@@ -2,7 +2,7 @@
 
 Three rules, for text and for what an SDK had parsed already. Arguments that were cut are never used: the provider says so, or the
 JSON is not closed. Broken JSON is repaired only where all that was opened is closed (:mod:`unitools.dialects.json_repair`), never for
-a destructive tool, and it is said. JSON that readers understand differently (:mod:`unitools.dialects.strict_json`) is refused.
+a destructive tool, and it is said. JSON that readers understand differently (:mod:`unitools.strict_json`) is refused.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from unitools.calls import CallProblem
-from unitools.dialects import strict_json
+from unitools.dialects import model_json
 from unitools.dialects.json_repair import repair_json
-from unitools.dialects.strict_json import JsonRefused
+from unitools.strict_json import JsonRefused
 
 RAW = 4096  # characters of the arguments that are kept as they came
 
@@ -24,6 +24,7 @@ CUT = (
 EXACT = (
     "broken JSON is not repaired for a tool that can destroy things. Send exact JSON; {} if there is nothing to say."
 )
+NOT_AN_OBJECT = "this is no object with the tool's parameters as its keys."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,10 @@ def read_text(text: str) -> tuple[Any, tuple[str, ...]]:
     """The value of one JSON text, and what had to be repaired.
 
     Raises:
-        Refused: with the code of a CallProblem.
+        JsonRefused: with the code of a CallProblem.
     """
     try:
-        return strict_json.load_json(text), ()
+        return model_json.load_json(text), ()
     except JsonRefused as error:
         if error.code != "invalid_json":
             raise
@@ -58,7 +59,7 @@ def read_text(text: str) -> tuple[Any, tuple[str, ...]]:
     except JsonRefused as error:
         if error.code != "invalid_json":
             raise
-    if strict_json.scan_brackets(text).open:
+    if model_json.scan_brackets(text).open:
         raise JsonRefused("truncated", CUT)
     raise strict
 
@@ -77,12 +78,12 @@ def read_arguments(given: object, *, cut: bool = False, destructive: bool = Fals
         if given is None:
             return Arguments({})
         if not isinstance(given, str):
-            return _object(strict_json.copy_json(given))
+            return _object(model_json.copy_json(given))
         if given.strip(" \t\r\n") in {"", "null"}:
             return refuse_arguments(JsonRefused("invalid_json", EXACT)) if destructive else Arguments({})
         value, fixes = read_text(given)
         if isinstance(value, str) and value.lstrip(" \t\r\n").startswith("{"):
-            value, fixes = strict_json.load_json(value), (*fixes, "an object that was encoded twice")
+            value, fixes = model_json.load_json(value), (*fixes, "an object that was encoded twice")
     except JsonRefused as refusal:
         return refuse_arguments(refusal)
     if fixes and destructive:
@@ -92,7 +93,7 @@ def read_arguments(given: object, *, cut: bool = False, destructive: bool = Fals
 
 def _object(value: object, fixes: tuple[str, ...] = ()) -> Arguments:
     if not isinstance(value, dict):
-        return refuse_arguments(JsonRefused("not_an_object"))
+        return refuse_arguments(JsonRefused("not_an_object", NOT_AN_OBJECT))
     return Arguments(value, fixes=fixes)
 
 

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unitools.dialects.model_json import scan_brackets
 from unitools.dialects.nonces import check_nonce
-from unitools.dialects.strict_json import scan_brackets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,14 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from unitools.dialects.strict_json import (
-    MAX_DEPTH,
-    JsonRefused,
-    build_unique_object,
-    check_characters,
-    read_fraction,
-    read_whole,
-)
+from unitools.dialects.model_json import MAX_DEPTH, read_whole
+from unitools.strict_json import JsonRefused, build_unique_object, check_characters, read_fraction
 
 MAX_CHARACTERS = 256 * 1024
 MAX_FIXES = 20  # that are told
@@ -74,7 +68,7 @@ class _JsonRepairer:
         match self.here():
             case "{" | "[" as bracket:
                 if depth >= MAX_DEPTH:
-                    raise JsonRefused("too_deep")
+                    raise JsonRefused("too_deep", f"this is nested more than {MAX_DEPTH} deep.")
                 self.at += 1
                 return self.object(depth + 1) if bracket == "{" else self.list(depth + 1)
             case '"' | "'":
@@ -186,7 +180,7 @@ def repair_json(text: str) -> tuple[Any, tuple[str, ...]]:
     """The value of a complete text with slips, and what was done about them.
 
     Raises:
-        Refused: the text is not clear, not complete, or what the strict reader refuses as well.
+        JsonRefused: the text is not clear, not complete, or what the strict reader refuses as well.
     """
     fixes: list[str] = []
     if len(text) > MAX_CHARACTERS:

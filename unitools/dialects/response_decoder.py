@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from unitools.dialects import strict_json
+from unitools.dialects import model_json
 from unitools.dialects.errors import NotJson, ResponseTooLarge
 from unitools.dialects.parsers.responses import MAX_DEPTH, MAX_RESPONSE
 from unitools.dialects.streams import collect_response, is_stream
-from unitools.dialects.strict_json import JsonRefused
+from unitools.strict_json import JsonRefused
 
 _LIKE_JSON = re.compile(r"\s*+(?:\{\s*+[\"}]|\[\s*+[\[{\]])")
 _LIKE_XML = "<tool_call"
@@ -37,7 +37,7 @@ def _decode_text(response: object) -> object:
     if not isinstance(response, str) or not _LIKE_JSON.match(response := response.removeprefix("\ufeff")):
         return response
     try:
-        return strict_json.load_json(response, most=MAX_RESPONSE, deepest=MAX_DEPTH)
+        return model_json.load_json(response, max_bytes=MAX_RESPONSE, max_depth=MAX_DEPTH)
     except JsonRefused as refusal:
         if refusal.code == "invalid_json" and _LIKE_XML in response:
             return response

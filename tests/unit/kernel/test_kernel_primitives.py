@@ -22,7 +22,6 @@ from invocations.step_log import StepLog
 from kernel.canonical import canonicalize, compute_digest, encode_hash_input
 from kernel.http.parsers import MAX_DEPTH, read_json
 from kernel.ids import ALPHABET, PREFIXES, build_converters, decode, encode, new_id
-from kernel.json_depth import measure_depth
 from kernel.observability import access_log, telemetry
 from kernel.principal import ActorKind, Principal
 from kernel.problems import (
@@ -35,6 +34,7 @@ from kernel.problems import (
     collect_problem_classes,
     find_problem_class,
 )
+from unitools.strict_json import measure_depth
 
 if TYPE_CHECKING:
     from uuid import UUID

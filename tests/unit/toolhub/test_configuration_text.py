@@ -117,7 +117,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ('{"a": 1e999}', "too large"),
         ("a: 1e999", "too large"),
         ("a: " + "9" * 5000, "cannot be read"),
-        ('{"a": ' + "9" * 5000 + "}", "cannot be read"),
+        ('{"a": ' + "9" * 5000 + "}", "too large"),
         ('{"a": "\\u0000"}', "no text"),
         ('a: "\\0"', "no text"),
         ('{"a": "\\ud800"}', "no text"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unitools.calls import CallProblem, ToolCall, to_json
 from unitools.dialects.arguments import EXACT, Arguments, get_raw_text, read_arguments, refuse_arguments
 from unitools.dialects.errors import ResponseTooLarge
-from unitools.dialects.strict_json import JsonRefused
+from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,14 +10,15 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from unitools.calls import CallProblem, to_json
-from unitools.dialects.arguments import Arguments, read_text, refuse_arguments
+from unitools.dialects.arguments import CUT, Arguments, read_text, refuse_arguments
 from unitools.dialects.call_scanner import scan_calls
 from unitools.dialects.errors import ResponseTooLarge
+from unitools.dialects.model_json import MAX_BYTES
 from unitools.dialects.parsers import anthropic, gemini, openai, openai_responses
 from unitools.dialects.parsers.proposals import Proposal, build_calls, get_answered_call, get_wire_id
 from unitools.dialects.parsers.responses import WEAK, WHOLE, UnfoldedResponse, check_readable
 from unitools.dialects.response_decoder import decode_response
-from unitools.dialects.strict_json import MAX_BYTES, JsonRefused
+from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ def _proposal(found: ScannedCall, *, cut: bool) -> Proposal:
     if found.fenced:
         return Proposal("", id=found.id, refused=Arguments(None, CallProblem.FENCED, FENCED))
     if cut or not found.closed:
-        return Proposal("", found.payload, found.id, refused=refuse_arguments(JsonRefused("truncated")))
+        return Proposal("", found.payload, found.id, refused=refuse_arguments(JsonRefused("truncated", CUT)))
     try:
         value, fixes = read_text(found.payload)
     except JsonRefused as refusal:

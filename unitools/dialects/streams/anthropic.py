@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from unitools.dialects import strict_json
+from unitools.dialects import model_json
 from unitools.dialects.streams.base import Chunk, TextBuffer, get_index
-from unitools.dialects.strict_json import JsonRefused
+from unitools.strict_json import JsonRefused
 
 KINDS = frozenset({"ping", "message_start", "message_delta", "message_stop"})
 # The kind of a delta: its field, and the block's that it goes on.
@@ -52,7 +52,7 @@ class _Block:
 def _parse_input(text: str) -> Any:
     """The arguments as the object that a whole message holds; as text where they are none, which their reader refuses or repairs."""
     try:
-        return strict_json.load_json(text)
+        return model_json.load_json(text)
     except JsonRefused:
         return text
 

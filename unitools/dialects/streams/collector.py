@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from unitools.dialects import strict_json
+from unitools.dialects import model_json
 from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
 from unitools.dialects.parsers.responses import MAX_DEPTH, MAX_RESPONSE
 from unitools.dialects.streams import anthropic, gemini, openai, openai_responses
 from unitools.dialects.streams.server_sent_events import EventReader, is_event_stream
-from unitools.dialects.strict_json import JsonRefused
+from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +67,7 @@ class StreamCollector:
         if data.strip() == DONE:
             return
         try:
-            chunk = strict_json.load_json(data, most=MAX_RESPONSE, deepest=MAX_DEPTH)
+            chunk = model_json.load_json(data, max_bytes=MAX_RESPONSE, max_depth=MAX_DEPTH)
         except JsonRefused as refusal:
             error = ResponseTooLarge if refusal.code in {"too_large", "too_deep"} else NotJson
             raise error(f"An event of the stream cannot be read: {refusal}") from None

@@ -12,7 +12,7 @@ import pytest
 
 from unitools.calls import CallProblem, Status
 from unitools.dialects.arguments import read_arguments
-from unitools.dialects.strict_json import MAX_BYTES, MAX_DEPTH
+from unitools.dialects.model_json import MAX_BYTES, MAX_DEPTH
 
 pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
 

@@ -11,9 +11,9 @@ from tests.support.model_responses import KEY, chat, contents, messages, respons
 from unitools.calls import CallProblem, ToolCall, ToolResult
 from unitools.dialects import ReadOptions, ResponseTooLarge, find_driver, recognise_response
 from unitools.dialects.call_scanner import scan_calls
+from unitools.dialects.model_json import MAX_BYTES
 from unitools.dialects.nonces import check_nonce, make_nonce
 from unitools.dialects.parsers.proposals import MOST
-from unitools.dialects.strict_json import MAX_BYTES
 
 pytestmark = pytest.mark.req("UNI-5", "TOOLS-30")
 
