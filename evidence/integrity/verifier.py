@@ -179,17 +179,17 @@ def _look(row: Verification, kept: str) -> PieceResult:
     row.checkpoints += walk.checkpoints
     if walk.position < stop:
         return PieceResult(found)
-    standing = _end(walk, kept) if walk.position == log.size else []
+    at_end = _end(walk, kept) if walk.position == log.size else []
     settled = _newest_settled() if not row.asked_by else None
     more = False
     if row.start == 0:
         lost, row.last_fact_id, more = rows.unlisted_facts(log.pk, row.last_fact_id, settled)
         found += lost
-        standing += rows.wrong_pending(log.pk)
+        at_end += rows.wrong_pending(log.pk)
     row.checked_at = database_time()
     ended = row.checked_at - row.begun_at >= timedelta(hours=settings.TOOLHUB_VERIFY_EVERY_HOURS)
     ends_now = not more and (bool(row.asked_by) or ended)
-    return PieceResult(found, standing, ends=ends_now, again=None if more else AGAIN_AFTER)
+    return PieceResult(found, at_end, ends=ends_now, again=None if more else AGAIN_AFTER)
 
 
 def _rolled_back(row: Verification, log: Log) -> IntegrityFinding:
@@ -218,7 +218,7 @@ def _newest_settled() -> UUID:
 def _note(
     row: Verification,
     found: Sequence[IntegrityFinding],
-    standing: Sequence[IntegrityFinding] = (),
+    at_end: Sequence[IntegrityFinding] = (),
     *,
     end: bool = False,
     again: timedelta | None = None,
@@ -226,7 +226,7 @@ def _note(
     """Write down how far it is and what was found; false if another keeper has taken it meanwhile, which finds the same."""
     mine = Verification.objects.filter(pk=row.pk, lease_until=row.lease_until, state=VerificationState.RUNNING)
     listed = Counter(each["code"] for each in row.findings)
-    new = _new_findings(row, found, standing)
+    new = _new_findings(row, found, at_end)
     row.found += len(new)
     row.findings = [*row.findings, *_first_of_each_code(new, Counter(listed))]
     indexes = [each["index"] for each in (*row.findings, *new) if each["index"] is not None]
@@ -241,7 +241,7 @@ def _note(
         values |= {"found_at": database_now(), "closed_by": None}
     if not mine.update(**values, lease_until=now + again if again and not end else None):
         if new and not Verification.objects.filter(pk=row.pk, state=VerificationState.RUNNING).exists():
-            note_findings(row.tenant_id, [*found, *standing])  # closed meanwhile: nobody looks at this piece again
+            note_findings(row.tenant_id, [*found, *at_end])  # closed meanwhile: nobody looks at this piece again
         return False
     for each in new:
         _found.add(1, {"code": str(each["code"])})
@@ -257,11 +257,11 @@ def _note(
 
 
 def _new_findings(
-    row: Verification, found: Iterable[IntegrityFinding], standing: Iterable[IntegrityFinding] = ()
+    row: Verification, found: Iterable[IntegrityFinding], at_end: Iterable[IntegrityFinding] = ()
 ) -> list[dict[str, Any]]:
-    """What was not found before. Of a code of which no more are listed, what ``standing`` has may be known, and is not counted."""
+    """What was not found before. Of a code of which no more are listed, what ``at_end`` has may be known, and is not counted."""
     known, listed = {finding_key(each) for each in row.findings}, Counter(each["code"] for each in row.findings)
-    asked_again = [each for each in standing if listed[str(each.code)] < MOST_FINDINGS]
+    asked_again = [each for each in at_end if listed[str(each.code)] < MOST_FINDINGS]
     new: dict[tuple[str, int | None, str], dict[str, Any]] = {}
     for each in (*found, *asked_again):
         said = each.to_json()
