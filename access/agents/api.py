@@ -12,8 +12,9 @@ from rest_framework.response import Response
 from access.agents import services as agents
 from access.models import Agent, ApiKey
 from access.roles import SCOPES
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
-from kernel.http.base_serializers import PageSerializer, ReasonSerializer, StrictSerializer
+from kernel.http.base_serializers import PageSerializer, StrictSerializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 
@@ -125,6 +126,10 @@ def key_json(key: ApiKey, text: str = "") -> dict[str, Any]:
     return found | ({"key": text} if text else {})
 
 
+AGENT_ACTIONS = ActionTable(__name__, SCOPE, AGENT, agent_json)
+KEY_ACTIONS = ActionTable(__name__, SCOPE, KEY, key_json)
+
+
 def _answer(data: Any, *, status: int = 200) -> Response:
     headers = {"Cache-Control": "no-store"} if isinstance(data, dict) and "key" in data else {}
     return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
@@ -156,24 +161,14 @@ class AgentView(Endpoint):
         return _answer(agent_json(Agent.objects.get(pk=agent_id, tenant_id=get_caller(request).tenant_id)))
 
 
-class AgentDisableView(Endpoint):
-    """Refuse all that the agent sends, from its next request on."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="disable_agent", request=ReasonSerializer, responses={200: AGENT})
-    def post(self, request: Request, agent_id: UUID) -> Response:
-        data = read_body(request, ReasonSerializer)
-        return _answer(agent_json(agents.disable_agent(agent_id=agent_id, by=get_caller(request), **data)))
+AgentDisableView = AGENT_ACTIONS.build_view(
+    "disable_agent", agents.disable_agent, "Refuse all that the agent sends, from its next request on."
+)
 
 
-class AgentEnableView(Endpoint):
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="enable_agent", request=ReasonSerializer, responses={200: AGENT})
-    def post(self, request: Request, agent_id: UUID) -> Response:
-        data = read_body(request, ReasonSerializer)
-        return _answer(agent_json(agents.enable_agent(agent_id=agent_id, by=get_caller(request), **data)))
+AgentEnableView = AGENT_ACTIONS.build_view(
+    "enable_agent", agents.enable_agent, "Let through again what a disabled agent sends."
+)
 
 
 class KeyListView(Endpoint):
@@ -208,11 +203,6 @@ class KeyRotateView(Endpoint):
         return _answer(key_json(row, text), status=201)
 
 
-class KeyRevokeView(Endpoint):
-    """End a key; it is refused with its next request."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="revoke_key", request=None, responses={200: KEY})
-    def post(self, request: Request, key_id: UUID) -> Response:
-        return _answer(key_json(agents.revoke_key(key_id=key_id, by=get_caller(request))))
+KeyRevokeView = KEY_ACTIONS.build_view(
+    "revoke_key", agents.revoke_key, "End a key; it is refused with its next request.", body=None
+)

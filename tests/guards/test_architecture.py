@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from access.roles import HUB_PERMISSIONS, PERMISSIONS, ROLE_PERMISSIONS, SCOPES
 from evidence.kinds import Kind
 from invocations import models as invocations
 from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
+from kernel.http.actions import ActionEndpoint
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
 from registry import models as registry
 from tests.support.routes import api_routes, console_routes, routes
@@ -240,6 +242,20 @@ def test_an_endpoint_that_takes_sessions_names_its_permission_and_one_that_takes
         assert (set(by_method) == set(route.methods)) if takes_sessions else not by_method, route.path
         assert set(by_method.values()) <= set(PERMISSIONS), route.path
         assert takes_sessions or not isinstance(scope, dict) or None not in scope.values(), route.path
+
+
+def test_every_action_gives_its_service_what_that_takes() -> None:
+    """The address and the body name the service's parameters; the type checker does not see it."""
+    actions = [
+        (route, route.api_class)
+        for route in api_routes()
+        if route.api_class is not None and issubclass(route.api_class, ActionEndpoint)
+    ]
+    assert actions
+    for route, action in actions:
+        body = action.body().fields if action.body else {}
+        named = [action.renamed.get(name, name) for name in route.takes]
+        inspect.signature(action.service).bind(**dict.fromkeys([*named, *body, "by"]))
 
 
 def test_no_page_is_exempt_from_the_protection_against_forgery() -> None:

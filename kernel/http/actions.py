@@ -1,0 +1,76 @@
+"""Actions: endpoints that do one thing with one row: POST, a service, and the row as it is then.
+
+Those on one noun share the scope and the form of the answer. Each is a line: what OpenAPI calls it, the service, what it is for. The
+service gets what the address and the body name, by these names, and who calls as ``by``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import ReasonSerializer
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rest_framework.request import Request
+
+    from kernel.http.base_serializers import StrictSerializer
+
+R = TypeVar("R")
+
+
+class ActionEndpoint(Endpoint):
+    """One action, made by :meth:`ActionTable.build_view`."""
+
+    required_scope: ClassVar[str]
+    service: ClassVar[Callable[..., Any]]
+    body: ClassVar[type[StrictSerializer] | None]
+    renamed: ClassVar[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class ActionTable(Generic[R]):
+    """What the actions on one noun share. ``show`` writes the row that a service returns, as ``answer`` describes it.
+
+    ``module``: where they stand. ``renamed``: what the address names → what the services call it, where that is another name.
+    """
+
+    module: str
+    scope: str
+    answer: Any
+    show: Callable[[R], Any]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def build_view(
+        self,
+        operation_id: str,
+        service: Callable[..., R],
+        description: str,
+        *,
+        body: type[StrictSerializer] | None = ReasonSerializer,
+    ) -> type[ActionEndpoint]:
+        @extend_schema(operation_id=operation_id, request=body, responses={200: self.answer})
+        def post(view: ActionEndpoint, request: Request, **address: Any) -> Response:
+            named = {view.renamed.get(name, name): value for name, value in address.items()}
+            asked = read_body(request, view.body) if view.body else {}
+            row = view.service(**named, **asked, by=get_caller(request))
+            return Response(ResponseEnvelope(data=self.show(row)).to_json())
+
+        said = {
+            "__doc__": description,
+            "__module__": self.module,
+            "required_scope": self.scope,
+            "service": staticmethod(service),
+            "body": body,
+            "renamed": self.renamed,
+            "post": post,
+        }
+        return type(f"{operation_id.title().replace('_', '')}View", (ActionEndpoint,), said)
