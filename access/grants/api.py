@@ -14,6 +14,7 @@ from access.grants.conditions import OPS
 from access.models import Grant, GrantRequest, RequestState
 from access.models.grants import MAX_DEPTH
 from kernel.database.connections import database_time
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
@@ -249,28 +250,13 @@ class GrantView(Endpoint):
         return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
 
 
-class GrantExtendView(Endpoint):
-    """Let a grant hold longer."""
-
-    required_scope = "grants:manage"
-
-    @extend_schema(operation_id="extend_grant", request=ExtensionSerializer, responses={200: GRANT})
-    def post(self, request: Request, grant_id: UUID) -> Response:
-        grant = grants.extend_grant(
-            grant_id=grant_id, by=get_caller(request), **read_body(request, ExtensionSerializer)
-        )
-        return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
+GRANT_ACTIONS = ActionTable(__name__, "grants:manage", GRANT, grant_json)
+GrantExtendView = GRANT_ACTIONS.build_view(
+    "extend_grant", grants.extend_grant, "Let a grant hold longer.", body=ExtensionSerializer
+)
 
 
-class GrantRevokeView(Endpoint):
-    """Take a grant back."""
-
-    required_scope = "grants:manage"
-
-    @extend_schema(operation_id="revoke_grant", request=ReasonSerializer, responses={200: GRANT})
-    def post(self, request: Request, grant_id: UUID) -> Response:
-        grant = grants.revoke_grant(grant_id=grant_id, by=get_caller(request), **read_body(request, ReasonSerializer))
-        return Response(ResponseEnvelope(data=grant_json(grant)).to_json())
+GrantRevokeView = GRANT_ACTIONS.build_view("revoke_grant", grants.revoke_grant, "Take a grant back.")
 
 
 class GrantRequestListView(Endpoint):
