@@ -10,10 +10,10 @@ from rest_framework.response import Response
 
 from access.halts import services as halts
 from access.models import Halt, Reach
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -23,8 +23,6 @@ from kernel.http.envelopes import ResponseEnvelope
 from registry.halt_targets import throw_halt
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 SCOPE = "halts:throw"
@@ -92,12 +90,6 @@ class HaltListView(Endpoint):
         return Response(ResponseEnvelope(data=halt_json(halt)).to_json(), status=201)
 
 
-class HaltLiftView(Endpoint):
-    """Let calls through again."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="lift_halt", request=ReasonSerializer, responses={200: ONE})
-    def post(self, request: Request, halt_id: UUID) -> Response:
-        halt = halts.lift_halt(halt_id=halt_id, by=get_caller(request), **read_body(request, ReasonSerializer))
-        return Response(ResponseEnvelope(data=halt_json(halt)).to_json())
+HaltLiftView = ActionTable(__name__, SCOPE, ONE, halt_json).build_view(
+    "lift_halt", halts.lift_halt, "Let calls through again."
+)
