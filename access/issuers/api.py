@@ -16,10 +16,10 @@ from access.issuers import services as issuers
 from access.issuers.jwks import read_keys
 from access.models import AgentIdentity, TrustedIssuer
 from access.roles import SCOPES
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -178,15 +178,9 @@ class IssuerView(Endpoint):
         return _answer(issuer_json(row))
 
 
-class IssuerDistrustView(Endpoint):
-    """Refuse its tokens from the next request on."""
-
-    required_scope = SCOPE
-
-    @extend_schema(operation_id="distrust_issuer", request=ReasonSerializer, responses={200: ISSUER})
-    def post(self, request: Request, issuer_id: UUID) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
-        return _answer(issuer_json(issuers.distrust_issuer(issuer_id=issuer_id, reason=reason, by=get_caller(request))))
+IssuerDistrustView = ActionTable(__name__, SCOPE, ISSUER, issuer_json).build_view(
+    "distrust_issuer", issuers.distrust_issuer, "Refuse its tokens from the next request on."
+)
 
 
 class IssuerSubjectListView(Endpoint):
