@@ -12,10 +12,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -251,19 +251,11 @@ class PublisherKeyListView(Endpoint):
         return _answer(key_json(row), status=201)
 
 
-class PublisherKeyRevokeView(Endpoint):
-    """Believe a key no more, for good: what it signed counts as unsigned from the next call on."""
-
-    required_scope = KEYS
-
-    @extend_schema(operation_id="revoke_publisher_key", request=ReasonSerializer, responses={200: KEY})
-    def post(self, request: Request, publisher_key_id: UUID) -> Response:
-        reason = read_body(request, ReasonSerializer)["reason"]
-        return _answer(
-            key_json(
-                publisher_keys.revoke_publisher_key(key_id=publisher_key_id, reason=reason, by=get_caller(request))
-            )
-        )
+PublisherKeyRevokeView = ActionTable(__name__, KEYS, KEY, key_json, renamed={"publisher_key_id": "key_id"}).build_view(
+    "revoke_publisher_key",
+    publisher_keys.revoke_publisher_key,
+    "Believe a key no more, for good: what it signed counts as unsigned from the next call on.",
+)
 
 
 class PublishingView(Endpoint):
