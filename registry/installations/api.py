@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
-    from kernel.principal import Principal
 
 SCOPE = {"GET": "tools:read", "POST": "tools:operate"}
 
@@ -126,10 +126,13 @@ def installation_json(row: Installation, *, publishers: dict[UUID, str], present
     }
 
 
-def _answer(row: Installation, *, by: Principal, status: int = 200) -> Response:
+def show_installation(row: Installation) -> dict[str, Any]:
     publishers = publisher_slugs([row.tool.tenant_id])
-    data = installation_json(row, publishers=publishers, present=installations.present_secrets(by.tenant_id))
-    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+    return installation_json(row, publishers=publishers, present=installations.present_secrets(row.tenant_id))
+
+
+def _answer(row: Installation, *, status: int = 200) -> Response:
+    return Response(ResponseEnvelope(data=show_installation(row)).to_json(), status=status)
 
 
 class InstallationListView(Endpoint):
@@ -158,7 +161,7 @@ class InstallationListView(Endpoint):
             values=installations.Setup(**data),  # type: ignore[typeddict-item]
             by=by,
         )
-        return _answer(row, by=by, status=201)
+        return _answer(row, status=201)
 
 
 class InstallationView(Endpoint):
@@ -173,7 +176,7 @@ class InstallationView(Endpoint):
         row = rows.select_related("tool", "version").filter(name=tool_id).first()
         if row is None:
             raise NotInstalled(f"{tool_id[:128]} is not installed here.")
-        return _answer(row, by=by)
+        return _answer(row)
 
     @extend_schema(operation_id="configure_installation", request=ConfigureSerializer, responses={200: ONE})
     def patch(self, request: Request, tool_id: str) -> Response:
@@ -184,40 +187,23 @@ class InstallationView(Endpoint):
             values=installations.Setup(**data),  # type: ignore[typeddict-item]
             by=by,
         )
-        return _answer(row, by=by)
+        return _answer(row)
 
 
-class InstallationPauseView(Endpoint):
-    """Stop this tenant's calls of the tool at once."""
-
-    required_scope = "tools:operate"
-
-    @extend_schema(operation_id="pause_installation", request=ReasonSerializer, responses={200: ONE})
-    def post(self, request: Request, tool_id: str) -> Response:
-        by, data = get_caller(request), read_body(request, ReasonSerializer)
-        return _answer(installations.pause_installation(name=tool_id, by=by, **data), by=by)
+INSTALLATION_ACTIONS = ActionTable(__name__, "tools:operate", ONE, show_installation, renamed={"tool_id": "name"})
+InstallationPauseView = INSTALLATION_ACTIONS.build_view(
+    "pause_installation", installations.pause_installation, "Stop this tenant's calls of the tool at once."
+)
 
 
-class InstallationResumeView(Endpoint):
-    """Let this tenant's calls of the tool through again."""
-
-    required_scope = "tools:operate"
-
-    @extend_schema(operation_id="resume_installation", request=ReasonSerializer, responses={200: ONE})
-    def post(self, request: Request, tool_id: str) -> Response:
-        by, data = get_caller(request), read_body(request, ReasonSerializer)
-        return _answer(installations.resume_installation(name=tool_id, by=by, **data), by=by)
+InstallationResumeView = INSTALLATION_ACTIONS.build_view(
+    "resume_installation", installations.resume_installation, "Let this tenant's calls of the tool through again."
+)
 
 
-class InstallationRemoveView(Endpoint):
-    """Take the tool away from this tenant's agents."""
-
-    required_scope = "tools:operate"
-
-    @extend_schema(operation_id="remove_installation", request=ReasonSerializer, responses={200: ONE})
-    def post(self, request: Request, tool_id: str) -> Response:
-        by, data = get_caller(request), read_body(request, ReasonSerializer)
-        return _answer(installations.remove_installation(name=tool_id, by=by, **data), by=by)
+InstallationRemoveView = INSTALLATION_ACTIONS.build_view(
+    "remove_installation", installations.remove_installation, "Take the tool away from this tenant's agents."
+)
 
 
 def shared_tool_json(tool: Tool, publishers: dict[UUID, str]) -> dict[str, Any]:
