@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
@@ -224,48 +225,26 @@ class ToolEnableView(Endpoint):
         return _answer(lifecycle.enable_tool(name=tool_id, version_id=version_id, reason=data["reason"], by=by))
 
 
-class ToolPauseView(Endpoint):
-    """Stop a tool at once, for every tenant."""
-
-    required_scope = OPERATE
-
-    @extend_schema(operation_id="pause_tool", request=ReasonSerializer, responses={200: TOOL})
-    def post(self, request: Request, tool_id: str) -> Response:
-        data, by = read_body(request, ReasonSerializer), get_caller(request)
-        return _answer(lifecycle.pause_tool(name=tool_id, by=by, **data))
+TOOL_ACTIONS = ActionTable(__name__, OPERATE, TOOL, tool_state_json, renamed={"tool_id": "name"})
+ToolPauseView = TOOL_ACTIONS.build_view("pause_tool", lifecycle.pause_tool, "Stop a tool at once, for every tenant.")
 
 
-class ToolDeprecateView(Endpoint):
-    """Hide a tool from discovery; it answers with a warning until its sunset. This cannot be taken back."""
-
-    required_scope = OPERATE
-
-    @extend_schema(operation_id="deprecate_tool", request=DeprecateSerializer, responses={200: TOOL})
-    def post(self, request: Request, tool_id: str) -> Response:
-        data, by = read_body(request, DeprecateSerializer), get_caller(request)
-        return _answer(lifecycle.deprecate_tool(name=tool_id, by=by, **data))
+ToolDeprecateView = TOOL_ACTIONS.build_view(
+    "deprecate_tool",
+    lifecycle.deprecate_tool,
+    "Hide a tool from discovery; it answers with a warning until its sunset. This cannot be taken back.",
+    body=DeprecateSerializer,
+)
 
 
-class ToolShareView(Endpoint):
-    """Let the other tenants of this hub install the tool."""
-
-    required_scope = OPERATE
-
-    @extend_schema(operation_id="share_tool", request=ReasonSerializer, responses={200: TOOL})
-    def post(self, request: Request, tool_id: str) -> Response:
-        data, by = read_body(request, ReasonSerializer), get_caller(request)
-        return _answer(lifecycle.share_tool(name=tool_id, by=by, **data))
+ToolShareView = TOOL_ACTIONS.build_view(
+    "share_tool", lifecycle.share_tool, "Let the other tenants of this hub install the tool."
+)
 
 
-class ToolUnshareView(Endpoint):
-    """No other tenant installs the tool any more; who has it keeps it."""
-
-    required_scope = OPERATE
-
-    @extend_schema(operation_id="unshare_tool", request=ReasonSerializer, responses={200: TOOL})
-    def post(self, request: Request, tool_id: str) -> Response:
-        data, by = read_body(request, ReasonSerializer), get_caller(request)
-        return _answer(lifecycle.unshare_tool(name=tool_id, by=by, **data))
+ToolUnshareView = TOOL_ACTIONS.build_view(
+    "unshare_tool", lifecycle.unshare_tool, "No other tenant installs the tool any more; who has it keeps it."
+)
 
 
 class VersionStageView(Endpoint):
