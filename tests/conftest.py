@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
     shared machine may pause in the middle of one, which says nothing about the code."""
     settings.register_profile("toolhub", deadline=None, derandomize=bool(config.option.markexpr))
     settings.load_profile("toolhub")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays to the end: the garbage collector looks at what comes after it, and less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 10)
 
 
 @pytest.hookimpl(wrapper=True)
