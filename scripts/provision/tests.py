@@ -18,8 +18,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE_S = 60.0
-# Each runs once, so that both processes have about the same to do: these start hubs or boxes of their own, ...
+# A test runs on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
+# Then it runs once: pages and forms on PostgreSQL, ...
+ONLY_WITH_POSTGRESQL = (
+    "tests/integration/access/budgets/test_budget_pages.py",
+    "tests/integration/access/consents/test_approval_pages.py",
+    "tests/integration/access/delegations/test_delegation_pages.py",
+    "tests/integration/access/policies/test_policy_pages.py",
+    "tests/integration/console/test_console_forms.py",
+    "tests/integration/evidence/erasures/test_erasure_pages.py",
+    "tests/integration/invocations/chains/test_chain_pages.py",
+    "tests/integration/invocations/replays/test_replay_pages.py",
+    "tests/integration/invocations/sandbox/test_sandbox_page.py",
+    "tests/integration/registry/dependencies/test_dependency_pages.py",
+    "tests/integration/registry/installations/test_installation_pages.py",
+)
+# ... and on SQLite the walk that opens every page as each role, wording, protocols, signatures, files, and what programs answer.
 ONLY_WITH_SQLITE = (
+    "tests/integration/access/issuers/test_issuer_tokens.py",
+    "tests/integration/access/test_access_table.py",
+    "tests/integration/api/test_body_types.py",
+    "tests/integration/api/test_problem_catalogue.py",
+    "tests/integration/api/test_remedies_at_each_door.py",
+    "tests/integration/console/test_asset_names.py",
+    "tests/integration/console/test_assets.py",
+    "tests/integration/console/test_console_access.py",
+    "tests/integration/console/test_noun_packages.py",
+    "tests/integration/invocations/dispatch/test_dispatch_errors.py",
+    "tests/integration/invocations/end/test_misbehaving_tools.py",
+    "tests/integration/invocations/end/test_tool_error_codes.py",
+    "tests/integration/invocations/mcp/test_mcp_endpoint.py",
+    "tests/integration/kernel/test_request_bounds.py",
+    "tests/integration/registry/dependencies/test_dependency_builds.py",
+    "tests/integration/registry/dependencies/test_dependency_failures.py",
+    "tests/integration/registry/discovery/test_tools_for_models.py",
+    "tests/integration/toolhub/test_sdk_index.py",
+)
+# These start whole hubs, whose databases are their own, ...
+HUBS = ("tests/compose", "tests/crash", "tests/e2e", "tests/mcp_conformance")
+# ... and these mostly wait for boxes and for a browser.
+BOXES = (
     "tests/attacks",
     "tests/contracts",
     "tests/egress",
@@ -27,38 +65,31 @@ ONLY_WITH_SQLITE = (
     "tests/e2e/test_doc_blocks.py",
     "tests/e2e/test_signing_in_walk.py",
 )
-# ... and these go through all roles and forms, whose pages other tests open on both databases.
-ONLY_WITH_POSTGRESQL = (
-    "tests/integration/access/test_access_table.py",
-    "tests/integration/console/test_console_forms.py",
-)
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    """Everything on PostgreSQL, and, unless some tests only were asked for, beside it the integration tests on SQLite as well."""
+    """Unless some tests only were asked for, three processes with about the same to do: on two cores one has something to compute
+    while another waits for PostgreSQL or for a box."""
     needed = (*venv.needed_packages(), *services.needed_packages(), *peers.needed_packages())
     packages.ensure_packages(*needed, purpose="Running the tests")
-    pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest"]
+    pytest = [str(venv.ensure_venv(dev=True)), "-m", "pytest", *arguments]
     with _environment() as env:
         if set(arguments) - {"-m", "", "-q", "-x"}:
-            return _foreground([*pytest, *arguments], env)
-        again = [
-            *pytest,
-            *arguments,
-            "-p",
-            "no:cacheprovider",
-            "tests/integration",
-            *ONLY_WITH_SQLITE,
-            *_without(ONLY_WITH_POSTGRESQL),
-        ]
-        with _beside(again, env | {"TOOLHUB_TEST_DB": "sqlite"}) as second:
-            first = _foreground([*pytest, *arguments, *_without(ONLY_WITH_SQLITE)], env)
-            print_line("\nThe integration tests again, on SQLite, and the tests of boxes and of the console's pages:")
-            return second() or first
+            return _foreground(pytest, env)
+        on_sqlite = env | {"TOOLHUB_TEST_DB": "sqlite"}
+        beside = [*pytest, "-p", "no:cacheprovider"]
+        integration = [*beside, "tests/integration", *HUBS, *_without(ONLY_WITH_POSTGRESQL, BOXES)]
+        with _beside(integration, on_sqlite) as second, _beside([*beside, *BOXES], on_sqlite) as third:
+            codes = [_foreground([*pytest, *_without(ONLY_WITH_SQLITE, HUBS, BOXES)], env)]
+            print_line("\nThe integration tests on SQLite, and those of whole hubs:")
+            codes.append(second())
+            print_line("\nThe tests of boxes and of the console in a browser:")
+            codes.append(third())
+            return next(filter(None, codes), 0)
 
 
-def _without(tests: Sequence[str]) -> list[str]:
-    return [f"--ignore={each}" for each in tests]
+def _without(*groups: Sequence[str]) -> list[str]:
+    return [f"--ignore={each}" for group in groups for each in group]
 
 
 @contextlib.contextmanager
