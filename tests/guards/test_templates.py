@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.support.templates import TEMPLATES, name_of
+from toolhub.packages import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK_TAG = re.compile(r"@register\.(?:simple_block_tag\ndef |tag\(\")(\w+)")
@@ -25,7 +26,8 @@ TOO_LONG = {  # an attribute or inline content that cannot be broken without a s
 
 
 def test_the_formatter_knows_every_block_tag() -> None:
-    found = {tag for path in ROOT.glob("*/**/templatetags/*.py") for tag in BLOCK_TAG.findall(path.read_text())}
+    modules = [path for package in ("kernel", *PACKAGES) for path in (ROOT / package).rglob("templatetags/*.py")]
+    found = {tag for path in modules for tag in BLOCK_TAG.findall(path.read_text())}
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["djlint"]
 
     assert found
