@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -18,6 +18,8 @@ from access.models import Agent, ApiKey
 from access.roles import AGENT_SCOPES, SCOPE_NEEDS, SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.agents import CreatedAgent, CreatedKey, RotatedKey
+from evidence.leaves.reasons import StatedReason
 from evidence.search.name_resolution import AGENTS
 from kernel.database.connections import database_time
 from kernel.ids import encode
@@ -50,7 +52,7 @@ def create_agent(*, name: str, by: Principal) -> Agent:
             agent = Agent.objects.create(tenant_id=by.tenant_id, name=name.strip())
     except IntegrityError as error:
         raise Conflict(f"There is an agent with the name {name} already.") from error
-    evidence.record(kind=Kind.AGENT_CREATED, subject=agent.wire_id, actor=by, data={"name": agent.name})
+    evidence.record(kind=Kind.AGENT_CREATED, subject=agent.wire_id, actor=by, data=CreatedAgent(name=agent.name))
     return agent
 
 
@@ -62,7 +64,7 @@ def disable_agent(*, agent_id: UUID, reason: str, by: Principal) -> Agent:
         raise Conflict(f"The agent {agent.name} is disabled already.")
     agent.disabled_at = timezone.now()
     agent.save(update_fields=["disabled_at"])
-    evidence.record(kind=Kind.AGENT_DISABLED, subject=agent.wire_id, actor=by, data={"reason": reason.strip()})
+    evidence.record(kind=Kind.AGENT_DISABLED, subject=agent.wire_id, actor=by, data=StatedReason(reason=reason.strip()))
     return agent
 
 
@@ -75,7 +77,7 @@ def enable_agent(*, agent_id: UUID, reason: str, by: Principal) -> Agent:
         raise Forbidden("An agent cannot enable itself.")
     agent.disabled_at = None
     agent.save(update_fields=["disabled_at"])
-    evidence.record(kind=Kind.AGENT_ENABLED, subject=agent.wire_id, actor=by, data={"reason": reason.strip()})
+    evidence.record(kind=Kind.AGENT_ENABLED, subject=agent.wire_id, actor=by, data=StatedReason(reason=reason.strip()))
     return agent
 
 
@@ -148,7 +150,7 @@ def create_key(
         name=name.strip()[:80],
         networks=check_networks(networks),
     )
-    evidence.record(kind=Kind.KEY_CREATED, subject=row.wire_id, actor=by, data=_describe_key(row))
+    evidence.record(kind=Kind.KEY_CREATED, subject=row.wire_id, actor=by, data=CreatedKey(**_describe_key(row)))
     return row, text
 
 
@@ -177,7 +179,7 @@ def _make_key(
     return row, key.text
 
 
-def _describe_key(row: ApiKey) -> dict[str, object]:
+def _describe_key(row: ApiKey) -> dict[str, Any]:
     return {
         "agent": row.agent.wire_id,
         "lookup": row.lookup,
@@ -228,7 +230,7 @@ def rotate_key(*, key_id: UUID, by: Principal, overlap: timedelta = OVERLAP) -> 
         kind=Kind.KEY_ROTATED,
         subject=old.wire_id,
         actor=by,
-        data=_describe_key(row) | {"replaced_by": row.wire_id, "works_until": old.expires_at.isoformat()},
+        data=RotatedKey(**_describe_key(row), replaced_by=row.wire_id, works_until=old.expires_at.isoformat()),
     )
     return row, text
 
@@ -239,7 +241,7 @@ def revoke_key(*, key_id: UUID, by: Principal, reason: str = "") -> ApiKey:
     if key.revoked_at is None:
         key.revoked_at, key.revoked_by = timezone.now(), by.id
         key.save(update_fields=["revoked_at", "revoked_by"])
-        said = {"reason": reason.strip()} if reason.strip() else None
+        said = StatedReason(reason=reason.strip()) if reason.strip() else None
         evidence.record(kind=Kind.KEY_REVOKED, subject=key.wire_id, actor=by, data=said)
     return key
 

@@ -17,6 +17,8 @@ from access.models import Agent, Budget, BudgetScope, BudgetWindow, Dimension, G
 from access.problems import SelfApproval
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.base import ABSENT
+from evidence.leaves.controls import BudgetLimit
 from kernel.database.connections import database_time
 from kernel.principal import Principal
 from kernel.problems import Conflict, SchemaInvalid
@@ -126,20 +128,33 @@ def _change(budget: Budget, *, amount: int, reason: str, by: Principal) -> Budge
     return budget
 
 
-def _record(budget: Budget, *, by: Principal, reason: str, kind: Kind = Kind.BUDGET_SET, **more: int | None) -> None:
+def _record(
+    budget: Budget,
+    *,
+    by: Principal,
+    reason: str,
+    amount: int,
+    kind: Kind = Kind.BUDGET_SET,
+    was: int | None = ABSENT,
+    raised_by: int | None = None,
+    window: int | None = None,
+) -> None:
     evidence.record(
         kind=kind,
         subject=budget.wire_id,
         actor=by,
         tool=budget.tool,
-        data={
-            "scope": budget.scope,
-            "of": budget_label(budget),
-            "dimension": budget.dimension,
-            "window_s": budget.window_s,
-            "reason": reason,
-            **more,
-        },
+        data=BudgetLimit(
+            scope=budget.scope,
+            of=budget_label(budget),
+            dimension=budget.dimension,
+            window_s=budget.window_s,
+            reason=reason,
+            amount=amount,
+            was=was,
+            raised_by=raised_by,
+            window=window,
+        ),
     )
 
 

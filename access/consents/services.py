@@ -19,6 +19,7 @@ from access.separation_of_duties import controls_agent
 from evidence import services as evidence
 from evidence.erasures.holders import ERASED
 from evidence.kinds import Kind
+from evidence.leaves.grants import DecidedConsent, RequestedConsent
 from evidence.models import Fact
 from kernel.database.connections import database_time
 from kernel.ids import encode
@@ -145,15 +146,15 @@ def _tell(consent: Consent, by: Principal) -> None:
         actor=by,
         tool=consent.tool,
         invocation_id=consent.invocation_id,
-        data={
-            "purpose": consent.purpose,
-            "mode": str(consent.mode),
-            "validity_s": consent.validity_s,
-            "versions": consent.versions,
-            "data_classes": consent.data_classes,
-            "arguments": consent.arguments_fingerprint,
-            "policy": consent.policy_hash,
-        },
+        data=RequestedConsent(
+            purpose=consent.purpose,
+            mode=str(consent.mode),
+            validity_s=consent.validity_s,
+            versions=consent.versions,
+            data_classes=consent.data_classes,
+            arguments=consent.arguments_fingerprint,
+            policy=consent.policy_hash,
+        ),
     )
     said = {"agent": by.name, "tool": consent.tool, "url": console_path(consent)}
     if consent.expires_at:
@@ -216,12 +217,12 @@ def _decide(consent: Consent, state: ConsentState, kind: Kind, *, reason: str, b
         actor=by,
         tool=consent.tool,
         invocation_id=consent.invocation_id,
-        data={
-            "reason": consent.decision_reason,
-            "agent": consent.agent.wire_id,
-            "mode": str(consent.mode),
-            "expires_at": consent.expires_at.isoformat() if consent.expires_at else None,
-        },
+        data=DecidedConsent(
+            reason=consent.decision_reason,
+            agent=consent.agent.wire_id,
+            mode=str(consent.mode),
+            expires_at=consent.expires_at.isoformat() if consent.expires_at else None,
+        ),
     )
     consent_decided.send(Consent, consent=consent, by=by)
     return consent

@@ -19,6 +19,7 @@ from access.models import Agent, Grant
 from access.problems import DelegationRefused, DelegationTooWide
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.grants import GivenDelegation, RevokedDelegation
 from kernel.database.connections import database_time
 from kernel.ids import encode
 from kernel.problems import Conflict
@@ -139,17 +140,17 @@ def delegate_grant(
         kind=Kind.DELEGATION_GIVEN,
         subject=grant.wire_id,
         actor=by,
-        data={
-            "agent": to.wire_id,
-            "delegated_from": parent.wire_id,
-            "actors": list_chain_actors(grant),
+        data=GivenDelegation(
+            agent=to.wire_id,
+            delegated_from=parent.wire_id,
+            actors=list_chain_actors(grant),
             **terms._asdict(),
-            "may_delegate": depth,
-            "calls_limit": calls_limit,
-            "window_s": window_s,
-            "expires_at": expires_at.isoformat(),
-            "reason": grant.reason,
-        },
+            may_delegate=depth,
+            calls_limit=calls_limit,
+            window_s=window_s,
+            expires_at=expires_at.isoformat(),
+            reason=grant.reason,
+        ),
     )
     if calls_limit is not None:
         set_budget(
@@ -182,6 +183,8 @@ def revoke_delegation(*, grant_id: UUID, by: Principal) -> Grant:
         kind=Kind.DELEGATION_REVOKED,
         subject=grant.wire_id,
         actor=by,
-        data={"agent": encode("agt", grant.agent_id) if grant.agent_id else "", "actors": list_chain_actors(grant)},
+        data=RevokedDelegation(
+            agent=encode("agt", grant.agent_id) if grant.agent_id else "", actors=list_chain_actors(grant)
+        ),
     )
     return grant

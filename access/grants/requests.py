@@ -12,6 +12,7 @@ from access.models import Agent, GrantRequest, RequestState
 from access.notifications.services import notify_channels
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.grants import DeclinedGrant, RequestedGrant
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
 
@@ -72,14 +73,14 @@ def request_grant(
                 kind=Kind.GRANT_REQUESTED,
                 subject=asked.wire_id,
                 actor=by,
-                data={
-                    "agent": agent.wire_id,
-                    "tools": tools,
-                    "capabilities": capabilities,
-                    "scopes": scopes,
-                    "conditions": list(conditions),
-                    "purpose": asked.purpose,
-                },
+                data=RequestedGrant(
+                    agent=agent.wire_id,
+                    tools=tools,
+                    capabilities=capabilities,
+                    scopes=scopes,
+                    conditions=list(conditions),
+                    purpose=asked.purpose,
+                ),
             )
             said = {"agent": agent.name, "tool": tools, "url": f"/grants/requests/{asked.wire_id}"}
             notify_channels("grant.requested", subject=asked.wire_id, body=said, tenant_id=by.tenant_id)
@@ -140,7 +141,7 @@ def decline_request(*, request_id: UUID, reason: str, by: Principal) -> GrantReq
         kind=Kind.GRANT_DECLINED,
         subject=asked.wire_id,
         actor=by,
-        data={"agent": asked.agent.wire_id, "tools": asked.tools, "reason": reason.strip()},
+        data=DeclinedGrant(agent=asked.agent.wire_id, tools=asked.tools, reason=reason.strip()),
     )
     return asked
 

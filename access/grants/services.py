@@ -21,6 +21,7 @@ from access.problems import SelfApproval
 from access.separation_of_duties import are_of_one_chain
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.grants import ExtendedGrant, GivenGrant, RevokedGrant
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.ids import encode
@@ -178,19 +179,19 @@ def give_grant(
         kind=Kind.GRANT_GIVEN,
         subject=grant.wire_id,
         actor=by,
-        data={
-            "agent": agent.wire_id if agent else "*",
-            "tools": tools,
-            "calls_limit": calls_limit,
-            "window_s": window_s,
-            "capabilities": capabilities,
-            "scopes": scopes,
-            "conditions": list(conditions),
-            "may_delegate": may_delegate,
-            "expires_at": expires_at.isoformat() if expires_at else None,
-            "source": source,
-            "reason": grant.reason,
-        },
+        data=GivenGrant(
+            agent=agent.wire_id if agent else "*",
+            tools=tools,
+            calls_limit=calls_limit,
+            window_s=window_s,
+            capabilities=capabilities,
+            scopes=scopes,
+            conditions=list(conditions),
+            may_delegate=may_delegate,
+            expires_at=expires_at.isoformat() if expires_at else None,
+            source=source,
+            reason=grant.reason,
+        ),
     )
     if calls_limit is not None:
         set_budget(
@@ -233,12 +234,12 @@ def extend_grant(*, grant_id: UUID, expires_at: datetime | None, reason: str, by
         kind=Kind.GRANT_EXTENDED,
         subject=grant.wire_id,
         actor=by,
-        data={
-            "agent": _agent_of(grant),
-            "before": before.isoformat(),
-            "expires_at": expires_at.isoformat() if expires_at else None,
-            "reason": reason.strip(),
-        },
+        data=ExtendedGrant(
+            agent=_agent_of(grant),
+            before=before.isoformat(),
+            expires_at=expires_at.isoformat() if expires_at else None,
+            reason=reason.strip(),
+        ),
     )
     return grant
 
@@ -257,7 +258,7 @@ def revoke_grant(*, grant_id: UUID, reason: str, by: Principal) -> Grant:
         kind=Kind.GRANT_REVOKED,
         subject=grant.wire_id,
         actor=by,
-        data={"reason": reason.strip(), "agent": _agent_of(grant)},
+        data=RevokedGrant(reason=reason.strip(), agent=_agent_of(grant)),
     )
     return grant
 

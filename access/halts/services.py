@@ -18,6 +18,7 @@ from access.notifications.services import notify_channels
 from access.problems import Halted
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.controls import HaltOrder
 from kernel.database.tenancy import hub_wide
 from kernel.ids import decode, encode
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -177,7 +178,7 @@ def throw_halt(*, reach: Reach, reason: str, by: Principal, target: str = "") ->
                 subject=halt.wire_id,
                 actor=by,
                 tool=target if reach is Reach.TOOL else "",
-                data={"reach": str(reach), "target": target, "reason": reason},
+                data=HaltOrder(reach=str(reach), target=target, reason=reason),
             )
             said = {"reach": str(reach), "url": "/halts"}
             notify_channels("halt.thrown", subject=halt.wire_id, body=said, tenant_id=by.tenant_id)
@@ -203,6 +204,6 @@ def lift_halt(*, halt_id: UUID, reason: str, by: Principal) -> Halt:
         subject=halt.wire_id,
         actor=by,
         tool=halt.target if halt.reach == Reach.TOOL else "",
-        data={"reach": halt.reach, "target": halt.target, "reason": reason},
+        data=HaltOrder(reach=halt.reach, target=halt.target, reason=reason),
     )
     return halt

@@ -15,6 +15,8 @@ from access.object_permissions.rules import allowed_on
 from access.roles import SCOPES
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.agents import MappedIdentity, TrustedIssuerTerms
+from evidence.leaves.reasons import StatedReason
 from kernel.database.tenancy import hub_wide
 from kernel.http.outbound import AddressRefused, check_url
 from kernel.principal import ActorKind
@@ -116,8 +118,8 @@ def trust_issuer(
     return row
 
 
-def _describe_issuer(row: TrustedIssuer) -> dict[str, Any]:
-    return {"issuer": row.issuer, "audience": row.audience, "keys": row.jwks_url or "inline"}
+def _describe_issuer(row: TrustedIssuer) -> TrustedIssuerTerms:
+    return TrustedIssuerTerms(issuer=row.issuer, audience=row.audience, keys=row.jwks_url or "inline")
 
 
 @transaction.atomic
@@ -144,7 +146,9 @@ def distrust_issuer(*, issuer_id: UUID, reason: str, by: Principal) -> TrustedIs
         raise Conflict("Tokens of this issuer are refused already.")
     row.disabled_at = timezone.now()
     row.save(update_fields=["disabled_at"])
-    evidence.record(kind=Kind.ISSUER_DISTRUSTED, subject=row.wire_id, actor=by, data={"reason": reason.strip()})
+    evidence.record(
+        kind=Kind.ISSUER_DISTRUSTED, subject=row.wire_id, actor=by, data=StatedReason(reason=reason.strip())
+    )
     return row
 
 
@@ -169,7 +173,7 @@ def map_identity(
         kind=Kind.IDENTITY_MAPPED,
         subject=issuer.wire_id,
         actor=by,
-        data={"identity": str(row.pk), "agent": agent.wire_id, "scopes": row.scopes},
+        data=MappedIdentity(identity=str(row.pk), agent=agent.wire_id, scopes=row.scopes),
     )
     return row
 
@@ -182,5 +186,5 @@ def unmap_identity(*, identity_id: UUID, by: Principal) -> None:
         kind=Kind.IDENTITY_UNMAPPED,
         subject=row.issuer.wire_id,
         actor=by,
-        data={"identity": str(identity_id), "agent": row.agent.wire_id},
+        data=MappedIdentity(identity=str(identity_id), agent=row.agent.wire_id),
     )

@@ -35,6 +35,7 @@ from access.models import Membership, Tenant
 from access.object_permissions.rules import user_object_permissions
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.people import Invitation
 from kernel.database.tenancy import hub_wide
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Problem, SchemaInvalid
@@ -131,7 +132,7 @@ def invite_person(*, username: str, name: str, email: str, roles: set[str], by: 
         user.save(update_fields=["first_name", "last_name", "email", "password"])
     members.set_roles(tenant=tenant, user=user, roles=roles, by=by, invited=not known)
     evidence.record(
-        kind=Kind.PERSON_INVITED, subject=members.encode_user_id(user), actor=by, data={"roles": sorted(roles)}
+        kind=Kind.PERSON_INVITED, subject=members.encode_user_id(user), actor=by, data=Invitation(roles=sorted(roles))
     )
     return user, None if known else _send_or_show(user)
 
@@ -162,7 +163,7 @@ def invite_again(*, user_id: int, by: Principal) -> str:
     check_may_hold_link(membership.user, by=by)
     _check_only_here(membership.user, by)
     evidence.record(
-        kind=Kind.PERSON_INVITED, subject=members.encode_user_id(membership.user), actor=by, data={"again": True}
+        kind=Kind.PERSON_INVITED, subject=members.encode_user_id(membership.user), actor=by, data=Invitation(again=True)
     )
     return _send_or_show(membership.user)
 
@@ -177,7 +178,7 @@ def withdraw_invitation(*, user_id: int, reason: str, by: Principal) -> None:
     if not members.has_never_come(user):
         raise Conflict("This person has come already.", remedy="Take their roles back instead.")
     members.set_roles(tenant=tenant, user=user, roles=set(), reason=reason, by=by)  # which ends their links
-    said = {"withdrawn": True, "reason": reason.strip()}
+    said = Invitation(withdrawn=True, reason=reason.strip())
     evidence.record(kind=Kind.PERSON_INVITED, subject=members.encode_user_id(user), actor=by, data=said)
 
 
@@ -239,7 +240,7 @@ def accept_invitation(*, user: Any, password: str, token: str) -> None:
     with hub_wide():  # nobody is signed in yet
         for tenant_id in set(Membership.objects.filter(user=fresh).values_list("tenant_id", flat=True)):
             by = Principal(kind=ActorKind.USER, id=members.encode_user_id(fresh), name=username, tenant_id=tenant_id)
-            evidence.record(kind=Kind.PERSON_INVITED, subject=by.id, actor=by, data={"accepted": True})
+            evidence.record(kind=Kind.PERSON_INVITED, subject=by.id, actor=by, data=Invitation(accepted=True))
 
 
 @transaction.atomic
@@ -258,6 +259,6 @@ def reset_sign_in(*, username: str) -> str:
             kind=Kind.PERSON_INVITED,
             subject=members.encode_user_id(user),
             actor=Principal.system("operator", tenant_id=tenant_id),
-            data={"reset": True},
+            data=Invitation(reset=True),
         )
     return link_for(user)

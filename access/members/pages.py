@@ -22,7 +22,7 @@ from access.object_permissions.rules import build_permission_data, list_object_p
 from access.roles import Role
 from access.sign_in.adapters import recently_authenticated
 from evidence.kinds import Kind
-from evidence.leaves.people import Permission
+from evidence.leaves.people import PersonPermission
 from evidence.search.related_facts import facts_about
 from kernel.canonical import canonicalize
 from kernel.components.forms import add_problem
@@ -110,7 +110,9 @@ def get_member(request: ConsoleRequest, user_id: int) -> Any:
 def _held(held: list[tuple[str, Any]], facts: list[Fact]) -> list[dict[str, Any]]:
     """What is held beside the roles, each with the newest fact that gave it."""
     given = {
-        canonicalize(fact.read_data(Permission).to_data()): fact for fact in facts if fact.kind == Kind.PERMISSION_GIVEN
+        canonicalize(fact.read_data(PersonPermission).to_data()): fact
+        for fact in facts
+        if fact.kind == Kind.PERMISSION_GIVEN
     }
     return [
         {

@@ -23,6 +23,7 @@ from access.problems import LastOwner, SelfApproval
 from access.roles import HUB_OWNERS, ROLE_PERMISSIONS, Role
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.people import ChangedRole, CreatedTenant, PersonPermission
 from kernel.database.tenancy import hub_wide
 from kernel.principal import ActorKind, Principal
 from kernel.problems import Conflict, Forbidden, SchemaInvalid
@@ -62,7 +63,7 @@ def create_tenant(*, slug: str, name: str, by: Principal | None = None, owner: A
         kind=Kind.TENANT_CREATED,
         subject=tenant.wire_id,
         actor=Principal.system("setup", tenant_id=tenant.pk),
-        data={"slug": slug} | ({"by": by.id} if by else {}),
+        data=CreatedTenant(slug=slug, by=by.id if by else None),
     )
     if owner is not None:
         setup = Principal.system("setup", tenant_id=tenant.pk)
@@ -110,7 +111,7 @@ def sync_roles() -> int:
                 kind=Kind.PERMISSION_GIVEN,
                 subject=tenant.wire_id,
                 actor=Principal.system("upgrade", tenant_id=tenant.pk),
-                data={"roles": difference},
+                data=PersonPermission(roles=difference),
             )
     return changed
 
@@ -185,7 +186,7 @@ def give_membership(
         user.groups.add(Group.objects.get(name=group_name(tenant, role)))
         if role == Role.OWNER and not invited:  # what only owners give is not for whoever holds a link from before
             _end_links(user)
-        said = {"role": str(role)} | ({"reason": reason.strip()} if reason.strip() else {})
+        said = ChangedRole(role=str(role), reason=reason.strip() or None)
         evidence.record(kind=Kind.MEMBERSHIP_GIVEN, subject=encode_user_id(user), actor=by, data=said)
     return membership
 
@@ -202,7 +203,7 @@ def end_membership(*, user_id: int, role: Role, by: Principal, reason: str = "")
         raise LastOwner(remedy="Make somebody else an owner first.")
     user.groups.remove(Group.objects.get(name=group_name(tenant, role)))
     membership.delete()
-    said = {"role": str(role)} | ({"reason": reason.strip()} if reason.strip() else {})
+    said = ChangedRole(role=str(role), reason=reason.strip() or None)
     evidence.record(kind=Kind.MEMBERSHIP_ENDED, subject=encode_user_id(user), actor=by, data=said)
     if not Membership.objects.filter(tenant=tenant, user=user).exists():
         beside = [(permission, tenant) for permission in sorted(get_user_perms(user, tenant))]
@@ -252,7 +253,7 @@ def give_permission(*, user_id: int, permission: str, by: Principal, on: Any = N
         raise Conflict("This person holds the permission already.")
     assign_perm(f"{thing._meta.app_label}.{permission}", user, thing)
     _end_links(user)
-    _witness(Kind.PERMISSION_GIVEN, user, build_permission_data(permission, thing), by=by)
+    _witness(Kind.PERMISSION_GIVEN, user, PersonPermission(**build_permission_data(permission, thing)), by=by)
 
 
 @transaction.atomic
@@ -265,11 +266,11 @@ def take_permission(*, user_id: int, permission: str, by: Principal, on: Any = N
 
 def _take(user: Any, permission: str, thing: Any, *, by: Principal) -> None:
     remove_perm(f"{thing._meta.app_label}.{permission}", user, thing)
-    _witness(Kind.PERMISSION_TAKEN, user, build_permission_data(permission, thing), by=by)
+    _witness(Kind.PERMISSION_TAKEN, user, PersonPermission(**build_permission_data(permission, thing)), by=by)
 
 
-def _witness(kind: Kind, user: Any, said: dict[str, str], *, by: Principal) -> None:
-    evidence.record(kind=kind, subject=encode_user_id(user), actor=by, tool=said.get("tool", ""), data=said)
+def _witness(kind: Kind, user: Any, said: PersonPermission, *, by: Principal) -> None:
+    evidence.record(kind=kind, subject=encode_user_id(user), actor=by, tool=said.tool or "", data=said)
 
 
 def hub_owners() -> QuerySet[Any]:
@@ -293,7 +294,10 @@ def make_hub_owner(*, user: Any, by: Principal) -> None:
         raise Conflict(f"{user.get_username()} owns the hub already.")
     user.groups.add(group)
     evidence.record(
-        kind=Kind.PERMISSION_GIVEN, subject=encode_user_id(user), actor=by, data={"permission": "hub.manage"}
+        kind=Kind.PERMISSION_GIVEN,
+        subject=encode_user_id(user),
+        actor=by,
+        data=PersonPermission(permission="hub.manage"),
     )
 
 
@@ -308,5 +312,8 @@ def end_hub_ownership(*, user: Any, by: Principal) -> None:
         raise LastOwner("The hub needs an owner.", remedy="Make somebody else an owner first.")
     user.groups.remove(group)
     evidence.record(
-        kind=Kind.PERMISSION_TAKEN, subject=encode_user_id(user), actor=by, data={"permission": "hub.manage"}
+        kind=Kind.PERMISSION_TAKEN,
+        subject=encode_user_id(user),
+        actor=by,
+        data=PersonPermission(permission="hub.manage"),
     )

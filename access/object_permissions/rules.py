@@ -28,7 +28,7 @@ def list_object_permissions(thing: Any) -> dict[str, str]:
     return dict(thing._meta.permissions)
 
 
-def build_permission_data(permission: str, thing: Any) -> dict[str, str]:
+def build_permission_data(permission: str, thing: Any) -> dict[str, Any]:
     """As facts say it: ``{"permission": "tools.operate", "tool": "commerce.cart.add"}``; of the whole tenant without a thing."""
     named = {} if isinstance(thing, Tenant) else {thing._meta.model_name: getattr(thing, "wire_id", str(thing))}
     return {"permission": permission} | named

@@ -23,6 +23,7 @@ from access.problems import SelfApproval, SimulationStale
 from access.separation_of_duties import controls_agent
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.controls import DiscardedPolicy, DraftedPolicy, PolicyRules, PublishedPolicy, SimulatedPolicy
 from kernel.canonical import compute_digest
 from kernel.database.tenancy import hub_wide
 from kernel.ids import decode
@@ -180,7 +181,7 @@ def _draft(document: Any, note: str, tenant_id: UUID | None, by: Principal) -> P
         note=note.strip()[:MAX_NOTE],
         drafted_by=by.id,
     )
-    _record(Kind.POLICY_DRAFTED, version, by, {"note": version.note[:500]})
+    _record(Kind.POLICY_DRAFTED, version, by, DraftedPolicy(**_describe_rules(version), note=version.note[:500]))
     if tenant_id is not None:
         said = {"policy": version.label, "url": f"/policies/{version.wire_id}"}
         notify_channels("policy.waiting", subject=version.wire_id, body=said, tenant_id=tenant_id)
@@ -196,7 +197,8 @@ def change_draft(*, version_id: UUID, document: Any, by: Principal, note: str | 
         version.document, version.digest, version.simulation = document, compute_digest(document), None
         version.note = version.note if note is None else note.strip()[:MAX_NOTE]
         version.save(update_fields=["document", "digest", "simulation", "note"])
-        _record(Kind.POLICY_DRAFTED, version, by, {"changed": True, "note": version.note[:500]})
+        data = DraftedPolicy(**_describe_rules(version), changed=True, note=version.note[:500])
+        _record(Kind.POLICY_DRAFTED, version, by, data)
     return version
 
 
@@ -207,7 +209,7 @@ def discard_draft(*, version_id: UUID, reason: str, by: Principal) -> PolicyVers
         check_can_discard(version, by=by)
         _move(version, PolicyState.DISCARDED)
         version.save(update_fields=["state"])
-        _record(Kind.POLICY_DISCARDED, version, by, {"reason": reason})
+        _record(Kind.POLICY_DISCARDED, version, by, DiscardedPolicy(**_describe_rules(version), reason=reason))
     return version
 
 
@@ -230,8 +232,14 @@ def simulate_policy(*, version_id: UUID, by: Principal, calls: int = previews.DE
                 raise Conflict("The draft was changed meanwhile.", remedy="Preview the impact again.")
             version.simulation = found
             version.save(update_fields=["simulation"])
-            told = {name: found[name] for name in ("calls", "unusable", "counts")}
-            _record(Kind.POLICY_SIMULATED, version, by, told | {"analysis": found["analysis"]["summary"]})
+            data = SimulatedPolicy(
+                **_describe_rules(version),
+                calls=found["calls"],
+                unusable=found["unusable"],
+                counts=found["counts"],
+                analysis=found["analysis"]["summary"],
+            )
+            _record(Kind.POLICY_SIMULATED, version, by, data)
     return version
 
 
@@ -246,8 +254,14 @@ def publish_policy(*, version_id: UUID, by: Principal) -> PolicyVersion:
             check_preview_is_fresh(version)
             _put_in_force(version, before, by)
             simulation = version.simulation or {}
-            told = {"counts": simulation["counts"], "analysis": simulation["analysis"]["summary"]}
-            _record(Kind.POLICY_PUBLISHED, version, by, _following(before) | told | {"drafted_by": version.drafted_by})
+            data = PublishedPolicy(
+                **_describe_rules(version),
+                **_following(before),
+                counts=simulation["counts"],
+                analysis=simulation["analysis"]["summary"],
+                drafted_by=version.drafted_by,
+            )
+            _record(Kind.POLICY_PUBLISHED, version, by, data)
     except IntegrityError as error:
         raise Conflict("Another version came into force at the same moment.", remedy="Look at it first.") from error
     return version
@@ -263,9 +277,12 @@ def roll_back_policy(*, version_id: UUID, reason: str, by: Principal) -> PolicyV
             check_can_roll_back(version, before, by=by)
             check_sound(version.document)
             _put_in_force(version, before, by)
-            data = _following(before) | {"rolled_back": True, "reason": reason}
-            if before is not None:
-                data["analysis"] = previews.compare_documents(before.document, version.document).summary()
+            analysis = (
+                previews.compare_documents(before.document, version.document).summary() if before is not None else None
+            )
+            data = PublishedPolicy(
+                **_describe_rules(version), **_following(before), rolled_back=True, analysis=analysis, reason=reason
+            )
             _record(Kind.POLICY_PUBLISHED, version, by, data)
     except IntegrityError as error:
         raise Conflict("Another version came into force at the same moment.", remedy="Look at it first.") from error
@@ -298,10 +315,10 @@ def _following(before: PolicyVersion | None) -> dict[str, Any]:
     return {"instead_of": before.label, "instead_of_digest": before.digest} if before is not None else {}
 
 
-def _record(kind: Kind, version: PolicyVersion, by: Principal, data: dict[str, Any]) -> None:
-    evidence.record(
-        kind=kind,
-        subject=version.wire_id,
-        actor=by,
-        data={"label": version.label, "digest": version.digest, "rules": len(version.document["rules"]), **data},
-    )
+def _describe_rules(version: PolicyVersion) -> dict[str, Any]:
+    """What every fact about a version says."""
+    return {"label": version.label, "digest": version.digest, "rules": len(version.document["rules"])}
+
+
+def _record(kind: Kind, version: PolicyVersion, by: Principal, data: PolicyRules) -> None:
+    evidence.record(kind=kind, subject=version.wire_id, actor=by, data=data)

@@ -18,17 +18,20 @@ from django.db.models.signals import post_delete, post_save
 from access.members.services import encode_user_id, find_tenant_ids
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.people import LinkedAccount, SecondFactor, SetPassword
 from kernel.database.tenancy import NO_TENANT, acting_for
 from kernel.principal import ActorKind, Principal
 
 if TYPE_CHECKING:
     from django.dispatch import Signal
 
+    from evidence.leaves import LeafData
+
 HOW = {account.password_set: "first", account.password_changed: "changed", account.password_reset: "by a link"}
 
 
 @transaction.atomic
-def record_sign_in_change(kind: Kind, *, user: Any, data: dict[str, Any], by_oneself: bool) -> None:
+def record_sign_in_change(kind: Kind, *, user: Any, data: LeafData, by_oneself: bool) -> None:
     for tenant_id in sorted(find_tenant_ids(user)) or [NO_TENANT]:
         person, by = encode_user_id(user), Principal.system("sign_in", tenant_id=tenant_id)
         if by_oneself:
@@ -38,7 +41,7 @@ def record_sign_in_change(kind: Kind, *, user: Any, data: dict[str, Any], by_one
 
 
 def _password_set(*, signal: Signal, user: Any, **_: Any) -> None:
-    record_sign_in_change(Kind.PERSON_PASSWORD_SET, user=user, data={"how": HOW[signal]}, by_oneself=True)
+    record_sign_in_change(Kind.PERSON_PASSWORD_SET, user=user, data=SetPassword(how=HOW[signal]), by_oneself=True)
 
 
 # Of rows, since allauth tells of what was added only after the commit. An owner may take factors away as well, and has a fact of
@@ -57,10 +60,11 @@ def _row_gone(*, instance: Any, **_: Any) -> None:
 def _tell(row: Any, factor: Kind, linked: Kind) -> None:
     """Types and numbers; never the name that somebody gave a passkey, nor an address."""
     if isinstance(row, Authenticator):
-        kind, data = factor, {"factor": str(row.type), "id": row.pk}
+        record_sign_in_change(
+            factor, user=row.user, data=SecondFactor(factor=str(row.type), id=row.pk), by_oneself=False
+        )
     else:
-        kind, data = linked, {"provider": row.provider}
-    record_sign_in_change(kind, user=row.user, data=data, by_oneself=False)
+        record_sign_in_change(linked, user=row.user, data=LinkedAccount(provider=row.provider), by_oneself=False)
 
 
 for each in HOW:

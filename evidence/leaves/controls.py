@@ -9,7 +9,7 @@ from evidence.leaves.base import ABSENT, LeafData, MaybeWritten, SearchTerm, Wri
 
 
 @leaf_data(Kind.HALT_THROWN, Kind.HALT_LIFTED)
-class ThrownHalt(LeafData):
+class HaltOrder(LeafData):
     """What is stopped, or goes on."""
 
     reach: Annotated[str, "`version`, `tool`, `agent`, `tenant` or `hub`"]

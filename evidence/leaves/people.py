@@ -25,7 +25,7 @@ class ChangedRole(LeafData):
 
 
 @leaf_data(Kind.PERMISSION_GIVEN, Kind.PERMISSION_TAKEN)
-class Permission(LeafData):
+class PersonPermission(LeafData):
     """Which permission a person got or lost beside their roles, or a role with a new version of the hub."""
 
     permission: Annotated[str | None, "its name"] = None
