@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import AddedPublisherKey, ChangedPublishing, RevokedPublisherKey
 from kernel.ids import encode
 from kernel.problems import Conflict, SchemaInvalid
 from registry.capsules.models import PublisherKey, PublishingRules
@@ -53,7 +54,10 @@ def add_publisher_key(*, name: str, pem: str, by: Principal) -> PublisherKey:
     except IntegrityError as error:
         raise Conflict("Somebody added the same key, or one of this name, at this moment.") from error
     evidence.record(
-        kind=Kind.PUBLISHER_KEY_ADDED, subject=row.wire_id, actor=by, data={"name": name, "key_id": row.key_id}
+        kind=Kind.PUBLISHER_KEY_ADDED,
+        subject=row.wire_id,
+        actor=by,
+        data=AddedPublisherKey(name=name, key_id=row.key_id),
     )
     return row
 
@@ -72,7 +76,7 @@ def revoke_publisher_key(*, key_id: UUID, reason: str, by: Principal) -> Publish
         kind=Kind.PUBLISHER_KEY_REVOKED,
         subject=row.wire_id,
         actor=by,
-        data={"name": row.name, "key_id": row.key_id, "reason": row.revoke_reason},
+        data=RevokedPublisherKey(name=row.name, key_id=row.key_id, reason=row.revoke_reason),
     )
     return row
 
@@ -93,6 +97,6 @@ def change_publishing(*, signatures_required: bool, by: Principal) -> Publishing
         kind=Kind.PUBLISHING_CHANGED,
         subject=encode("ten", by.tenant_id),
         actor=by,
-        data={"signatures_required": signatures_required},
+        data=ChangedPublishing(signatures_required=signatures_required),
     )
     return row

@@ -18,6 +18,7 @@ from django.db.models import Sum
 from access.models import Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import ReadCapsule, UploadedCapsule
 from kernel.http.parsers import read_json
 from kernel.problems import Malformed, TooLarge
 from registry.capsules.models import Capsule, PublisherKey
@@ -136,7 +137,9 @@ def _keep(capsule: capsules.Capsule, envelope: bytes, key: PublisherKey | None, 
         kind=Kind.CAPSULE_UPLOADED,
         subject=row.wire_id,
         actor=by,
-        data={"digest": row.digest, "bytes": row.size, "signed_by": key.key_id if key else "", "tools": capsule.tools},
+        data=UploadedCapsule(
+            digest=row.digest, bytes=row.size, signed_by=key.key_id if key else "", tools=capsule.tools
+        ),
     )
     return row
 
@@ -170,5 +173,5 @@ def read_capsule(*, capsule_id: UUID, by: Principal) -> tuple[Capsule, bytes]:
     """The archive, for who reviews it or wants to pack it again. That somebody has read the code is a fact."""
     row = Capsule.objects.defer("content").get(pk=capsule_id, tenant_id=by.tenant_id)
     content = load_content(row.pk)
-    evidence.record(kind=Kind.CAPSULE_READ, subject=row.wire_id, actor=by, data={"digest": row.digest})
+    evidence.record(kind=Kind.CAPSULE_READ, subject=row.wire_id, actor=by, data=ReadCapsule(digest=row.digest))
     return row, content

@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -18,6 +19,13 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import (
+    BuiltDependencies,
+    DependenciesOfVersion,
+    FailedDependencies,
+    LockedDependencies,
+    RetriedDependencies,
+)
 from kernel.database.connections import database_time
 from kernel.principal import Principal
 from kernel.problems import Conflict
@@ -34,7 +42,7 @@ from registry.models import (
 from unitools.dependency_locks import compute_lock_digest, normalize_lock_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -50,7 +58,13 @@ RETRIED = {DependencyState.UNRESOLVED: DependencyState.RESOLVING, DependencyStat
 
 
 def _move(
-    row: Dependencies, to: DependencyState, kind: Kind, *, by: Principal | None = None, data: Any = None, **more: Any
+    row: Dependencies,
+    to: DependencyState,
+    kind: Kind,
+    *,
+    by: Principal | None = None,
+    say: Callable[..., DependenciesOfVersion] = DependenciesOfVersion,
+    **more: Any,
 ) -> None:
     """To another state, with its fact. The row is locked, or new."""
     if to not in DEPENDENCY_TRANSITIONS[row.state]:
@@ -59,23 +73,26 @@ def _move(
     for name, value in changes.items():
         setattr(row, name, value)
     row.save(update_fields=list(changes))
-    _witness(row, kind, by=by, data=data)
+    _witness(row, kind, by=by, say=say)
 
 
-def _witness(row: Dependencies, kind: Kind, *, by: Principal | None = None, data: Any = None) -> None:
+def _witness(
+    row: Dependencies, kind: Kind, *, by: Principal | None = None, say: Callable[..., DependenciesOfVersion]
+) -> None:
+    """``say``: the type of the leaf, with what it says beside the version."""
     tool = row.version.tool
     evidence.record(
         kind=kind,
         subject=tool.urn,
         actor=by or Principal.system("builder", tenant_id=tool.tenant_id),
         tool=tool.name,
-        data={"version": row.version.version, "id": row.version.wire_id, "lock": row.lock_digest, **(data or {})},
+        data=say(version=row.version.version, id=row.version.wire_id, lock=row.lock_digest),
     )
 
 
-def _of_lock(lines: Sequence[str], source: str) -> dict[str, Any]:
+def _of_lock(lines: Sequence[str], source: str) -> Callable[..., DependenciesOfVersion]:
     """What the fact about a lock says."""
-    return {"packages": len(lines), "source": source}
+    return partial(LockedDependencies, packages=len(lines), source=source)
 
 
 def note_dependencies(version: ToolVersion, *, by: Principal) -> None:
@@ -90,7 +107,7 @@ def note_dependencies(version: ToolVersion, *, by: Principal) -> None:
         lock_digest=compute_lock_digest(lines) if lines else "",
     )
     if lines:
-        _witness(row, Kind.DEPENDENCIES_LOCKED, by=by, data=_of_lock(lines, "manifest"))
+        _witness(row, Kind.DEPENDENCIES_LOCKED, by=by, say=_of_lock(lines, "manifest"))
 
 
 @transaction.atomic
@@ -107,7 +124,16 @@ def retry_dependencies(*, version_id: UUID, by: Principal) -> Dependencies:
             remedy="Only what has failed is tried again.",
         )
     to = RETRIED[DependencyState(row.state)]
-    _move(row, to, Kind.DEPENDENCIES_RETRIED, by=by, data={"state": str(to)}, attempt=0, progress=[], failure={})
+    _move(
+        row,
+        to,
+        Kind.DEPENDENCIES_RETRIED,
+        by=by,
+        say=partial(RetriedDependencies, state=str(to)),
+        attempt=0,
+        progress=[],
+        failure={},
+    )
     return row
 
 
@@ -219,7 +245,7 @@ def write_lock(claimed: Dependencies, lines: Sequence[str]) -> bool:
     row.lock, row.lock_digest = lock, compute_lock_digest(lock)
     said = _of_lock(lock, "index")
     _move(
-        row, DependencyState.LOCKED, Kind.DEPENDENCIES_LOCKED, data=said, **DONE, lock=lock, lock_digest=row.lock_digest
+        row, DependencyState.LOCKED, Kind.DEPENDENCIES_LOCKED, say=said, **DONE, lock=lock, lock_digest=row.lock_digest
     )
     return True
 
@@ -229,8 +255,8 @@ def write_built(claimed: Dependencies, *, size_bytes: int) -> bool:
     row = _locked(Q(pk=claimed.pk, builder=claimed.builder))
     if row is None:
         return False
-    said = {"bytes": size_bytes}
-    _move(row, DependencyState.READY, Kind.DEPENDENCIES_BUILT, data=said, **DONE, size_bytes=size_bytes)
+    said = partial(BuiltDependencies, bytes=size_bytes)
+    _move(row, DependencyState.READY, Kind.DEPENDENCIES_BUILT, say=said, **DONE, size_bytes=size_bytes)
     return True
 
 
@@ -252,7 +278,7 @@ def _fail(row: Dependencies, failure: Failure) -> None:
         _move(row, DependencyState.BUILDING, Kind.DEPENDENCIES_STARTED)
     to = DependencyState.UNRESOLVED if resolving else DependencyState.FAILED
     kind = Kind.DEPENDENCIES_UNRESOLVED if resolving else Kind.DEPENDENCIES_FAILED
-    _move(row, to, kind, data={"code": failure.code}, **(DONE | {"failure": failure.to_json()}))
+    _move(row, to, kind, say=partial(FailedDependencies, code=failure.code), **(DONE | {"failure": failure.to_json()}))
 
 
 def list_needed_locks() -> list[str]:

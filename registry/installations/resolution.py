@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import MovedInstallation
 from kernel.database.tenancy import hub_wide
 from kernel.principal import Principal
 from registry.installations.setup import compute_config_digest
@@ -69,7 +70,7 @@ def move_installation(installation: Installation, version: ToolVersion, *, why: 
         subject=installation.wire_id,
         actor=evidence_actor(installation, by),
         tool=installation.name,
-        data={"from": before.version if before else "", "to": version.version, "id": version.wire_id, "why": why},
+        data=MovedInstallation(from_=before.version if before else "", to=version.version, id=version.wire_id, why=why),
     )
     return True
 

@@ -13,6 +13,7 @@ from django.db import transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import ChangedInstallation
 from kernel.database.rows import PreparedQuery
 from kernel.database.tenancy import hub_wide
 from kernel.problems import Conflict, SchemaInvalid
@@ -113,17 +114,17 @@ def _witness(installation: Installation, what: str, *, reason: str, by: Principa
         subject=installation.wire_id,
         actor=evidence_actor(installation, by),
         tool=installation.name,
-        data={
-            "what": what,
-            "reason": reason,
-            "state": installation.state,
-            "version": version.version if version else "",
-            "pin": installation.pin,
-            "config": installation.config_digest,
-            "hosts": len(installation.hosts) if installation.hosts is not None else None,
-            "paths": len(installation.paths) if installation.paths is not None else None,
-            "secrets": installation.secrets,
-        },
+        data=ChangedInstallation(
+            what=what,
+            reason=reason,
+            state=installation.state,
+            version=version.version if version else "",
+            pin=installation.pin,
+            config=installation.config_digest,
+            hosts=len(installation.hosts) if installation.hosts is not None else None,
+            paths=len(installation.paths) if installation.paths is not None else None,
+            secrets=installation.secrets,
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from django.db import transaction
 from access.separation_of_duties import controls_agent
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import ReviewedVersion
 from kernel.ids import decode
 from kernel.problems import Conflict, SchemaInvalid
 from registry.installations.resolution import settle_pins
@@ -128,15 +129,15 @@ def review_version(
         subject=version.tool.urn,
         actor=by,
         tool=version.tool.name,
-        data={
-            "version": version.version,
-            "id": version.wire_id,
-            "decision": str(decision),
-            "note": review.note,
-            "acknowledged": seen,
-            "lock": compute_lock_digest(lock) if (lock := load_lock(version)) else "",
-            "state": version.review_state,
-        },
+        data=ReviewedVersion(
+            version=version.version,
+            id=version.wire_id,
+            decision=str(decision),
+            note=review.note,
+            acknowledged=seen,
+            lock=compute_lock_digest(lock) if (lock := load_lock(version)) else "",
+            state=version.review_state,
+        ),
     )
     if version.review_state == VersionState.APPROVED:
         settle_pins(version.tool, why=f"{version.version} was approved", by=by)

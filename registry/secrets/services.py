@@ -16,6 +16,7 @@ from django.db import transaction
 from evidence import services as evidence
 from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.kinds import Kind
+from evidence.leaves.tools import NamedSecret
 from evidence.problems import KeyUnavailable
 from kernel.problems import SchemaInvalid
 from registry.installations.setup import SECRET_NAME, declared_secrets
@@ -77,7 +78,7 @@ def set_secret(*, name: str, value: str, by: Principal) -> Secret:
         secret.number += 1
         secret.save(update_fields=[*sealed, "number", "set_at"])
     evidence.record(
-        kind=Kind.SECRET_SET, subject=secret.wire_id, actor=by, data={"name": name, "number": secret.number}
+        kind=Kind.SECRET_SET, subject=secret.wire_id, actor=by, data=NamedSecret(name=name, number=secret.number)
     )
     return secret
 
@@ -106,7 +107,7 @@ def remove_secret(*, name: str, by: Principal) -> None:
             remedy="Take it out of the settings of these installations first, or replace its value.",
         )
     evidence.record(
-        kind=Kind.SECRET_REMOVED, subject=secret.wire_id, actor=by, data={"name": name, "number": secret.number}
+        kind=Kind.SECRET_REMOVED, subject=secret.wire_id, actor=by, data=NamedSecret(name=name, number=secret.number)
     )
     secret.delete()
 

@@ -13,6 +13,16 @@ from django.utils import timezone
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.reasons import StatedReason
+from evidence.leaves.tools import (
+    DeprecatedTool,
+    EnabledTool,
+    MovedTool,
+    PausedTool,
+    StagedVersion,
+    VersionTrust,
+    YankedVersion,
+)
 from kernel.database.tenancy import hub_wide
 from kernel.problems import Conflict, SchemaInvalid
 from registry.installations.resolution import (
@@ -93,7 +103,9 @@ def only_approved_version(tool: Tool) -> ToolVersion:
 MOVED = ("state", "state_reason", "state_changed_at", "state_changed_by", "current", "sunset_on", "successor")
 
 
-def _move(tool: Tool, to: ToolState, kind: Kind, *, reason: str, by: Principal, data: dict[str, Any]) -> Tool:
+def _move(
+    tool: Tool, to: ToolState, kind: Kind, *, cls: type[MovedTool], reason: str, by: Principal, **more: Any
+) -> Tool:
     before = tool.state
     tool.state, tool.state_reason = to, checked_reason(reason)
     tool.state_changed_at, tool.state_changed_by = timezone.now(), by.id
@@ -103,7 +115,7 @@ def _move(tool: Tool, to: ToolState, kind: Kind, *, reason: str, by: Principal, 
         subject=tool.urn,
         actor=by,
         tool=tool.name,
-        data={"from": before, "to": str(to), "reason": tool.state_reason, **data},
+        data=cls(from_=before, to=str(to), reason=tool.state_reason, **more),
     )
     return tool
 
@@ -129,8 +141,8 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
     if not promotes:
         check_can_move(tool, ToolState.ENABLED)
     tool.current = version
-    data = {"version": version.version, "id": version.wire_id}
-    _move(tool, ToolState.ENABLED, Kind.TOOL_ENABLED, reason=reason, by=by, data=data)
+    said = {"version": version.version, "id": version.wire_id}
+    _move(tool, ToolState.ENABLED, Kind.TOOL_ENABLED, cls=EnabledTool, reason=reason, by=by, **said)
     install_at_home(tool, reason=tool.state_reason, by=by)
     if version_id is not None:
         follow_current(tool, why=f"{version.version} was enabled", by=by)
@@ -143,7 +155,7 @@ def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
     """Stop a tool at once, for every tenant: the next call is refused."""
     tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
     check_can_move(tool, ToolState.PAUSED)
-    return _move(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, reason=reason, by=by, data={})
+    return _move(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, cls=PausedTool, reason=reason, by=by)
 
 
 @transaction.atomic
@@ -158,8 +170,8 @@ def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal, su
     if successor and not Tool.objects.filter(tenant_id=by.tenant_id, name=successor, current__isnull=False).exists():
         raise SchemaInvalid.at("/successor", f"There is no tool {successor[:128]} that can be used instead.")
     tool.sunset_on, tool.successor = sunset_on, successor
-    data = {"sunset_on": sunset_on.isoformat(), "successor": successor}
-    return _move(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, reason=reason, by=by, data=data)
+    said = {"sunset_on": sunset_on.isoformat(), "successor": successor}
+    return _move(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, cls=DeprecatedTool, reason=reason, by=by, **said)
 
 
 @transaction.atomic
@@ -183,7 +195,7 @@ def stage_version(*, version_id: UUID, tenants: Iterable[str], reason: str, by: 
         subject=version.tool.urn,
         actor=by,
         tool=version.tool.name,
-        data={"version": version.version, "id": version.wire_id, "tenants": wanted, "reason": reason},
+        data=StagedVersion(version=version.version, id=version.wire_id, tenants=wanted, reason=reason),
     )
     return moved
 
@@ -240,14 +252,14 @@ def yank_version(*, version_id: UUID, reason: str, by: Principal) -> tuple[list[
         subject=tool.urn,
         actor=by,
         tool=tool.name,
-        data={
-            "version": version.version,
-            "id": version.wire_id,
-            "reason": reason,
-            "current": tool.current.version if tool.current and is_usable(tool.current) else "",
-            "moved": len(moved),
-            "stuck": len(stuck),
-        },
+        data=YankedVersion(
+            version=version.version,
+            id=version.wire_id,
+            reason=reason,
+            current=tool.current.version if tool.current and is_usable(tool.current) else "",
+            moved=len(moved),
+            stuck=len(stuck),
+        ),
     )
     return moved, stuck
 
@@ -292,7 +304,7 @@ def _mark(version: ToolVersion, kind: Kind, *, at: Any, marked_by: str, reason: 
         subject=version.tool.urn,
         actor=by,
         tool=version.tool.name,
-        data={"version": version.version, "id": version.wire_id, "build": version.build_digest, "reason": reason},
+        data=VersionTrust(version=version.version, id=version.wire_id, build=version.build_digest, reason=reason),
     )
     return version
 
@@ -315,5 +327,5 @@ def _share(name: str, shared: bool, kind: Kind, *, reason: str, by: Principal) -
         raise Conflict(f"{tool.name} is {'shared already' if shared else 'not shared'}.")
     tool.shared = shared
     tool.save(update_fields=["shared"])
-    evidence.record(kind=kind, subject=tool.urn, actor=by, tool=tool.name, data={"reason": reason})
+    evidence.record(kind=kind, subject=tool.urn, actor=by, tool=tool.name, data=StatedReason(reason=reason))
     return tool

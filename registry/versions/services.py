@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from access.notifications.services import notify_channels
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import RegisteredVersion
 from kernel.canonical import compute_digest
 from registry.dependencies.states import note_dependencies, retry_dependencies
 from registry.discovery.search import searched_fields
@@ -212,14 +213,15 @@ def register_version(prepared: PreparedVersion, *, by: Principal, capsule: Capsu
         subject=tool.urn,
         actor=by,
         tool=tool.name,
-        data={
-            "version": version.version,
-            "id": version.wire_id,
-            "base": base.version if base else "",
-            "changes": len(prepared.changes),
-            "signed_by": capsule.signed_by.key_id if capsule and capsule.signed_by else "",
-            **same,
-        },
+        data=RegisteredVersion(
+            version=version.version,
+            id=version.wire_id,
+            base=base.version if base else "",
+            changes=len(prepared.changes),
+            signed_by=capsule.signed_by.key_id if capsule and capsule.signed_by else "",
+            manifest_digest=same["manifest_digest"],
+            build_digest=build,
+        ),
     )
     said = {"tool": tool.name, "version": version.version, "url": f"/reviews/{version.wire_id}"}
     notify_channels("review.waiting", subject=version.wire_id, body=said, tenant_id=tool.tenant_id)
