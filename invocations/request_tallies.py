@@ -18,6 +18,7 @@ from access.authentication.bearer import NotInForce
 from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import RequestTally
 from invocations.models import Tally
 from kernel.database.tenancy import NO_TENANT, acting_for
 from kernel.http.api_requests import get_caller
@@ -100,11 +101,11 @@ def _witness(row: Tally) -> None:
         tool=row.tool,
         outcome="denied" if row.reason else "",
         reason=row.reason,
-        data={
-            "calls": row.count,
-            "from": begun.isoformat(),
-            "until": (begun + timedelta(seconds=MINUTE_S)).isoformat(),
-        },
+        data=RequestTally(
+            calls=row.count,
+            from_=begun.isoformat(),
+            until=(begun + timedelta(seconds=MINUTE_S)).isoformat(),
+        ),
     )
     row.delete()
 

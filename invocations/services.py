@@ -23,6 +23,7 @@ from access.budgets.rate_limits import check_rates, check_refused_call
 from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import RepeatedAnswer
 from invocations.accept.begin_record import accept_call, record_denied
 from invocations.answer.wake_ups import get_waker
 from invocations.approvals.held_calls import (
@@ -328,7 +329,7 @@ def record_replay(earlier: Invocation, *, by: Principal) -> None:
         subject=earlier.wire_id,
         actor=by,
         tool=earlier.tool,
-        data={"state": earlier.state},
+        data=RepeatedAnswer(state=earlier.state),
     )
 
 

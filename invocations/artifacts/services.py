@@ -22,6 +22,7 @@ from evidence.keys.keystore import NONCE_BYTES
 from evidence.keys.subject_keys import fingerprint_under, unwrap_key, wrap_under
 from evidence.kinds import Kind
 from evidence.leaves.calls import ArtifactSummary
+from evidence.leaves.files import FileContent, ReadArtifact
 from evidence.problems import KeyUnavailable
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.problems import ArtifactsFull, NoSuchArtifact
@@ -155,7 +156,7 @@ def read_artifact(
         subject=row.wire_id,
         actor=by,
         invocation_id=row.invocation_id,
-        data={"content": content.fingerprint, "via": via} | ({"reason": reason} if reason else {}),
+        data=ReadArtifact(content=content.fingerprint, via=via, reason=reason or None),
     )
     return row, decrypt_content(content)
 
@@ -172,7 +173,7 @@ def remove_artifact(*, artifact_id: UUID, by: Principal) -> None:
         subject=row.wire_id,
         actor=by,
         invocation_id=row.invocation_id,
-        data={"content": row.content.fingerprint},
+        data=FileContent(content=row.content.fingerprint),
     )
     contents = [each for each in (row.content_id, row.thumbnail_id) if each is not None]
     row.delete()

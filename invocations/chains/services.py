@@ -21,6 +21,7 @@ from access.problems import RateLimited
 from evidence import services as evidence
 from evidence.keys.subject_keys import choose_key_subject, fingerprint_under, get_subject_key
 from evidence.kinds import Kind
+from evidence.leaves.chains import CancelledChain, ChainBegin, ChainEnd, RefusedChain
 from evidence.models import Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import ValuesErased
 from invocations.answer.wake_ups import get_waker
@@ -131,11 +132,11 @@ def _record_refused(
         actor=by,
         outcome="denied",
         reason=problem.reason,
-        data={
-            "request_id": fingerprint_under(key, envelope.request_id.encode()),
-            "at": examination.at,
-            "tools": [each.planned.tool for each in examination.calls],
-        },
+        data=RefusedChain(
+            request_id=fingerprint_under(key, envelope.request_id.encode()),
+            at=examination.at,
+            tools=[each.planned.tool for each in examination.calls],
+        ),
     )
 
 
@@ -193,14 +194,14 @@ def _accept(
         outcome="accepted",
         trace_id=read_trace_id(chain.trace),
         at=now,
-        data={
-            "request_id": fingerprint_under(key, envelope.request_id.encode()),
-            "on_behalf_of": envelope.actor.get("type", ""),
-            "dry_run": envelope.dry_run,
-            "plan": snapshot.to_commitment().to_data(),
-            "steps": [{"step": each.name, "tool": each.tool} for each in plan.steps],
-            "compensations": [{"step": each.name, "tool": each.tool} for each in plan.compensations],
-        },
+        data=ChainBegin(
+            request_id=fingerprint_under(key, envelope.request_id.encode()),
+            on_behalf_of=envelope.actor.get("type", ""),
+            dry_run=envelope.dry_run,
+            plan=snapshot.to_commitment(),
+            steps=[{"step": each.name, "tool": each.tool} for each in plan.steps],
+            compensations=[{"step": each.name, "tool": each.tool} for each in plan.compensations],
+        ),
     )
     reserve_for_chain(chain_id=chain.pk, shares=examination.shares, now=database_time())
     return chain
@@ -258,7 +259,9 @@ def cancel_chain(*, chain_id: UUID, by: Principal) -> Chain:
     check_can_cancel(chain)
     chain.cancel_asked_at = datetime.now(UTC)
     chain.save(update_fields=["cancel_asked_at"])
-    evidence.record(kind=Kind.CHAIN_CANCEL_ASKED, subject=chain.wire_id, actor=by, data={"state": chain.state})
+    evidence.record(
+        kind=Kind.CHAIN_CANCEL_ASKED, subject=chain.wire_id, actor=by, data=CancelledChain(state=chain.state)
+    )
     call = find_open_call(chain)
     if call is not None:
         try:
@@ -287,11 +290,11 @@ def end_chain(chain: Chain, steps: list[ChainStep], *, to: ChainState, by: Princ
         reason=chain.reason,
         trace_id=read_trace_id(chain.trace),
         at=now,
-        data={
-            "state": str(to),
-            "steps": _outcomes(steps, StepRole.STEP),
-            "compensations": _outcomes(steps, StepRole.COMPENSATION),
-        },
+        data=ChainEnd(
+            state=str(to),
+            steps=_outcomes(steps, StepRole.STEP),
+            compensations=_outcomes(steps, StepRole.COMPENSATION),
+        ),
     )
     ledger.release_reservations(invocation_id=chain.pk)
     transaction.on_commit(partial(get_waker().wake, chain.pk))

@@ -25,6 +25,7 @@ from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.keys.subject_keys import unwrap_key, wrap_under
 from evidence.kinds import Kind
 from evidence.leaves.calls import FileChanges, WrittenFiles
+from evidence.leaves.files import FileContent, FileUpload
 from evidence.problems import KeyUnavailable
 from invocations.models import StoredFile
 from invocations.problems import FilesFull, FilesTooLarge, NoSuchFile
@@ -146,7 +147,7 @@ def store_file(*, path: str, content: bytes, by: Principal) -> tuple[StoredFile,
         kind=Kind.FILE_STORED,
         subject=row.wire_id,
         actor=by,
-        data={"bytes": row.size, "content": row.fingerprint, "new": created},
+        data=FileUpload(bytes=row.size, content=row.fingerprint, new=created),
     )
     return row, created
 
@@ -162,14 +163,14 @@ def _row(path: str, by: Principal) -> StoredFile:
 def read_file(*, path: str, by: Principal) -> bytes:
     """The content. That it was read is a fact before it is returned."""
     row = _row(path, by)
-    evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data={"content": row.fingerprint})
+    evidence.record(kind=Kind.FILE_READ, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
     return _opened(row)
 
 
 @transaction.atomic
 def remove_file(*, path: str, by: Principal) -> None:
     row = _row(path, by)
-    evidence.record(kind=Kind.FILE_REMOVED, subject=row.wire_id, actor=by, data={"content": row.fingerprint})
+    evidence.record(kind=Kind.FILE_REMOVED, subject=row.wire_id, actor=by, data=FileContent(content=row.fingerprint))
     row.delete()
 
 

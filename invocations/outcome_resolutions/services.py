@@ -13,6 +13,7 @@ from django.db import transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.reasons import StatedReason
 from invocations.models import Invocation, Resolution, State
 from kernel.observability.telemetry import read_trace_id
 from kernel.problems import Conflict, SchemaInvalid
@@ -68,6 +69,6 @@ def resolve_outcome(*, invocation_id: UUID, resolution: str, reason: str, by: Pr
         tool=invocation.tool,
         outcome=resolution,
         trace_id=read_trace_id(invocation.trace),
-        data={"reason": reason.strip()[:500]},
+        data=StatedReason(reason=reason.strip()[:500]),
     )
     return invocation

@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import CallAttempt
 from evidence.models import Snapshot, SnapshotKind
 from invocations.accept.begin_record import build_queued_fields
 from invocations.models import Attempt, Invocation, State
@@ -70,7 +71,7 @@ def requeue_call(invocation: Invocation, *, because: str, only: Q | None = None)
         tool=invocation.tool,
         reason=because,
         trace_id=read_trace_id(invocation.trace),
-        data={"attempt": invocation.attempt},
+        data=CallAttempt(attempt=invocation.attempt),
     )
     inject_fault("again.before_commit")
     transaction.on_commit(partial(inject_fault, "again.committed"))

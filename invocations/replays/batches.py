@@ -20,6 +20,7 @@ from access.policies.impact.simulation import simulate_calls
 from evidence import services as evidence
 from evidence.kinds import BEGINS, Kind
 from evidence.leaves.calls import Begin
+from evidence.leaves.replays import ComparedRun, ReplayedValues
 from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.models import Invocation
 from invocations.replays import redecision
@@ -225,11 +226,10 @@ def _write(row: Replay, invocation: Invocation, found: RerunComparison) -> None:
         differences=found.differences,
         created_at=datetime.now(UTC),
     )
-    data = {"replay": row.wire_id, "number": number, "verdict": said.verdict, "why": said.why, "runs": said.runs}
-    data |= {"image": said.image, "version": said.version, "differences": said.differences, "asked_by": row.asked_by}
+    values = None
     if found.values is not None:
         snapshot = _sealed(invocation, number, found.values)
-        data["values"] = {"commit": snapshot.commitment, "alg": snapshot.alg, "bytes": snapshot.size}
+        values = ReplayedValues(commit=snapshot.commitment, alg=snapshot.alg, bytes=snapshot.size)
     evidence.record(
         kind=Kind.INVOCATION_RERUN,
         subject=invocation.wire_id,
@@ -238,7 +238,18 @@ def _write(row: Replay, invocation: Invocation, found: RerunComparison) -> None:
         tool=invocation.tool,
         outcome=found.state,
         reason=found.problem,
-        data=data,
+        data=ComparedRun(
+            replay=row.wire_id,
+            number=number,
+            verdict=said.verdict,
+            why=said.why,
+            runs=said.runs,
+            image=said.image,
+            version=said.version,
+            differences=said.differences,
+            asked_by=row.asked_by,
+            values=values,
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from access.models import PolicyState, PolicyVersion
 from access.policies.compiler import PolicyUnreadable, compile_policy
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.replays import ReplayBegin, ReplayEnd
 from evidence.problems import RevealReasonTooShort
 from invocations.models import Invocation
 from invocations.replays.models import REPLAY_OPEN, Replay, ReplayState, What
@@ -150,16 +151,16 @@ def _request_replay(by: Principal, reason: str, **fields: Any) -> Replay:
         actor=by,
         invocation_id=row.invocation_id,
         tool=row.invocation.tool if row.invocation else row.tool,
-        data=result
-        | {
-            "what": row.what,
-            "reason": row.reason,
-            "period": [row.since.isoformat(), row.until.isoformat()] if row.since and row.until else [],
-            "most": row.most,
-            "version": row.version.version if row.version else "",
-            "policy": row.policy.wire_id if row.policy else "",
-            "todays_image": row.todays_image,
-        },
+        data=ReplayBegin(
+            opens=result["opens"],
+            what=row.what,
+            reason=row.reason,
+            period=[row.since.isoformat(), row.until.isoformat()] if row.since and row.until else [],
+            most=row.most,
+            version=row.version.version if row.version else "",
+            policy=row.policy.wire_id if row.policy else "",
+            todays_image=row.todays_image,
+        ),
     )
     transaction.on_commit(notify_replay_worker)
     return row
@@ -190,5 +191,5 @@ def record_replay_end(row: Replay, *, actor: Principal) -> None:
         invocation_id=row.invocation_id,
         tool=row.tool,
         outcome=row.state,
-        data={"what": row.what, "done": row.done, "verdict": row.verdict, "counts": row.result.get("counts", {})},
+        data=ReplayEnd(what=row.what, done=row.done, verdict=row.verdict, counts=row.result.get("counts", {})),
     )

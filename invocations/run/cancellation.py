@@ -18,6 +18,7 @@ from django.db import transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import CallAttempt
 from invocations.models import Invocation, State
 from invocations.run.lease_heartbeat import end_run
 
@@ -44,7 +45,7 @@ def request_cancellation(*, invocation: Invocation, by: Principal) -> bool:
         actor=by,
         invocation_id=invocation.pk,
         tool=invocation.tool,
-        data={"attempt": invocation.attempt},
+        data=CallAttempt(attempt=invocation.attempt),
     )
     transaction.on_commit(partial(_publish_cancellation, invocation.pk))
     return True

@@ -21,6 +21,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from access.redaction import apply_detectors
 from evidence import services as evidence
 from evidence.kinds import PAIR, Kind
+from evidence.leaves.calls import LineRange, Segment
 from evidence.models import Fact, Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.end.end_record import build_caller_principal
@@ -217,18 +218,17 @@ def write_segment(invocation: Invocation, document: dict[str, Any]) -> bool:
         key=find_values_key(invocation),
     )
     lines = document["lines"]
-    said: dict[str, Any] = {
-        "number": number,
-        "attempt": invocation.attempt,
-        "after": bytes(before.leaf_hash).hex() if before else "",
-        "said": snapshot.to_commitment().to_data(),
-        "lines": {"first": lines[0]["number"], "last": lines[-1]["number"], "count": len(lines)}
-        if lines
-        else {"count": 0},
-    }
     fraction = read_fraction(document)
-    if fraction is not None:
-        said["thousandths_done"] = round(fraction * 1000)
+    said = Segment(
+        number=number,
+        attempt=invocation.attempt,
+        after=bytes(before.leaf_hash).hex() if before else "",
+        said=snapshot.to_commitment(),
+        lines=LineRange(first=lines[0]["number"], last=lines[-1]["number"], count=len(lines))
+        if lines
+        else LineRange(count=0),
+        thousandths_done=None if fraction is None else round(fraction * 1000),
+    )
     evidence.record(
         kind=Kind.INVOCATION_SEGMENT,
         subject=invocation.wire_id,
