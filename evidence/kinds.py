@@ -157,6 +157,4 @@ BEGINS = (Kind.INVOCATION_BEGAN, Kind.DRY_RUN_BEGAN)
 ENDS = (Kind.INVOCATION_ENDED, Kind.DRY_RUN_ENDED)
 PAIR = BEGINS + ENDS
 # What takes stored values away: retention, and an erasure, which names each text of a fact that it takes.
-# In ``data`` of the asking and the end of an erasure that does so; hubs before have not said which texts they took.
-NAMES_WORDS = {"names_words": True}
 FORGETTING = (Kind.RETENTION_APPLIED, Kind.ERASURE_ASKED, Kind.ERASURE_FINISHED, Kind.WORDS_ERASED)

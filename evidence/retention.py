@@ -15,6 +15,7 @@ from django.db import DatabaseError, transaction
 from evidence import services as evidence
 from evidence.erasures.holders import AFTERWARDS, CLASSES
 from evidence.kinds import Kind
+from evidence.leaves.custody import AppliedRetention, RetentionTimes
 from evidence.models import Retention
 from kernel.database.connections import database_time, release_connection
 from kernel.ids import encode
@@ -64,7 +65,7 @@ def set_retention(*, days: Mapping[str, int | None], by: Principal) -> dict[str,
             kind=Kind.RETENTION_SET,
             subject=encode("ten", by.tenant_id),
             actor=by,
-            data={"before": {name: before[name] for name in changed}, "days": changed},
+            data=RetentionTimes(before={name: before[name] for name in changed}, days=changed),
         )
     return load_times(by.tenant_id)
 
@@ -79,7 +80,7 @@ def apply_retention(*, retention: Retention) -> int:
             kind=Kind.RETENTION_APPLIED,
             subject=encode("ten", retention.tenant_id),
             actor=Principal.system("retention", tenant_id=retention.tenant_id),
-            data={"class": retention.name, "count": gone, "until": until.isoformat(timespec="seconds")},
+            data=AppliedRetention(class_=retention.name, count=gone, until=until.isoformat(timespec="seconds")),
         )
     return gone
 

@@ -19,7 +19,8 @@ from django.utils import timezone
 from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.keys.subject_keys import choose_key_subject, get_subject_key, unwrap_key, wrap_under
 from evidence.kinds import Kind
-from evidence.leaves import LEAF_VERSION
+from evidence.leaves import LEAF_VERSION, LeafData, find_leaf_type
+from evidence.leaves.custody import ErasedWords, OpenedSnapshot
 from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
 from kernel.canonical import canonicalize, encode_hash_input
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django.db.models import QuerySet
-
-    from evidence.leaves import LeafData
 
 WORDS = ("reason", "purpose", "note")  # what a person wrote: sealed, and only committed to in the leaf
 MAX_LEAF_BYTES = 16 * 1024
@@ -88,7 +87,12 @@ def record(
         for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items()
         if value
     }
-    said = data if data is None or isinstance(data, dict) else data.to_data()
+    if isinstance(data, LeafData):
+        if not isinstance(data, find_leaf_type(kind)):
+            raise TypeError(f"A fact of kind {kind} says {find_leaf_type(kind).__name__}, not {type(data).__name__}.")
+        said: dict[str, Any] | None = data.to_data()
+    else:
+        said = data
     if said and any(said.get(name) for name in WORDS):
         said = _seal_words(said, id, actor=actor, at=at)
     if said:
@@ -160,7 +164,7 @@ def remove_words(ids: Sequence[UUID], *, tenant_id: UUID, erasure: str) -> int:
             kind=Kind.WORDS_ERASED,
             subject=erasure,
             actor=Principal.system("erasure", tenant_id=tenant_id),
-            data={"count": len(some), "snapshots": [encode("snp", id) for id in some]},
+            data=ErasedWords(count=len(some), snapshots=[encode("snp", id) for id in some]),
         )
     return removed
 
@@ -247,7 +251,7 @@ def reveal_committed(*, snapshot: Snapshot, reason: str, by: Principal) -> tuple
         subject=snapshot.wire_id,
         actor=by,
         invocation_id=snapshot.invocation_id,
-        data={"snapshot_kind": snapshot.kind, "commitment": snapshot.commitment, "reason": reason.strip()[:500]},
+        data=OpenedSnapshot(snapshot_kind=snapshot.kind, commitment=snapshot.commitment, reason=reason.strip()[:500]),
     )
     plain = _plain(snapshot)
     return plain[:SALT_BYTES], plain[SALT_BYTES:]

@@ -27,7 +27,8 @@ from evidence.erasures.free_text import (
 from evidence.erasures.holders import HOLDERS, ErasureSubject, count_holdings
 from evidence.exports.jobs import forget_opened_exports
 from evidence.keys.subject_keys import destroy_key
-from evidence.kinds import NAMES_WORDS, Kind
+from evidence.kinds import Kind
+from evidence.leaves.custody import AskedErasure, FinishedErasure
 from evidence.models import Erasure, ErasureState, Snapshot
 from evidence.problems import ErasureNotConfirmed, RevealReasonTooShort
 from kernel.database.connections import database_time, release_connection
@@ -121,7 +122,7 @@ def _ask(subject: str, named: PersonNames, sealed: SealedMentions, *, reason: st
         kind=Kind.ERASURE_ASKED,
         subject=erasure.wire_id,
         actor=by,
-        data={"concerns": dict(concerns + texts)} | NAMES_WORDS,
+        data=AskedErasure(concerns=dict(concerns + texts), names_words=True),
     )
     return erasure
 
@@ -190,7 +191,7 @@ def _remove(erasure: Erasure) -> None:
     erasure.counts = dict(Counter(erasure.counts) + gone)
     if not +gone:
         erasure.state, erasure.subject, erasure.finished_at = ErasureState.DONE, "", database_time()
-        said = {"removed": erasure.counts, "asked_by": erasure.asked_by} | NAMES_WORDS
+        said = FinishedErasure(removed=erasure.counts, asked_by=erasure.asked_by, names_words=True)
         evidence.record(
             kind=Kind.ERASURE_FINISHED, subject=erasure.wire_id, actor=_system(erasure), outcome="succeeded", data=said
         )

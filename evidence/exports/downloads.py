@@ -19,6 +19,7 @@ from evidence import services as evidence
 from evidence.exports.formats import FORMATS
 from evidence.exports.storage import opened_piece
 from evidence.kinds import Kind
+from evidence.leaves.custody import ReadExport
 from evidence.models import ExportChunk, ExportJob, ExportState
 from evidence.problems import ExportNotReady
 from kernel.database.connections import release_connection
@@ -62,9 +63,8 @@ def read_export(*, job_id: UUID, start: int | None, stop: int | None, by: Princi
     job = ExportJob.objects.get(pk=job_id, tenant_id=by.tenant_id)
     if job.state != ExportState.DONE:
         raise ExportNotReady(f"This export is {job.state}.", details={"state": job.state})
-    said: dict[str, object] = {"format": job.format, "digest": job.digest, "via": via}
-    if start is not None:
-        said["bytes"] = f"{start}-{(stop or 0) - 1}"
+    part = None if start is None else f"{start}-{(stop or 0) - 1}"
+    said = ReadExport(format=job.format, digest=job.digest, via=via, bytes=part)
     evidence.record(kind=Kind.EXPORT_READ, subject=job.wire_id, actor=by, data=said)
     return job
 

@@ -21,6 +21,7 @@ from evidence.exports.formats import FORMATS
 from evidence.exports.selection import select_facts
 from evidence.exports.storage import compute_digest, forget_content, keep_piece, new_key
 from evidence.kinds import Kind
+from evidence.leaves.custody import ExpiredExport, Export, FailedExport, FinishedExport
 from evidence.models import ExportJob, ExportState
 from evidence.models.exports import OPEN
 from evidence.problems import KeyUnavailable
@@ -153,13 +154,17 @@ def _end(job: ExportJob, state: ExportState, kind: Kind, *, problem: str = "") -
     if not _mine(job).update(state=state, lease_until=None, **values):
         raise ClaimLost
     job.state = state
-    said = {"problem": problem} if problem else {"rows": job.rows, "bytes": job.size, "digest": job.digest}
+    said = (
+        FailedExport(format=job.format, problem=problem)
+        if problem
+        else FinishedExport(format=job.format, rows=job.rows, bytes=job.size, digest=job.digest)
+    )
     record_job_fact(job, kind, said)
 
 
-def record_job_fact(job: ExportJob, kind: Kind, said: dict[str, Any]) -> None:
+def record_job_fact(job: ExportJob, kind: Kind, said: Export) -> None:
     by = Principal.system("exporter", tenant_id=job.tenant_id)
-    evidence.record(kind=kind, subject=job.wire_id, actor=by, data={"format": job.format} | said)
+    evidence.record(kind=kind, subject=job.wire_id, actor=by, data=said)
 
 
 def expire_due(*, limit: int = 20) -> int:
@@ -175,7 +180,7 @@ def expire_export(pk: Any) -> bool:
         job = ExportJob.objects.get(pk=pk)
         forget_content(job)
         job.save(update_fields=["key_id", "wrapped_key"])
-        record_job_fact(job, Kind.EXPORT_EXPIRED, {"bytes": job.size, "digest": job.digest})
+        record_job_fact(job, Kind.EXPORT_EXPIRED, ExpiredExport(format=job.format, bytes=job.size, digest=job.digest))
     return bool(won)
 
 
@@ -204,7 +209,7 @@ def _give_up(pk: Any) -> bool:
         job = ExportJob.objects.get(pk=pk)
         forget_content(job)
         job.save(update_fields=["key_id", "wrapped_key"])
-        record_job_fact(job, Kind.EXPORT_FAILED, {"problem": problem})
+        record_job_fact(job, Kind.EXPORT_FAILED, FailedExport(format=job.format, problem=problem))
     return bool(won)
 
 

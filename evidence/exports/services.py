@@ -11,6 +11,7 @@ from evidence import services as evidence
 from evidence.exports.selection import read_query
 from evidence.exports.storage import forget_content
 from evidence.kinds import Kind
+from evidence.leaves.custody import Export, RequestedExport
 from evidence.log.reader import checkpoint_at, latest_checkpoint
 from evidence.models import ExportFormat, ExportJob, ExportState
 from evidence.models.exports import OPEN
@@ -74,11 +75,15 @@ def make_export(
         progress={"tree": tree.size} | ({"older": older} if older else {}),
         created_at=timezone.now(),
     )
-    said: dict[str, object] = {"format": job.format, "from": start, "to": stop, "opens": opens}
-    if job.query:  # what somebody looked for may name somebody: its keyed hash
-        said["query"] = evidence.compute_fingerprint(job.query.encode(), tenant_id=by.tenant_id)
-    if job.reason:
-        said["reason"] = job.reason
+    said = RequestedExport(
+        format=job.format,
+        from_=start,
+        to=stop,
+        opens=opens,
+        # What somebody looked for may name somebody: its keyed hash.
+        query=evidence.compute_fingerprint(job.query.encode(), tenant_id=by.tenant_id) if job.query else None,
+        reason=job.reason or None,
+    )
     evidence.record(kind=Kind.EXPORT_MADE, subject=job.wire_id, actor=by, data=said)
     return job
 
@@ -103,5 +108,5 @@ def cancel_export(*, job_id: UUID, by: Principal) -> ExportJob:
         raise Conflict(f"This export is {job.state}; there is nothing to cancel.", details={"state": job.state})
     forget_content(job)
     job.refresh_from_db()
-    evidence.record(kind=Kind.EXPORT_CANCELLED, subject=job.wire_id, actor=by, data={"format": job.format})
+    evidence.record(kind=Kind.EXPORT_CANCELLED, subject=job.wire_id, actor=by, data=Export(format=job.format))
     return job

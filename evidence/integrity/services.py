@@ -8,6 +8,7 @@ from django.db import transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.custody import RequestedVerification
 from evidence.log.origins import parse_log_name
 from evidence.models import Log, Verification, VerificationState
 from evidence.problems import NotSealed
@@ -34,7 +35,10 @@ def ask_verification(*, start: int = 0, stop: int | None = None, name: str = "",
     with hub_wide() if name else acting_for(by.tenant_id):
         row, upto, origin = _ask(parse_log_name(name) if name else by.tenant_id, start, stop, by)
     evidence.record(
-        kind=Kind.VERIFICATION_ASKED, subject=row.wire_id, actor=by, data={"log": origin, "from": start, "to": upto}
+        kind=Kind.VERIFICATION_ASKED,
+        subject=row.wire_id,
+        actor=by,
+        data=RequestedVerification(log=origin, from_=start, to=upto),
     )
     return row
 

@@ -26,6 +26,8 @@ from evidence.integrity.findings import FindingCode, IntegrityFinding, finding_k
 from evidence.integrity.rollback_detection import continues_from, kept_note, verify_against_kept
 from evidence.integrity.tree_walk import TreeWalk
 from evidence.kinds import Kind
+from evidence.leaves.base import ABSENT
+from evidence.leaves.custody import VerificationResult
 from evidence.models import GLOBAL_LOG, Fact, Log, Verification, VerificationState
 from evidence.verify.problems import InvalidEvidence
 from kernel.database.connections import database_now, database_time, one_snapshot
@@ -314,15 +316,18 @@ def note_findings(tenant_id: UUID, found: list[IntegrityFinding]) -> None:
     logger.error("What was found could not be noted, keepers were faster %s times: %s", MOST_RACES, codes)
 
 
-def _witness(row: Verification, kind: Kind, **more: str) -> Fact:
+def _witness(row: Verification, kind: Kind, *, by: str | None = None) -> Fact:
     """Of the global log, which has no facts, in the hub's own."""
     owner = NO_TENANT if row.tenant_id == GLOBAL_LOG else row.tenant_id
-    data: dict[str, object] = {
-        "log": Log.objects.filter(pk=row.tenant_id).values_list("origin", flat=True).first() or ""
-    }
-    data |= {"from": row.start, "to": row.position, "checkpoints": row.checkpoints}
-    if row.found:
-        data |= {"codes": sorted({each["code"] for each in row.findings}), "first_bad": row.first_bad}
+    data = VerificationResult(
+        log=Log.objects.filter(pk=row.tenant_id).values_list("origin", flat=True).first() or "",
+        from_=row.start,
+        to=row.position,
+        checkpoints=row.checkpoints,
+        codes=sorted({each["code"] for each in row.findings}) if row.found else None,
+        first_bad=row.first_bad if row.found else ABSENT,
+        by=by,
+    )
     return evidence.record(
-        kind=kind, subject=row.wire_id, actor=Principal.system("verifier", tenant_id=owner), data=data | more
+        kind=kind, subject=row.wire_id, actor=Principal.system("verifier", tenant_id=owner), data=data
     )

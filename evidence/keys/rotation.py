@@ -16,6 +16,7 @@ from evidence import services as evidence
 from evidence.keys.keystore import get_keystore
 from evidence.keys.wrapped_keys import SEALED, SealedColumn
 from evidence.kinds import Kind
+from evidence.leaves.hub import RotatedMasterKey
 from evidence.problems import KeyUnavailable
 from kernel.principal import Principal
 
@@ -52,7 +53,7 @@ def rewrap_everything(
                 kind=Kind.MASTER_KEYS_ROTATED,
                 subject=f"hub:key:{to}",
                 actor=Principal.system("keys", tenant_id=tenant_id),
-                data={"key": to, "rewrapped": dict(done.by_tenant[tenant_id])},
+                data=RotatedMasterKey(key=to, rewrapped=dict(done.by_tenant[tenant_id])),
             )
     return done
 

@@ -40,7 +40,7 @@ class AgreedAnchor(LeafData):
 
 
 @leaf_data(Kind.CONFIGURATION_APPLIED)
-class ConfigurationChange(LeafData):
+class AppliedDocument(LeafData):
     """That a tenant was made as a document says."""
 
     document: Annotated[str, "digest of the document"]

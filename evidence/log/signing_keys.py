@@ -15,6 +15,7 @@ from django.utils import timezone
 from evidence import services as evidence
 from evidence.keys.key_file import add_key, forget_keys, make_key_file, read_key_file
 from evidence.kinds import Kind
+from evidence.leaves.hub import SigningKey
 from evidence.log.origins import new_origin
 from evidence.log.signer import LOST, get_signer, signing_key_file
 from evidence.models import GLOBAL_LOG, Log, LogKey
@@ -89,13 +90,16 @@ def _add(key: LogPublicKey) -> None:
 def _tell(kind: Kind, row: LogKey) -> None:
     """The hub's own log, and each tenant's that there is."""
     logs = Log.objects.exclude(pk__in=[GLOBAL_LOG, NO_TENANT]).order_by("pk").values_list("pk", flat=True)
-    halves = {"log": bytes(row.public), "clock": bytes(row.clock)}
     for tenant_id in [NO_TENANT, *logs]:
         evidence.record(
             kind=kind,
             subject=f"hub:log_key:{row.name}",
             actor=Principal.system("keeper", tenant_id=tenant_id),
-            data={"key": row.name} | {name: base64.b64encode(half).decode() for name, half in halves.items()},
+            data=SigningKey(
+                key=row.name,
+                log=base64.b64encode(bytes(row.public)).decode(),
+                clock=base64.b64encode(bytes(row.clock)).decode(),
+            ),
         )
 
 

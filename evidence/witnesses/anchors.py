@@ -20,6 +20,7 @@ from django.utils.translation import gettext
 from evidence import services as evidence
 from evidence.deliveries.queue import claim_row
 from evidence.kinds import Kind
+from evidence.leaves.hub import AgreedAnchor, RefusedAnchor
 from evidence.log.reader import latest_checkpoint, load_tree
 from evidence.models import GLOBAL_LOG, Anchor, AnchorKind, Checkpoint
 from evidence.verify import notes
@@ -175,7 +176,7 @@ def _settle(row: Anchor, *, size: int, error: str, refused: bool) -> None:
             kind=Kind.ANCHOR_REFUSED if refused else Kind.ANCHOR_AGREED,
             subject=f"hub:anchor:{row.name}"[:200],
             actor=Principal.system("witnessing", tenant_id=NO_TENANT),
-            data={"said": error[:MAX_ERROR]} if refused else {"size": size},
+            data=RefusedAnchor(said=error[:MAX_ERROR]) if refused else AgreedAnchor(size=size),
         )
 
 

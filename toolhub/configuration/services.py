@@ -14,6 +14,7 @@ from django.db import transaction
 from access.models import Tenant
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.hub import AppliedDocument, ExportedConfiguration
 from kernel.canonical import compute_digest
 from kernel.ids import encode
 from kernel.principal import ActorKind
@@ -153,13 +154,13 @@ def apply_configuration(
         kind=Kind.CONFIGURATION_APPLIED,
         subject=plan.tenant,
         actor=by,
-        data={
-            "document": document.digest,
-            "plan": plan.digest,
-            "counts": plan.by_section(),
-            "prune": sorted(document.prune),
-            "reason": said,
-        },
+        data=AppliedDocument(
+            document=document.digest,
+            plan=plan.digest,
+            counts=plan.by_section(),
+            prune=sorted(document.prune),
+            reason=said,
+        ),
     )
     return AppliedConfiguration(plan, run.shown_once)
 
@@ -177,9 +178,9 @@ def export_configuration(*, by: Principal) -> dict[str, Any]:
         kind=Kind.CONFIGURATION_EXPORTED,
         subject=encode("ten", by.tenant_id),
         actor=by,
-        data={
-            "document": compute_digest(document),
-            "counts": {name: len(entries) for name, entries in state.entries.items() if entries},
-        },
+        data=ExportedConfiguration(
+            document=compute_digest(document),
+            counts={name: len(entries) for name, entries in state.entries.items() if entries},
+        ),
     )
     return document
