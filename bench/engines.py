@@ -1,4 +1,4 @@
-"""What does our PostgreSQL engine save, held against Django's with the options that bind and prepare on the server?
+"""Engines: what our PostgreSQL engine saves, held against Django's with the options that bind and prepare on the server.
 
 `python3 -m scripts.provision measure bench.engines` brings a PostgreSQL that waits for its disk. One hub, one database, and a process
 for each engine; they do the same in turn, in rounds, each round in another order. Only what one round took is compared: the machine

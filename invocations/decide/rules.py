@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from unitools.manifest import Manifest
 
 
-class Moment(StrEnum):
+class RuleMoment(StrEnum):
     """When rules are looked at."""
 
     # It is made: preflight.
@@ -66,15 +66,15 @@ class Moment(StrEnum):
     LISTING = "listing"
 
 
-AGAIN = frozenset({Moment.CLAIM, Moment.ANSWER, Moment.LISTING})
-NEVER = frozenset[Moment]()
+AGAIN = frozenset({RuleMoment.CLAIM, RuleMoment.ANSWER, RuleMoment.LISTING})
+NEVER = frozenset[RuleMoment]()
 
 
 @dataclass(slots=True)
 class Look:
     """What a rule is asked about at one moment. ``decision_context``: as everything stands at that moment."""
 
-    moment: ClassVar[Moment]
+    moment: ClassVar[RuleMoment]
     decision_context: DecisionContext
 
     @property
@@ -86,7 +86,7 @@ class Look:
 class CallLook(Look):
     """At a call that is made. What the rules find on their way goes into ``result``."""
 
-    moment = Moment.CALL
+    moment = RuleMoment.CALL
     result: Preflight
     call: CallRequest
     fingerprints: dict[str, str]
@@ -156,7 +156,7 @@ class CallLook(Look):
 class ClaimLook(Look):
     """At an accepted call that a worker is about to run."""
 
-    moment = Moment.CLAIM
+    moment = RuleMoment.CLAIM
     invocation: Invocation
 
 
@@ -164,7 +164,7 @@ class ClaimLook(Look):
 class AnswerLook(Look):
     """At an earlier call (``invocation``) whose answer is asked for again by ``call``."""
 
-    moment = Moment.ANSWER
+    moment = RuleMoment.ANSWER
     invocation: Invocation
     call: CallRequest
 
@@ -176,7 +176,7 @@ class ListingLook(Look):
     ``any_state``: a state was asked for, so that what is deprecated is no reason to leave it out.
     """
 
-    moment = Moment.LISTING
+    moment = RuleMoment.LISTING
     manifests: Mapping[UUID, Manifest]
     model: str = ""
     any_state: bool = False
@@ -246,7 +246,7 @@ def check_agent_in_use(look: Look) -> None:
     if not look.decision_context.agent_in_use:
         disabled = (
             "The agent was disabled while the call waited."
-            if look.moment is Moment.CLAIM
+            if look.moment is RuleMoment.CLAIM
             else f"The agent {look.decision_context.agent_name} is disabled."
         )
         raise Forbidden(disabled, remedy="Ask an operator to enable it.")
@@ -254,7 +254,7 @@ def check_agent_in_use(look: Look) -> None:
 
 def check_key_in_force(look: Look) -> None:
     """A call that was accepted may go on when its key has run out meanwhile, and not when it was revoked."""
-    if look.moment is Moment.CLAIM:
+    if look.moment is RuleMoment.CLAIM:
         if look.decision_context.key_revoked:
             raise Forbidden(
                 "The key of this call was revoked while the call waited.", remedy="Call again with another key."
@@ -342,8 +342,8 @@ def check_quota(look: CallLook) -> None:
 
 
 CONSENT_GONE = {
-    Moment.CLAIM: "The consent of this call was revoked or ran out while the call waited.",
-    Moment.ANSWER: "The consent of the first call was revoked or ran out since.",
+    RuleMoment.CLAIM: "The consent of this call was revoked or ran out while the call waited.",
+    RuleMoment.ANSWER: "The consent of the first call was revoked or ran out since.",
 }
 
 
@@ -439,13 +439,13 @@ class Rule:
     name: str
     step: str
     check: Callable[[Any], str | None]
-    holds_again: Collection[Moment] = AGAIN
+    holds_again: Collection[RuleMoment] = AGAIN
 
 
 RULES: tuple[Rule, ...] = (
     # An answer that was given stays good when its tool is paused or gone.
-    Rule("tool", "tool", check_tool, holds_again={Moment.CLAIM, Moment.LISTING}),
-    Rule("model", "tool", check_meant_for_model, holds_again={Moment.LISTING}),
+    Rule("tool", "tool", check_tool, holds_again={RuleMoment.CLAIM, RuleMoment.LISTING}),
+    Rule("model", "tool", check_meant_for_model, holds_again={RuleMoment.LISTING}),
     Rule("arguments", "input_schema", check_arguments, holds_again=NEVER),
     Rule("agent", "grant", check_agent_in_use),
     Rule("key", "grant", check_key_in_force),
@@ -453,7 +453,7 @@ RULES: tuple[Rule, ...] = (
     # What an accepted call may take was reserved for it.
     Rule("quota", "quota", check_quota, holds_again=NEVER),
     # A tool that needs the consent of a person is shown, since an agent can ask for one.
-    Rule("consent", "consent", check_consent, holds_again={Moment.CLAIM, Moment.ANSWER}),
+    Rule("consent", "consent", check_consent, holds_again={RuleMoment.CLAIM, RuleMoment.ANSWER}),
     # A call keeps the policy and the profile that it was accepted under.
     Rule("policy", "profile", check_policy, holds_again=NEVER),
     Rule("sandbox", "sandbox_guard", check_sandbox, holds_again=NEVER),

@@ -38,12 +38,8 @@ def test_each_kind_has_a_type_or_says_nothing_of_its_own() -> None:
 
 
 def test_each_field_says_what_it_is() -> None:
-    silent = [
-        f"{cls.__name__}.{field.key}"
-        for cls in {Leaf, *LEAF_TYPES.values()}
-        for field in cls.list_fields()
-        if not field.doc
-    ]
+    types: set[type[Leaf]] = {Leaf, *LEAF_TYPES.values()}
+    silent = [f"{cls.__name__}.{field.key}" for cls in types for field in cls.list_fields() if not field.doc]
 
     assert not silent
 

@@ -9,7 +9,7 @@ from unitools.dialects import model_json
 from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
 from unitools.dialects.parsers.responses import MAX_DEPTH, MAX_RESPONSE
 from unitools.dialects.streams import anthropic, gemini, openai, openai_responses
-from unitools.dialects.streams.server_sent_events import EventReader, is_event_stream
+from unitools.dialects.streams.server_sent_events import EventDataReader, is_event_stream
 from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class StreamCollector:
     """
 
     def __init__(self) -> None:
-        self._events = EventReader()
+        self._events = EventDataReader()
         self._collector: ChunkCollector | None = None
         self._chunks = 0
 

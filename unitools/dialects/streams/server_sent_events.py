@@ -22,7 +22,7 @@ def is_event_stream(text: str) -> bool:
     return _FIELD.match(text) is not None and _DATA.search(text) is not None
 
 
-class EventReader:
+class EventDataReader:
     """Text or bytes in, the data of whole events out."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from unitools.dialects import (
     recognise_response,
 )
 from unitools.dialects.streams import collect_response
-from unitools.dialects.streams.server_sent_events import EventReader
+from unitools.dialects.streams.server_sent_events import EventDataReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -318,7 +318,7 @@ def test_items_come_from_their_own_events_where_the_last_one_leaves_them_out() -
 @given(st.binary(max_size=200), st.integers(1, 9))
 def test_no_bytes_break_the_reader_and_their_cuts_change_nothing(data: bytes, size: int) -> None:
     def read(step: int) -> list[str] | None:
-        reader = EventReader()
+        reader = EventDataReader()
         try:
             events = [each for at in range(0, len(data), step) for each in reader.read(data[at : at + step])]
             return events + reader.read(b"", last=True)

@@ -11,7 +11,7 @@ import pytest
 from evidence.models import Fact
 from invocations.decide import rules
 from invocations.decide.preflight import STEPS
-from invocations.decide.rules import AGAIN, RULES, Look, Moment, Rule
+from invocations.decide.rules import AGAIN, RULES, Look, Rule, RuleMoment
 from invocations.mcp.tool_list import list_tools_after
 from invocations.models import Invocation
 from kernel.problems import Forbidden
@@ -34,7 +34,7 @@ class OfficeHours:
     """A rule as somebody might add it, and nothing else than that."""
 
     def __init__(self) -> None:
-        self.open, self.looks = True, list[Moment]()
+        self.open, self.looks = True, list[RuleMoment]()
 
     def check(self, look: Look) -> None:
         self.looks.append(look.moment)
@@ -64,7 +64,7 @@ def test_a_new_rule_holds_at_the_call_and_in_its_preflight(office: OfficeHours, 
     )
     assert [step["name"] for step in asked["steps"]] == list(STEPS)
     assert (answer.status_code, answer.json()["call"]["refused_at"]) == (403, "grant")
-    assert set(office.looks) == {Moment.CALL}
+    assert set(office.looks) == {RuleMoment.CALL}
 
 
 def test_a_new_rule_holds_when_the_call_is_claimed(
@@ -79,7 +79,7 @@ def test_a_new_rule_holds_when_the_call_is_claimed(
     assert (row.state, row.reason) == ("cancelled", "AUTH.FORBIDDEN")
     assert kinds_of(row) == PAIR
     assert sandbox.calls == []
-    assert office.looks == [Moment.CALL, Moment.CLAIM]
+    assert office.looks == [RuleMoment.CALL, RuleMoment.CLAIM]
 
 
 def test_a_new_rule_holds_when_an_answer_is_given_again(
@@ -96,7 +96,7 @@ def test_a_new_rule_holds_when_an_answer_is_given_again(
     assert again.json()["data"] is None
     assert len(sandbox.calls) == 1
     assert Fact.objects.filter(kind="invocation.replayed").count() == 1
-    assert office.looks[-1] is Moment.ANSWER
+    assert office.looks[-1] is RuleMoment.ANSWER
 
 
 LISTS: dict[str, Callable[[Caller], list[str]]] = {
@@ -111,15 +111,15 @@ def test_a_new_rule_holds_in_lists_of_tools(door: str, office: OfficeHours, call
     office.open = False
 
     assert LISTS[door](caller) == []
-    assert set(office.looks) == {Moment.LISTING}
+    assert set(office.looks) == {RuleMoment.LISTING}
 
 
 def test_a_rule_holds_everywhere_unless_it_says_otherwise() -> None:
-    assert set(Rule("new", "grant", lambda look: None).holds_again) == set(AGAIN) == set(Moment) - {Moment.CALL}
+    assert set(Rule("new", "grant", lambda look: None).holds_again) == set(AGAIN) == set(RuleMoment) - {RuleMoment.CALL}
 
 
 def test_the_page_about_calls_says_where_each_rule_holds_again() -> None:
-    words = {Moment.CLAIM: "claim", Moment.ANSWER: "answer", Moment.LISTING: "lists"}
+    words = {RuleMoment.CLAIM: "claim", RuleMoment.ANSWER: "answer", RuleMoment.LISTING: "lists"}
     _, *told = re.findall(r"^\| (\w+) \| (\w+) \| .* \| ([^|]*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert told == [
