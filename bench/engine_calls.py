@@ -1,4 +1,4 @@
-"""Calls on one engine: how long a decision and a whole call take. A process for each: what to do comes in lines, what it took goes out.
+"""Calls on one engine: what a decision and a whole call take. A process for each: what to do comes in lines, what it took goes out.
 
 A call is decided, written down, claimed, run and ended in one thread. Its sandbox answers at once and its broker is silent, so that
 what is left is the hub's own work and the database's.

@@ -9,6 +9,7 @@ import pytest
 
 from evidence.kinds import Kind
 from evidence.leaves import ABSENT, LEAF_TYPES, Leaf, find_leaf_type
+from evidence.leaves.base import LeafPart
 from evidence.leaves.calls import Begin, End
 from kernel.canonical import canonicalize
 
@@ -38,7 +39,7 @@ def test_each_kind_has_a_type_or_says_nothing_of_its_own() -> None:
 
 
 def test_each_field_says_what_it_is() -> None:
-    types: set[type[Leaf]] = {Leaf, *LEAF_TYPES.values()}
+    types: set[type[LeafPart]] = {Leaf, *LEAF_TYPES.values()}
     silent = [f"{cls.__name__}.{field.key}" for cls in types for field in cls.list_fields() if not field.doc]
 
     assert not silent
