@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from evidence.kinds import Kind
 from evidence.leaves import ABSENT, LEAF_TYPES, Leaf, find_leaf_type
-from evidence.leaves.base import LeafPart
 from evidence.leaves.calls import Begin, End
 from kernel.canonical import canonicalize
+
+if TYPE_CHECKING:
+    from evidence.leaves.base import LeafPart
 
 ROWS = (Path(__file__).parent / "golden_leaves.jsonl").read_text("utf-8").splitlines()
 GOLDEN = [json.loads(line)["leaf"] for line in ROWS]
