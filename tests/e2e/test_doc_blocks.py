@@ -28,6 +28,7 @@ from tests.e2e.conftest import Embedded, copy_of
 from tests.e2e.console import Person
 from tests.e2e.processes import python, run
 from tests.support.doc_blocks import ALL, PAGES, PYTHON, ROOT, SHELL, Block
+from tests.support.model_streams import chat_chunks
 from tests.support.sdk_calls import asked
 
 if TYPE_CHECKING:
@@ -131,7 +132,11 @@ PAGES_FIND: dict[str, Finds] = {
         | {"base64": base64, "hmac": hmac}
     ),
     "write-tools-with-unitools.md": Finds(
-        names={"response": asked(("balance", {"currency": "USD"}), ("balance", {})), "metrics": metrics}
+        names={
+            "response": asked(("balance", {"currency": "USD"}), ("balance", {})),
+            "chunks": list(chat_chunks(asked(("balance", {})))),
+            "metrics": metrics,
+        }
     ),
 }
 PROGRAMS = {

@@ -17,7 +17,7 @@ def pieces(text: str) -> list[str]:
 
 def chat_chunks(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """OpenAI Chat Completions."""
-    head = {name: whole[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    head = {name: whole.get(name) for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
 
     def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}]}

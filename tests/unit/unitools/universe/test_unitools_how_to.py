@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.model_streams import chat_chunks
 from tests.support.sdk_calls import asked, called, run
 from unitools import Status
 
@@ -23,7 +24,8 @@ async def metrics(call: Any, next_h: Any) -> Any:
 
 @pytest.mark.req("UNI-1")
 def test_the_how_to_runs_as_it_is_written() -> None:
-    names: dict[str, Any] = {"response": asked(("balance", {"currency": "USD"}), ("balance", {})), "metrics": metrics}
+    response = asked(("balance", {"currency": "USD"}), ("balance", {}))
+    names: dict[str, Any] = {"response": response, "chunks": chat_chunks(response), "metrics": metrics}
 
     async def main() -> None:
         for block in BLOCKS:
