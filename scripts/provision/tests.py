@@ -55,10 +55,12 @@ ONLY_WITH_SQLITE = (
     "tests/integration/toolhub/test_sdk_index.py",
 )
 # These start whole hubs, whose databases are their own, ...
-HUBS = ("tests/compose", "tests/crash", "tests/e2e", "tests/mcp_conformance")
-# ... and these mostly wait for boxes and for a browser.
+HUBS = ("tests/compose", "tests/e2e")
+# ... and these mostly wait: for boxes, for hubs that were killed, for clients of others, for a browser.
 BOXES = (
     "tests/attacks",
+    "tests/crash",
+    "tests/mcp_conformance",
     "tests/contracts",
     "tests/egress",
     "tests/e2e/test_console_walk.py",
@@ -83,7 +85,7 @@ def run_tests(arguments: Sequence[str]) -> int:
             codes = [_foreground([*pytest, *_without(ONLY_WITH_SQLITE, HUBS, BOXES)], env)]
             print_line("\nThe integration tests on SQLite, and those of whole hubs:")
             codes.append(second())
-            print_line("\nThe tests of boxes and of the console in a browser:")
+            print_line("\nThe tests of boxes, of hubs that are killed, and of the console in a browser:")
             codes.append(third())
             return next(filter(None, codes), 0)
 
