@@ -2,7 +2,7 @@
 
 An :class:`Invocation` is the truth about one call; the queue is only a hint. It holds digests and codes, never values:
 those are in encrypted snapshots. An :class:`Attempt` is one run of it by one worker. A row that is queued is also its own outbox:
-``rung_at`` says when a message for it was last due, and while nobody has taken it, it is rung for again.
+``notified_at`` says when a message for it was last due, and while nobody has taken it, it is rung for again.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Invocation(models.Model):
     lease_until = models.DateTimeField(null=True)
     held_until = models.DateTimeField(null=True)  # a call that waits for a person ends then
     queue_deadline_at = models.DateTimeField(null=True)
-    rung_at = models.DateTimeField(null=True)  # when a message for it was last due to be sent
+    notified_at = models.DateTimeField(null=True)  # when a message for it was last due to be sent
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

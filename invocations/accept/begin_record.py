@@ -286,7 +286,7 @@ def build_queued_fields(*, somebody_waits: bool = True) -> dict[str, Any]:
     """The fields of a row that waits for a worker from now on. It waits longer when nobody holds a line open for its answer."""
     longest = settings.TOOLHUB_QUEUE_WAIT_S if somebody_waits else settings.TOOLHUB_ASYNC_QUEUE_WAIT_S
     now = database_time()
-    return {"queue_deadline_at": now + timedelta(seconds=longest), "rung_at": now}
+    return {"queue_deadline_at": now + timedelta(seconds=longest), "notified_at": now}
 
 
 @transaction.atomic

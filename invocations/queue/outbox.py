@@ -1,6 +1,6 @@
 """Outbox: how workers learn that a call waits.
 
-The row of a queued call is its own outbox: the transaction that queues it also says that a message is due (``rung_at``). The
+The row of a queued call is its own outbox: the transaction that queues it also says that a message is due (``notified_at``). The
 message is sent after the commit, holds an id and nothing else, and may arrive twice or never: who hears it takes the call whose
 turn it is (:mod:`invocations.queue.claims`), and a call that nobody took in time is rung for again by every sweeper.
 """
@@ -92,10 +92,10 @@ def relay_due_messages(*, limit: int) -> int:
     """
     with transaction.atomic():
         due = Invocation.objects.select_for_update(skip_locked=True, of=("self",)).filter(
-            state=State.QUEUED, rung_at__lte=database_now() - LOST_MESSAGE_AFTER
+            state=State.QUEUED, notified_at__lte=database_now() - LOST_MESSAGE_AFTER
         )
-        found = list(due.order_by("rung_at").only("id", "work_class")[:limit])
-        Invocation.objects.filter(pk__in=[each.pk for each in found]).update(rung_at=database_now())
+        found = list(due.order_by("notified_at").only("id", "work_class")[:limit])
+        Invocation.objects.filter(pk__in=[each.pk for each in found]).update(notified_at=database_now())
         if found:
             inject_fault("relay.before_commit")
     if found:

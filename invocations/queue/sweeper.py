@@ -128,7 +128,7 @@ def sweep_once() -> dict[str, int]:
     done = {
         "closed": close_overdue_calls(),
         "resent": outbox.relay_due_messages(limit=BATCH),
-        "replays_rung": relay_waiting_replays(),
+        "replays_notified": relay_waiting_replays(),
         "consents_expired": expire_consents(limit=BATCH),
     }
     done["settled"] = settle_lost_budgets()

@@ -78,7 +78,7 @@ class Replay(models.Model):
     attempt = models.PositiveIntegerField(default=0)  # fencing token: counts claims
     crashes = models.PositiveSmallIntegerField(default=0)  # in a row, without a call done in between
     lease_until = models.DateTimeField(null=True)
-    rung_at = models.DateTimeField()
+    notified_at = models.DateTimeField()
     cancel_asked_at = models.DateTimeField(null=True)
     after = models.UUIDField(null=True)  # the Begin fact of the last call that is done
     done = models.PositiveIntegerField(default=0)
@@ -105,7 +105,7 @@ class Replay(models.Model):
         ]
         indexes = [
             models.Index(fields=["tenant", "-id"], name="replay_newest"),
-            models.Index(fields=["rung_at"], name="replay_open", condition=Q(state__in=["queued", "running"])),
+            models.Index(fields=["notified_at"], name="replay_open", condition=Q(state__in=["queued", "running"])),
         ]
 
     def __str__(self) -> str:

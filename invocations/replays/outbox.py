@@ -18,7 +18,7 @@ from kernel.database.connections import database_now
 from kernel.names import QUEUES, RUN_REPLAYS
 
 log = logging.getLogger("toolhub.replays")
-RING_AGAIN_AFTER = timedelta(seconds=10)
+NOTIFY_AGAIN_AFTER = timedelta(seconds=10)
 
 
 def notify_replay_worker() -> bool:
@@ -38,8 +38,8 @@ def build_waiting_filter() -> Q:
 
 def relay_waiting_replays() -> int:
     """Ring for what has waited for a while; once, since whoever hears it rings for the rest."""
-    due = Replay.objects.filter(build_waiting_filter(), rung_at__lte=database_now() - RING_AGAIN_AFTER)
-    count = due.update(rung_at=database_now())
+    due = Replay.objects.filter(build_waiting_filter(), notified_at__lte=database_now() - NOTIFY_AGAIN_AFTER)
+    count = due.update(notified_at=database_now())
     if count:
         notify_replay_worker()
     return count

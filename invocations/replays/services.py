@@ -140,7 +140,7 @@ def _request_replay(by: Principal, reason: str, **fields: Any) -> Replay:
         tenant_id=by.tenant_id,
         reason=check_reason(reason),
         asked_by=by.id,
-        rung_at=database_time(),
+        notified_at=database_time(),
         created_at=now,
         result=result,
         **fields,

@@ -69,7 +69,7 @@ def notify_if_waiting() -> None:
 
 def claim_replay() -> Replay | None:
     """The replay that has waited longest, now running under a lease; ``attempt`` is the fencing token."""
-    row = Replay.objects.filter(build_waiting_filter()).order_by("rung_at").first()
+    row = Replay.objects.filter(build_waiting_filter()).order_by("notified_at").first()
     if row is None:
         return None
     died = row.state == ReplayState.RUNNING
@@ -78,7 +78,7 @@ def claim_replay() -> Replay | None:
         attempt=F("attempt") + 1,
         crashes=F("crashes") + int(died),
         lease_until=database_time() + LEASE,
-        rung_at=database_time(),
+        notified_at=database_time(),
     )
     if not won:
         return None
@@ -104,7 +104,7 @@ def _work_on(row: Replay) -> None:
         if time.monotonic() >= until:
             break
     Replay.objects.filter(pk=row.pk, attempt=row.attempt, state=ReplayState.RUNNING).update(
-        state=ReplayState.QUEUED, lease_until=None, rung_at=database_time()
+        state=ReplayState.QUEUED, lease_until=None, notified_at=database_time()
     )
 
 

@@ -330,7 +330,7 @@ def key_cases(tenant: Tenant, agent: Agent, theirs: Tenant) -> dict[tuple[str, s
 def replay_cases(
     tenant: Tenant, theirs: Tenant, own: Invocation, their: Invocation, their_version: ToolVersion
 ) -> dict[tuple[str, str], models.Model]:
-    asked = {"tenant": tenant, "reason": "x", "asked_by": "usr_1", "rung_at": NOW, "created_at": NOW}
+    asked = {"tenant": tenant, "reason": "x", "asked_by": "usr_1", "notified_at": NOW, "created_at": NOW}
     their_policy = saved(PolicyVersion(tenant=theirs, number=77, document={}, digest="d", drafted_by="usr_1"))
     period = {"what": "decisions", "since": NOW, "until": NOW + timedelta(days=1)}
     replay = saved(Replay(what="runs", invocation=own, **asked))

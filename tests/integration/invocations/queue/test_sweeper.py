@@ -192,7 +192,7 @@ def test_a_lost_message_is_sent_again_but_not_at_once(queued: Invocation, bell: 
     bell.rung.clear()  # the broker forgot it
     sweeper.sweep_once()
     assert bell.rung == []
-    Invocation.objects.update(rung_at=past(LOST_MESSAGE_AFTER.total_seconds() + 1))
+    Invocation.objects.update(notified_at=past(LOST_MESSAGE_AFTER.total_seconds() + 1))
 
     assert sweeper.sweep_once()["resent"] == 1
     assert sweeper.sweep_once()["resent"] == 0  # its time counts anew
@@ -205,7 +205,7 @@ def test_a_lost_message_is_sent_again_but_not_at_once(queued: Invocation, bell: 
 
 def test_a_message_that_was_never_sent_is_relayed(queued: Invocation, bell: Bell) -> None:
     bell.rung.clear()
-    Invocation.objects.update(rung_at=past(60))  # the process died between commit and sending
+    Invocation.objects.update(notified_at=past(60))  # the process died between commit and sending
 
     sweeper.sweep_once()
 
@@ -295,7 +295,7 @@ def test_many_workers_with_one_message_run_the_call_once(queued: Invocation, san
 @pytest.mark.django_db(transaction=True)
 def test_many_sweepers_send_a_lost_message_once(queued: Invocation, bell: Bell) -> None:
     bell.rung.clear()
-    Invocation.objects.update(rung_at=past(60))
+    Invocation.objects.update(notified_at=past(60))
 
     done = at_once(4, lambda number: sweeper.sweep_once())
 

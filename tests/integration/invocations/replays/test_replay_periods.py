@@ -229,7 +229,7 @@ def test_a_worker_has_one_replay_at_a_time_so_that_calls_find_a_thread(
 def test_what_fails_again_and_again_is_given_up(calls: Callable[..., Any], auditor: Person) -> None:
     row = ask(auditor.by)
     past = datetime.now(UTC) - timedelta(minutes=1)
-    Replay.objects.update(state="running", crashes=replays_worker.MAX_CRASHES - 1, lease_until=past, rung_at=past)
+    Replay.objects.update(state="running", crashes=replays_worker.MAX_CRASHES - 1, lease_until=past, notified_at=past)
 
     assert relay_waiting_replays() == 1
     assert done(row).state == "failed"
