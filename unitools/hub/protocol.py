@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from unitools.hub.errors import HubError, NotUnderstood, Refused, StillRunning, Unreachable, build_refusal
-from unitools.hub.events import EventReader
 from unitools.hub.results import (
     Answer,
     Dispatched,
@@ -31,6 +30,7 @@ from unitools.hub.results import (
     read_preflight,
     read_warnings,
 )
+from unitools.server_sent_events import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -42,6 +42,7 @@ API = "/api/v1"
 SLICE_S = 20.0  # how long the hub is asked to keep a request waiting; proxies end those that last a minute
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 20.0
 MAX_EVENTS_LOST = 5
+MAX_EVENT_CHARS = 4 * 1024 * 1024
 _CALL_ID = re.compile(r"inv_[0-9A-Za-z]{1,64}")
 
 
@@ -312,7 +313,7 @@ def _follow_events(
             if reply.status != 200:
                 yield StreamClose()
                 return
-            stream = EventReader()
+            stream = EventReader(max_chars=MAX_EVENT_CHARS)
             while patience.left_s > 0 and (text := (yield StreamRead())) is not None:
                 for event in stream.read(text):
                     last, lost = event.id or last, 0

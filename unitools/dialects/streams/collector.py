@@ -9,7 +9,7 @@ from unitools.dialects import model_json
 from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
 from unitools.dialects.parsers.responses import MAX_DEPTH, MAX_RESPONSE
 from unitools.dialects.streams import anthropic, gemini, openai, openai_responses
-from unitools.dialects.streams.server_sent_events import EventDataReader, is_event_stream
+from unitools.server_sent_events import EventReader, EventTooLong
 from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ MOST_CHUNKS = 1_000_000
 EMPTY = "The stream holds nothing of a model's answer."
 UNKNOWN = "The stream is of none of the known dialects."
 CUT = "The stream ended before the answer did, so nothing in it is used. Ask the model again."
+TOO_LARGE = f"The stream cannot be read: it is larger than {MAX_RESPONSE} bytes."
 _KIND = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_FIELD = re.compile(r"[\s\ufeff]*+(?:(?:data|event|id|retry):|:)")
+_DATA = re.compile(r"(?:^|[\r\n])data: ?[{\[]")  # what a person calls "data: 7 samples" is text
 
 
 class StreamCollector:
@@ -34,9 +37,9 @@ class StreamCollector:
     """
 
     def __init__(self) -> None:
-        self._events = EventDataReader()
+        self._events = EventReader(max_chars=MAX_RESPONSE)
         self._collector: ChunkCollector | None = None
-        self._chunks = 0
+        self._size = self._chunks = 0
 
     @property
     def dialect(self) -> str:
@@ -58,13 +61,25 @@ class StreamCollector:
             ResponseTooLarge: the stream is larger than is read.
         """
         if isinstance(piece, (str, bytes, bytearray)):
-            for data in self._events.read(piece if isinstance(piece, str) else bytes(piece)):
-                self._read(data)
+            self._read_events(piece if isinstance(piece, str) else bytes(piece))
         else:
             self._add(_to_plain(piece))
 
+    def _read_events(self, piece: str | bytes, *, last: bool = False) -> None:
+        self._size += len(piece)
+        if self._size > MAX_RESPONSE:
+            raise ResponseTooLarge(TOO_LARGE)
+        try:
+            events = self._events.read(piece, last=last)
+        except UnicodeDecodeError:
+            raise NotJson("The stream is no text in UTF-8.") from None
+        except EventTooLong:
+            raise ResponseTooLarge(TOO_LARGE) from None
+        for event in events:
+            self._read(event.data)
+
     def _read(self, data: str) -> None:
-        if data.strip() == DONE:
+        if data.strip() in {"", DONE}:
             return
         try:
             chunk = model_json.load_json(data, max_bytes=MAX_RESPONSE, max_depth=MAX_DEPTH)
@@ -94,11 +109,10 @@ class StreamCollector:
             UnknownResponse: there was no chunk.
             UnreadableResponse: the stream ended before the answer did.
         """
-        for data in self._events.read("", last=True):
-            try:
-                self._read(data)
-            except NotJson:  # it broke off within an event
-                raise UnreadableResponse(CUT) from None
+        try:
+            self._read_events(b"", last=True)
+        except NotJson:  # it broke off within an event
+            raise UnreadableResponse(CUT) from None
         if self._collector is None:
             raise UnknownResponse(EMPTY)
         if not self._collector.is_complete:
@@ -122,7 +136,7 @@ def find_collector(first: Chunk) -> ChunkCollector:
 def is_stream(response: object) -> TypeGuard[str | list[Any]]:
     """Whether this is a whole stream in one: the text of its events, or a list of its chunks."""
     if isinstance(response, str):
-        return is_event_stream(response)
+        return _FIELD.match(response) is not None and _DATA.search(response) is not None
     if not isinstance(response, list) or not response:
         return False
     try:

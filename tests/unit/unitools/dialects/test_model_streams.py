@@ -10,8 +10,6 @@ import pytest
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import RawMessageStreamEvent
 from google.genai.types import GenerateContentResponse
-from hypothesis import given
-from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
@@ -31,7 +29,6 @@ from unitools.dialects import (
     recognise_response,
 )
 from unitools.dialects.streams import collect_response
-from unitools.dialects.streams.server_sent_events import EventDataReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -313,19 +310,6 @@ def test_items_come_from_their_own_events_where_the_last_one_leaves_them_out() -
     last = {**last, "response": {**last["response"], "output": []}}
 
     assert calls_in("openai-responses", [*events, last]) == calls_in("openai-responses", responses(TWO))
-
-
-@given(st.binary(max_size=200), st.integers(1, 9))
-def test_no_bytes_break_the_reader_and_their_cuts_change_nothing(data: bytes, size: int) -> None:
-    def read(step: int) -> list[str] | None:
-        reader = EventDataReader()
-        try:
-            events = [each for at in range(0, len(data), step) for each in reader.read(data[at : at + step])]
-            return events + reader.read(b"", last=True)
-        except NotJson:
-            return None
-
-    assert read(size) == read(len(data) or 1)
 
 
 def test_a_universe_dispatches_a_stream_and_answers_in_its_dialect() -> None:
