@@ -47,7 +47,7 @@ def record(
     kind: Kind,
     subject: str,
     actor: Principal,
-    data: LeafData | dict[str, Any] | None = None,
+    data: LeafData | None = None,
     invocation_id: UUID | None = None,
     tool: str = "",
     outcome: str = "",
@@ -87,13 +87,12 @@ def record(
         for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items()
         if value
     }
-    if isinstance(data, LeafData):
+    said: dict[str, Any] = {}
+    if data is not None:
         if not isinstance(data, find_leaf_type(kind)):
             raise TypeError(f"A fact of kind {kind} says {find_leaf_type(kind).__name__}, not {type(data).__name__}.")
-        said: dict[str, Any] | None = data.to_data()
-    else:
-        said = data
-    if said and any(said.get(name) for name in WORDS):
+        said = data.to_data()
+    if any(said.get(name) for name in WORDS):
         said = _seal_words(said, id, actor=actor, at=at)
     if said:
         leaf["data"] = said

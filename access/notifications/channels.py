@@ -17,6 +17,8 @@ from evidence.deliveries.messages import send_again
 from evidence.deliveries.signed_requests import check_receiver
 from evidence.deliveries.signing_secrets import new_secret
 from evidence.kinds import Kind
+from evidence.leaves.deliveries import NotificationChannel
+from evidence.leaves.reasons import StatedReason
 from kernel.problems import Conflict, SchemaInvalid
 
 if TYPE_CHECKING:
@@ -66,9 +68,9 @@ def set_notification(*, channel: str, target: str, events: Iterable[str], by: Pr
         secret=wrapped,
         created_by=by.id,
     )
-    said = {"channel": channel, "events": row.events}
-    if channel == Notification.Channel.WEBHOOK:
-        said["host"] = urlsplit(target).hostname or ""
+    is_webhook = channel == Notification.Channel.WEBHOOK
+    host = (urlsplit(target).hostname or "") if is_webhook else None
+    said = NotificationChannel(channel=str(row.channel), events=row.events, host=host)
     evidence.record(kind=Kind.NOTIFICATION_SET, subject=row.wire_id, actor=by, data=said)
     return row, text
 
@@ -83,7 +85,7 @@ def change_notification(*, notification_id: UUID, events: Iterable[str], by: Pri
     _check_events(wanted)
     row.events = [event for event in EVENTS if event in wanted]
     row.save(update_fields=["events"])
-    said = {"channel": str(row.channel), "events": row.events, "changed": True}
+    said = NotificationChannel(channel=str(row.channel), events=row.events, changed=True)
     evidence.record(kind=Kind.NOTIFICATION_SET, subject=row.wire_id, actor=by, data=said)
     return row
 
@@ -96,7 +98,7 @@ def end_notification(*, notification_id: UUID, by: Principal, reason: str = "") 
         raise Conflict("This channel is ended already.")
     row.disabled_at = timezone.now()
     row.save(update_fields=["disabled_at"])
-    said = {"reason": reason.strip()} if reason.strip() else None
+    said = StatedReason(reason=reason.strip()) if reason.strip() else None
     evidence.record(kind=Kind.NOTIFICATION_ENDED, subject=row.wire_id, actor=by, data=said)
     return row
 

@@ -37,12 +37,12 @@ def add_secret(rows: Manager[Any], *, tenant_id: UUID) -> str:
     return text
 
 
-def rotate_secret(rows: Manager[Any], *, tenant_id: UUID, overlap: timedelta) -> tuple[str, dict[str, int]]:
-    """Another secret of a receiver that is locked; returns its text, and what the fact says of the rotation."""
+def rotate_secret(rows: Manager[Any], *, tenant_id: UUID, overlap: timedelta) -> tuple[str, int]:
+    """Another secret of a receiver that is locked; returns its text, and for how many seconds the old one signs, too."""
     overlap = min(overlap, MAX_OVERLAP)
     rows.filter(ends_at__isnull=False).delete()  # never more than two
     rows.update(ends_at=database_time() + overlap)
-    return add_secret(rows, tenant_id=tenant_id), {"overlap_s": int(overlap.total_seconds())}
+    return add_secret(rows, tenant_id=tenant_id), int(overlap.total_seconds())
 
 
 def load_secrets(rows: Manager[Any], *, tenant_id: UUID) -> list[bytes]:

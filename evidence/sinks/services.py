@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -13,6 +13,7 @@ from evidence.deliveries import signing_secrets
 from evidence.deliveries.signed_requests import check_receiver
 from evidence.deliveries.signing_secrets import OVERLAP, add_secret
 from evidence.kinds import Kind
+from evidence.leaves.deliveries import MadeSink, RefusedSink, RotatedSecret, SinkCursor, StoppedSink
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks.cursor import load_log_size
 from kernel.database.connections import database_time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
+    from evidence.leaves.base import LeafData
     from kernel.principal import Principal
 
 MAX_SINKS = 20  # of one tenant in use
@@ -63,8 +65,9 @@ def make_sink(
     except IntegrityError as error:
         raise SchemaInvalid.at("/name", "There is a sink of this name already.") from error
     text = add_secret(sink.secrets, tenant_id=sink.tenant_id) if channel == SinkChannel.WEBHOOK else ""
-    said = {"name": name, "channel": channel, "host": urlsplit(url).hostname or "", "kinds": wanted}
-    _record(Kind.SINK_MADE, sink, by, said | {"from": sink.cursor})
+    host = urlsplit(url).hostname or ""
+    said = MadeSink(name=name, channel=str(sink.channel), host=host, kinds=wanted, from_=sink.cursor)
+    _record(Kind.SINK_MADE, sink, by, said)
     return sink, text
 
 
@@ -83,7 +86,7 @@ def _check_sink(*, channel: str, url: str, kinds: list[str]) -> None:
     check_receiver(url, pointer="/url")
 
 
-def _record(kind: Kind, sink: EventSink, by: Principal, data: dict[str, Any] | None = None) -> None:
+def _record(kind: Kind, sink: EventSink, by: Principal, data: LeafData | None = None) -> None:
     evidence.record(kind=kind, subject=sink.wire_id, actor=by, data=data)
 
 
@@ -102,7 +105,7 @@ def pause_sink(*, sink_id: UUID, reason: str, by: Principal) -> EventSink:
         raise Conflict("This sink is paused already.")
     sink.state = SinkState.PAUSED
     sink.save(update_fields=["state"])
-    _record(Kind.SINK_PAUSED, sink, by, {"reason": reason.strip(), "cursor": sink.cursor})
+    _record(Kind.SINK_PAUSED, sink, by, StoppedSink(reason=reason.strip(), cursor=sink.cursor))
     return sink
 
 
@@ -112,7 +115,7 @@ def resume_sink(*, sink_id: UUID, by: Principal) -> EventSink:
     sink = _locked(sink_id, by)
     sink.state, sink.attempts, sink.next_attempt_at = SinkState.ACTIVE, 0, database_time()
     sink.save(update_fields=["state", "attempts", "next_attempt_at"])
-    _record(Kind.SINK_RESUMED, sink, by, {"cursor": sink.cursor})
+    _record(Kind.SINK_RESUMED, sink, by, SinkCursor(cursor=sink.cursor))
     return sink
 
 
@@ -122,8 +125,8 @@ def rotate_secret(*, sink_id: UUID, overlap: timedelta = OVERLAP, by: Principal)
     sink = _locked(sink_id, by)
     if sink.channel != SinkChannel.WEBHOOK:
         raise Conflict("A sink of files signs nothing.", remedy="The log's own signatures show that a line is genuine.")
-    text, said = signing_secrets.rotate_secret(sink.secrets, tenant_id=sink.tenant_id, overlap=overlap)
-    _record(Kind.SINK_ROTATED, sink, by, said)
+    text, overlap_s = signing_secrets.rotate_secret(sink.secrets, tenant_id=sink.tenant_id, overlap=overlap)
+    _record(Kind.SINK_ROTATED, sink, by, RotatedSecret(overlap_s=overlap_s))
     return sink, text
 
 
@@ -144,7 +147,7 @@ def end_sink(*, sink_id: UUID, reason: str, by: Principal) -> EventSink:
     sink.state = SinkState.ENDED
     sink.save(update_fields=["state"])
     sink.secrets.all().delete()
-    _record(Kind.SINK_ENDED, sink, by, {"reason": reason.strip(), "cursor": sink.cursor})
+    _record(Kind.SINK_ENDED, sink, by, StoppedSink(reason=reason.strip(), cursor=sink.cursor))
     return sink
 
 
@@ -152,4 +155,4 @@ def end_sink(*, sink_id: UUID, reason: str, by: Principal) -> EventSink:
 def note_refusal(sink: EventSink, *, by: Principal) -> None:
     """The server says 410: it wants nothing at this address any more. Paused until a person resumes it."""
     if EventSink.objects.filter(pk=sink.pk, state=SinkState.ACTIVE).update(state=SinkState.PAUSED):
-        _record(Kind.SINK_REFUSED, sink, by, {"status": 410, "cursor": sink.cursor})
+        _record(Kind.SINK_REFUSED, sink, by, RefusedSink(status=410, cursor=sink.cursor))

@@ -16,6 +16,7 @@ from evidence.deliveries.signed_requests import SignedRequest
 from evidence.deliveries.signing_secrets import load_secrets
 from evidence.keys.subject_keys import fingerprint_under
 from evidence.kinds import Kind
+from evidence.leaves.deliveries import CallbackResult
 from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.envelope import build_answer_envelope
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery
@@ -59,18 +60,18 @@ class CallbackQueue(MessageQueue[CallbackDelivery]):
         )
         if not over:
             return
-        said: dict[str, Any] = {"endpoint": message.endpoint.wire_id, "attempts": message.attempts}
-        if attempt.status is not None:
-            said["status"] = attempt.status
-        if attempt.body:
-            said["body"] = fingerprint_under(find_values_key(message.invocation), attempt.body)
         evidence.record(
             kind=Kind.CALLBACK_FAILED if attempt.error else Kind.CALLBACK_DELIVERED,
             subject=message.wire_id,
             actor=_sender(message),
             invocation_id=message.invocation_id,
             tool=message.invocation.tool,
-            data=said,
+            data=CallbackResult(
+                endpoint=message.endpoint.wire_id,
+                attempts=message.attempts,
+                status=attempt.status,
+                body=fingerprint_under(find_values_key(message.invocation), attempt.body) if attempt.body else None,
+            ),
         )
 
 

@@ -20,6 +20,8 @@ from evidence.deliveries.messages import send_again
 from evidence.deliveries.signed_requests import check_receiver
 from evidence.deliveries.signing_secrets import OVERLAP, add_secret
 from evidence.kinds import Kind
+from evidence.leaves.deliveries import MadeEndpoint, RedeliveredCallback, RotatedSecret
+from evidence.leaves.reasons import StatedReason
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.models import Invocation
 from invocations.problems import CallbackUnknown
@@ -55,12 +57,9 @@ def make_endpoint(
     except IntegrityError as error:
         raise SchemaInvalid.at("/name", f"{agent.name} has an endpoint of this name already.") from error
     text = add_secret(endpoint.secrets, tenant_id=endpoint.tenant_id)
-    said = {
-        "agent": agent.wire_id,
-        "name": name,
-        "host": urlsplit(url).hostname or "",
-        "include_answer": include_answer,
-    }
+    said = MadeEndpoint(
+        agent=agent.wire_id, name=name, host=urlsplit(url).hostname or "", include_answer=include_answer
+    )
     evidence.record(kind=Kind.CALLBACK_MADE, subject=endpoint.wire_id, actor=by, data=said)
     return endpoint, text
 
@@ -77,8 +76,10 @@ def _locked(endpoint_id: UUID, by: Principal) -> CallbackEndpoint:
 def rotate_secret(*, endpoint_id: UUID, overlap: timedelta = OVERLAP, by: Principal) -> tuple[CallbackEndpoint, str]:
     """Another secret, shown this once. Until the overlap is over, messages carry the signatures of both."""
     endpoint = _locked(endpoint_id, by)
-    text, said = signing_secrets.rotate_secret(endpoint.secrets, tenant_id=endpoint.tenant_id, overlap=overlap)
-    evidence.record(kind=Kind.CALLBACK_ROTATED, subject=endpoint.wire_id, actor=by, data=said)
+    text, overlap_s = signing_secrets.rotate_secret(endpoint.secrets, tenant_id=endpoint.tenant_id, overlap=overlap)
+    evidence.record(
+        kind=Kind.CALLBACK_ROTATED, subject=endpoint.wire_id, actor=by, data=RotatedSecret(overlap_s=overlap_s)
+    )
     return endpoint, text
 
 
@@ -88,7 +89,7 @@ def disable_endpoint(*, endpoint_id: UUID, reason: str, by: Principal) -> Callba
     endpoint = _locked(endpoint_id, by)
     endpoint.disabled_at = timezone.now()
     endpoint.save(update_fields=["disabled_at"])
-    said = {"reason": reason.strip()}
+    said = StatedReason(reason=reason.strip())
     evidence.record(kind=Kind.CALLBACK_DISABLED, subject=endpoint.wire_id, actor=by, data=said)
     return endpoint
 
@@ -148,6 +149,6 @@ def redeliver_callback(*, delivery_id: UUID, by: Principal) -> CallbackDelivery:
         actor=by,
         invocation_id=row.invocation_id,
         tool=row.invocation.tool,
-        data={"endpoint": row.endpoint.wire_id, "round": row.round},
+        data=RedeliveredCallback(endpoint=row.endpoint.wire_id, round=row.round),
     )
     return row

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import PausedTool
 from evidence.log import reader, sealer, signer
 from evidence.models import Checkpoint, Pending, Seal
 from evidence.verify import merkle, notes
@@ -38,11 +39,12 @@ def signing_with(keys: signer.CheckpointSigner | None = None) -> Iterator[signer
         signer.get_signer.cache_clear()
 
 
-def write_facts(tenant_id: UUID, count: int, **data: Any) -> list[Fact]:
+def write_facts(tenant_id: UUID, count: int, reason: str = "") -> list[Fact]:
     by = Principal.system("test", tenant_id=tenant_id)
+    said = PausedTool(from_="enabled", to="paused", reason=reason)
     with transaction.atomic():
         return [
-            evidence.record(kind=Kind.TOOL_PAUSED, subject=f"soul:tool:a.b.c{n}", actor=by, data={"n": n} | data)
+            evidence.record(kind=Kind.TOOL_PAUSED, subject=f"soul:tool:a.b.c{n}", actor=by, data=said)
             for n in range(count)
         ]
 

@@ -21,6 +21,8 @@ from evidence.erasures import services as erasures
 from evidence.erasures.free_text import WRITTEN, PersonNames
 from evidence.exports.services import make_export
 from evidence.kinds import Kind
+from evidence.leaves.controls import DraftedPolicy
+from evidence.leaves.grants import RevokedGrant
 from evidence.models import ExportJob, Fact, SavedSearch
 from evidence.search.saved_searches import save_search
 from invocations.models import Invocation
@@ -169,10 +171,12 @@ def name_ann_everywhere(things: Things) -> set[str]:
             apps.get_model(each.model)._base_manager.filter(pk=pk).update(**{each.column: text})
             said.add(text)
     with transaction.atomic():
-        for data in ({"reason": f"{WORD}-fact of {ANN}"}, {"note": f"{WORD}-note of {ANN}"}):
-            by = things.people["first"].by
-            evidence.record(kind=Kind.GRANT_REVOKED, subject="grt_x", actor=by, data=data)
-            said.update(data.values())
+        by, reason, note = things.people["first"].by, f"{WORD}-fact of {ANN}", f"{WORD}-note of {ANN}"
+        revoked = RevokedGrant(agent="agt_x", reason=reason)
+        evidence.record(kind=Kind.GRANT_REVOKED, subject="grt_x", actor=by, data=revoked)
+        drafted = DraftedPolicy(label="tenant@1", digest="sha256:x", rules=1, note=note)
+        evidence.record(kind=Kind.POLICY_DRAFTED, subject="pol_x", actor=by, data=drafted)
+        said |= {reason, note}
     return said
 
 
@@ -300,11 +304,11 @@ def test_sealed_texts_are_opened_before_the_transaction_and_in_it_only_those_tha
         within.append(connection.in_atomic_block)
         if len(within) == 1:
             with transaction.atomic():
-                write(data={"reason": f"{WORD}-later of {ANN}"})
+                write(data=RevokedGrant(agent="agt_x", reason=f"{WORD}-later of {ANN}"))
         return opening(row)
 
     with transaction.atomic():
-        write(data={"reason": f"{WORD}-before of {ANN}"})
+        write(data=RevokedGrant(agent="agt_x", reason=f"{WORD}-before of {ANN}"))
     owner = things.people["owner"].by
     _, confirm = erasures.preview_erasure(user_id=ANN, by=owner)
     monkeypatch.setattr("evidence.erasures.free_text.open_values", open_and_write_another)

@@ -12,6 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from evidence import kinds
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.tools import PausedTool
 from evidence.models import AppendOnlyError, Fact, Pending, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, RevealReasonTooShort
 from invocations.sandbox.base import RunOutcome, RunStatus
@@ -65,20 +66,20 @@ def test_a_fact_goes_with_the_transaction_that_it_witnesses(by: Principal) -> No
 
 
 def test_a_leaf_is_canonical_json_and_its_hash_is_the_one_of_rfc_9162(by: Principal) -> None:
-    fact = write(by, data={"z": 1, "a": [2.5, "é"]})
+    fact = write(by, data=PausedTool(from_="z", to="é", reason=""))
 
     leaf = bytes(fact.leaf)
     document = json.loads(leaf)
     assert canonicalize(document) == leaf
     assert bytes(fact.leaf_hash) == hashlib.sha256(b"\x00" + leaf).digest()
     assert document["id"] == fact.wire_id
-    assert document["data"] == {"z": 1, "a": [2.5, "é"]}
+    assert document["data"] == {"from": "z", "reason": "", "to": "é"}
     assert Pending.objects.filter(pk=fact.pk, tenant_id=by.tenant_id).exists()
 
 
 def test_a_leaf_that_is_too_large_is_refused(by: Principal) -> None:
     with pytest.raises(ValueError, match="digests, not values"):
-        write(by, data={"x": "x" * evidence.MAX_LEAF_BYTES})
+        write(by, data=PausedTool(from_="x" * evidence.MAX_LEAF_BYTES, to="", reason=""))
 
 
 def test_facts_are_not_changed_and_not_deleted(by: Principal) -> None:

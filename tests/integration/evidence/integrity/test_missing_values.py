@@ -19,6 +19,7 @@ from evidence.integrity import commitments
 from evidence.integrity.alarms import list_alarms
 from evidence.integrity.verifier import advance_next, begin_passes, verify_whole
 from evidence.kinds import Kind
+from evidence.leaves.custody import AppliedRetention, AskedErasure, FinishedErasure
 from evidence.models import Fact, Log, Retention, Snapshot, SnapshotKind, Verification, read_leaf
 from evidence.retention import apply_retention
 from kernel.ids import lowest_id
@@ -194,11 +195,13 @@ def test_an_erasure_of_a_hub_before_that_named_no_words_excuses_what_was_written
     monkeypatch.setattr(commitments, "SLACK", timedelta(0))
     by = Principal.system("erasure", tenant_id=tenant.pk)
     [before] = texts_of_facts(tenant, "before it was asked for")
-    evidence.record(kind=Kind.ERASURE_ASKED, subject="era_x", actor=by, data={"concerns": {}})
+    evidence.record(kind=Kind.ERASURE_ASKED, subject="era_x", actor=by, data=AskedErasure(concerns={}))
     [during] = texts_of_facts(tenant, "while the keeper was at it")
     Snapshot.objects.filter(pk__in=[before.pk, during.pk]).delete()
     assert found_in(calls) == []
-    evidence.record(kind=Kind.ERASURE_FINISHED, subject="era_x", actor=by, outcome="succeeded", data={"removed": {}})
+    evidence.record(
+        kind=Kind.ERASURE_FINISHED, subject="era_x", actor=by, outcome="succeeded", data=FinishedErasure(removed={})
+    )
     assert found_in(calls) == []
     [after] = texts_of_facts(tenant, "when it was done")
     Snapshot.objects.filter(pk=after.pk).delete()
@@ -263,7 +266,7 @@ def test_of_facts_that_were_read_only_the_newest_are_read_again(
     by = Principal.system("retention", tenant_id=tenant.pk)
     for day in range(1, 9):
         monkeypatch.setattr(evidence, "new_id", partial(lowest_id, datetime(2026, 1, day, tzinfo=UTC)))
-        said = {"class": "outputs", "count": 1, "until": f"2026-01-0{day}T00:00:00+00:00"}
+        said = AppliedRetention(class_="outputs", count=1, until=f"2026-01-0{day}T00:00:00+00:00")
         evidence.record(kind=Kind.RETENTION_APPLIED, subject="x", actor=by, data=said)
     first, count = commitments._forgotten(tenant.pk).until[SnapshotKind.OUTPUT], len(read)
     again = commitments._forgotten(tenant.pk).until[SnapshotKind.OUTPUT]

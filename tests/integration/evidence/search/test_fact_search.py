@@ -14,6 +14,7 @@ from django.utils import timezone
 from access import services as access
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import Begin, End
 from evidence.models import Fact, Indexed, Log, Pending, Posting, Seal
 from evidence.problems import SearchInvalid
 from evidence.search import engine, indexer
@@ -61,14 +62,14 @@ def write_call(by: Principal, chosen: random.Random, *, chain: str = "", consent
         id=id, tenant_id=by.tenant_id, agent_id=by.agent(), tool=tool, state=state, created_at=now, finished_at=now
     )
     call: dict[str, Any] = {"invocation_id": id, "subject": encode("inv", id), "tool": tool}
-    evidence.record(kind=Kind.INVOCATION_BEGAN, actor=by, data=data, **call)
+    evidence.record(kind=Kind.INVOCATION_BEGAN, actor=by, data=Begin.from_data(data), **call)
     found = [{"action": "mask", "detector": "phone", "count": chosen.choice((0, 2))}]
     evidence.record(
         kind=Kind.INVOCATION_ENDED,
         actor=Principal.system("worker", tenant_id=by.tenant_id),
         outcome=state,
         reason=code,
-        data={"obligations": found},
+        data=End.from_data({"obligations": found}),
         **call,
     )
     return id
