@@ -38,7 +38,7 @@ LOST_MESSAGE_AFTER = timedelta(seconds=2)
 class WakeUpSender:
     """Sends the same message of Celery's again and again, over a channel that is kept.
 
-    ``send_task`` finds out for each message anew what it says, where it goes and over which connection, and takes twice as long.
+    ``send_task`` finds out for each message anew what it says, where it goes and over which connection: ADR 0036.
     """
 
     def __init__(self, app: Celery, task: str) -> None:
