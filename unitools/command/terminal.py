@@ -6,10 +6,11 @@ Exit status: 0 good, 1 the command could not run, 2 it ran, and the answer is no
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from unitools.strict_json import STRICT, JsonRefused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,18 +32,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(COULD_NOT_RUN, f"{self.prog}: {message}\n")
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
-
-
 def read_json(path: Path) -> Any:
     """What stands in a JSON file; ``CannotRun`` with a sentence when nothing does."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        return STRICT.read(path.read_bytes())
     except OSError as error:
         raise CannotRun(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise CannotRun(f"{path} is not JSON: {str(error)[:200]}.") from error
+    except JsonRefused as refusal:
+        raise CannotRun(f"{path} cannot be read: {str(refusal)[:200]}") from refusal
 
 
 def format_install_hint(extra: str) -> str:

@@ -73,8 +73,9 @@ def test_programs_get_json(old: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     ("content", "sentence"),
     [
         ("{", "is not JSON"),
-        ('{"version": NaN}', "is not JSON: NaN is no JSON"),
-        ("[" * 100_000, "is not JSON"),
+        ('{"version": NaN}', "cannot be read: NaN and Infinity are not in JSON"),
+        ('{"version": 1, "version": 2}', "cannot be read: an object has the same key twice"),
+        ("[" * 100_000, "cannot be read: this is nested too deep"),
         ("[]", "is not a manifest"),
         ({"id": "a.b.c"}, "is not a manifest"),
         ({"version": 1}, "is not a manifest"),
