@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from unitools.calls import ToolCall, ToolResult
 from unitools.concurrency import Slots
 from unitools.dialects import DRIVERS, ReadOptions, find_driver, recognise_response
+from unitools.dialects.response_decoder import decode_response
 from unitools.dialects.tool_names import RULES, derive_dialect_name, map_dialect_names
 from unitools.dispatch import CallJob, Results, answer_unknown_tool, answer_unusable_call, run_all, run_job
 from unitools.expressions import Expression, Tag
@@ -240,6 +241,7 @@ class Universe:
         if parallel < 1:
             raise ValueError("At least one call runs at a time: parallel=1.")
         tools = self._registered()
+        response = decode_response(response)
         driver = find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(response, self.drivers)
         calls = driver.parse(response, self._reading(driver, rendered))
         expression = None if tool_filter is None else _expression(tool_filter)

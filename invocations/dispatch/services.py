@@ -37,6 +37,7 @@ from registry.problems import UnknownTool
 from unitools import dialects
 from unitools.calls import CallProblem, Status, ToolResult
 from unitools.dialects import DialectError, find_driver, recognise_response
+from unitools.dialects.response_decoder import decode_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +64,7 @@ def read_response(response: object, *, dialect: str, model: str, by: Principal) 
     for what cannot be read.
     """
     try:
+        response = decode_response(response)
         driver = known_driver(dialect) if dialect else _recognised(response, model=model)
         calls = driver.parse(response, reading_for(driver.dialect, by=by))
     except dialects.AmbiguousResponse as error:

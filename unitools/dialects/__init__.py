@@ -97,7 +97,7 @@ def find_driver(model_or_dialect: str, drivers: Sequence[Driver] = DRIVERS) -> D
 
 
 def recognise_response(response: object, drivers: Sequence[Driver] = DRIVERS) -> Driver:
-    """The driver whose dialect the response is of. Raises UnknownResponse, AmbiguousResponse, TooLarge, NotJson."""
+    """The driver whose dialect the response is of. Raises UnknownResponse, AmbiguousResponse, ResponseTooLarge, NotJson."""
     shape = decode_response(response)
     scores = {driver.dialect: driver.detect(shape) for driver in drivers}
     best = max(scores.values(), default=0)

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unitools.dialects.errors import NotJson, ResponseTooLarge
 from unitools.strict_json import JsonReader, JsonRefused, build_unique_object, check_characters
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
+MAX_RESPONSE = 8 * MAX_BYTES
+MAX_RESPONSE_DEPTH = MAX_DEPTH + 16  # what stands around the arguments
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 DIGITS = 20  # of the largest whole number
 
@@ -58,6 +61,20 @@ _READER = JsonReader(read_whole=read_whole)
 def load_json(text: str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
     """The value of a text that is one strict JSON document; :class:`JsonRefused` says why it is none."""
     return _READER.read(text, max_bytes=max_bytes, max_depth=max_depth)
+
+
+def load_response(text: str, what: str) -> Any:
+    """The value of a provider's response, or of a part of it (``what``).
+
+    Raises:
+        ResponseTooLarge: it is larger or nested deeper than is read.
+        NotJson: it is no JSON, or not as every reader understands it.
+    """
+    try:
+        return load_json(text, max_bytes=MAX_RESPONSE, max_depth=MAX_RESPONSE_DEPTH)
+    except JsonRefused as refusal:
+        error = ResponseTooLarge if refusal.code in {"too_large", "too_deep"} else NotJson
+        raise error(f"{what} cannot be read: {refusal}") from None
 
 
 def _basic(value: Any) -> Any:

@@ -74,13 +74,13 @@ def _content(blocks: Sequence[Any], score: int, *, cut: bool) -> UnfoldedRespons
 
 
 def detect(response: object) -> int:
-    """How surely the response is of this dialect, 0 to 100, by its shape. Raises TooLarge, NotJson for text."""
+    """How surely the response is of this dialect, 0 to 100, by its shape. Raises ResponseTooLarge, NotJson for text."""
     answer = unfold_response(response)
     return answer.score if answer else 0
 
 
 def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
-    """The calls in their order. Raises UnknownResponse, UnreadableResponse, TooLarge, NotJson."""
+    """The calls in their order. Raises UnknownResponse, UnreadableResponse, ResponseTooLarge, NotJson."""
     answer = check_readable(unfold_response(response), "anthropic")
     return build_calls(
         (

@@ -69,7 +69,7 @@ def _answer(parts: Sequence[Any], score: int, *, cut: bool) -> UnfoldedResponse:
 
 
 def detect(response: object) -> int:
-    """How surely the response is of this dialect, 0 to 100, by its shape. Raises TooLarge, NotJson for text."""
+    """How surely the response is of this dialect, 0 to 100, by its shape. Raises ResponseTooLarge, NotJson for text."""
     answer = unfold_response(response)
     return answer.score if answer else 0
 
@@ -78,7 +78,7 @@ def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
     """The calls in their order; `meta` is ``{"thought_signature": …}`` where the part has one, as it came.
 
     Raises:
-        UnknownResponse, UnreadableResponse, TooLarge, NotJson: as the drivers say.
+        UnknownResponse, UnreadableResponse, ResponseTooLarge, NotJson: as the drivers say.
     """
     answer = check_readable(unfold_response(response), "gemini")
     return build_calls((_proposal(part, cut=answer.cut) for part in answer.calls), reading)

@@ -41,13 +41,16 @@ def unfold_request(response: object) -> UnfoldedResponse | None:
 
 
 def detect(response: object) -> int:
-    """How surely the request is of this dialect, 0 to 100, by its shape. Raises TooLarge, NotJson for text."""
+    """How surely the request is of this dialect, 0 to 100, by its shape. Raises ResponseTooLarge, NotJson for text."""
     answer = unfold_request(response)
     return answer.score if answer else 0
 
 
 def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
-    """The calls in their order; `meta` is ``{"id": …}`` of JSON-RPC where there is one. Raises UnknownResponse, TooLarge, NotJson."""
+    """The calls in their order; `meta` is ``{"id": …}`` of JSON-RPC where there is one.
+
+    Raises UnknownResponse, ResponseTooLarge, NotJson.
+    """
     return build_calls((_proposal(each) for each in check_readable(unfold_request(response), "mcp").calls), reading)
 
 

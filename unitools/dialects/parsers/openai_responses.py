@@ -64,13 +64,13 @@ def _output(output: Sequence[Any], score: int, *, cut: bool) -> UnfoldedResponse
 
 
 def detect(response: object) -> int:
-    """How surely the response is of this dialect, 0 to 100, by its shape. Raises TooLarge, NotJson for text."""
+    """How surely the response is of this dialect, 0 to 100, by its shape. Raises ResponseTooLarge, NotJson for text."""
     answer = unfold_response(response)
     return answer.score if answer else 0
 
 
 def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
-    """The calls in their order. Raises UnknownResponse, UnreadableResponse, TooLarge, NotJson."""
+    """The calls in their order. Raises UnknownResponse, UnreadableResponse, ResponseTooLarge, NotJson."""
     answer = check_readable(unfold_response(response), "openai-responses")
     return build_calls((_proposal(each, cut=answer.cut) for each in answer.calls), reading)
 

@@ -42,7 +42,7 @@ def shorten_text(thing: object) -> str:
 
 
 def build_calls(proposals: Iterable[Proposal], reading: ReadOptions) -> list[ToolCall]:
-    """The calls in their order. The second of two with one id is told apart and not to be run. Raises TooLarge."""
+    """The calls in their order. The second of two with one id is told apart and not to be run. Raises ResponseTooLarge."""
     proposals = list(proposals)
     if len(proposals) > MOST:
         raise ResponseTooLarge(f"The response cannot be read: it proposes more than {MOST} calls.")

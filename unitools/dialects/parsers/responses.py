@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from unitools.dialects import model_json
 from unitools.dialects.errors import UnknownResponse, UnreadableResponse
 
 # How surely a response is of a dialect
@@ -15,9 +14,6 @@ SDK = 95  # a type of the provider's own package
 WHOLE = 90  # the fields of a whole response
 PART = 70  # a message, or a list of calls
 WEAK = 30  # could be a part of it, and proposes nothing
-
-MAX_RESPONSE = 8 * model_json.MAX_BYTES
-MAX_DEPTH = model_json.MAX_DEPTH + 16  # what stands around the arguments
 
 CHUNK = "This is one chunk of a stream. Give all: its text, a list of its chunks, or what a StreamCollector has built."
 

@@ -45,7 +45,7 @@ def unfold_response(response: object) -> UnfoldedResponse | None:
 
 
 def detect(response: object) -> int:
-    """How surely the response is of this dialect, 0 to 100, by its shape. Raises TooLarge, NotJson for text."""
+    """How surely the response is of this dialect, 0 to 100, by its shape. Raises ResponseTooLarge, NotJson for text."""
     response = decode_response(response)
     answer = unfold_response(response)
     if answer is None or isinstance(response, str):
@@ -54,7 +54,7 @@ def detect(response: object) -> int:
 
 
 def parse(response: object, reading: ReadOptions) -> list[ToolCall]:
-    """The calls in their order. Raises UnknownResponse, UnreadableResponse, TooLarge, NotJson."""
+    """The calls in their order. Raises UnknownResponse, UnreadableResponse, ResponseTooLarge, NotJson."""
     answer = check_readable(unfold_response(response), "xml")
     if len(answer.text) > MAX_BYTES or len(answer.text.encode(errors="replace")) > MAX_BYTES:
         raise ResponseTooLarge(f"The response cannot be read: its text is larger than {MAX_BYTES} bytes.")

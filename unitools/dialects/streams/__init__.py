@@ -4,6 +4,6 @@
 What it builds is read like any response. A stream that ends before its last event is refused, for what it proposed may be cut.
 """
 
-from unitools.dialects.streams.collector import StreamCollector, collect_response, is_stream
+from unitools.dialects.streams.collector import StreamCollector, collect_response, is_chunk
 
-__all__ = ["StreamCollector", "collect_response", "is_stream"]
+__all__ = ["StreamCollector", "collect_response", "is_chunk"]

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from unitools.dialects import model_json
 from unitools.dialects.errors import NotJson, ResponseTooLarge, UnknownResponse, UnreadableResponse
-from unitools.dialects.parsers.responses import MAX_DEPTH, MAX_RESPONSE
-from unitools.dialects.streams import anthropic, gemini, openai, openai_responses
+from unitools.dialects.model_json import MAX_RESPONSE, load_response
+from unitools.dialects.streams.anthropic import MessageCollector
+from unitools.dialects.streams.base import get_chunk
+from unitools.dialects.streams.gemini import ContentCollector
+from unitools.dialects.streams.openai import ChatCollector
+from unitools.dialects.streams.openai_responses import ResponseCollector
 from unitools.server_sent_events import EventReader, EventTooLong
-from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from unitools.dialects.streams.base import Chunk, ChunkCollector
 
+COLLECTORS: tuple[type[ChunkCollector], ...] = (ResponseCollector, MessageCollector, ChatCollector, ContentCollector)
 DONE = "[DONE]"  # behind the last chunk, in the dialect of OpenAI
-MOST_CHUNKS = 1_000_000
+MAX_STREAM = 16 * MAX_RESPONSE  # most of a stream is what stands around each word
+MAX_CHUNKS = 1_000_000
 
 EMPTY = "The stream holds nothing of a model's answer."
 UNKNOWN = "The stream is of none of the known dialects."
 CUT = "The stream ended before the answer did, so nothing in it is used. Ask the model again."
-TOO_LARGE = f"The stream cannot be read: it is larger than {MAX_RESPONSE} bytes."
+TOO_LARGE = f"The stream cannot be read: it is larger than {MAX_STREAM} bytes, or an event of it than {MAX_RESPONSE}."
 _KIND = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_FIELD = re.compile(r"[\s\ufeff]*+(?:(?:data|event|id|retry):|:)")
-_DATA = re.compile(r"(?:^|[\r\n])data: ?[{\[]")  # what a person calls "data: 7 samples" is text
 
 
 class StreamCollector:
@@ -67,7 +69,7 @@ class StreamCollector:
 
     def _read_events(self, piece: str | bytes, *, last: bool = False) -> None:
         self._size += len(piece)
-        if self._size > MAX_RESPONSE:
+        if self._size > MAX_STREAM:
             raise ResponseTooLarge(TOO_LARGE)
         try:
             events = self._events.read(piece, last=last)
@@ -76,30 +78,22 @@ class StreamCollector:
         except EventTooLong:
             raise ResponseTooLarge(TOO_LARGE) from None
         for event in events:
-            self._read(event.data)
-
-    def _read(self, data: str) -> None:
-        if data.strip() in {"", DONE}:
-            return
-        try:
-            chunk = model_json.load_json(data, max_bytes=MAX_RESPONSE, max_depth=MAX_DEPTH)
-        except JsonRefused as refusal:
-            error = ResponseTooLarge if refusal.code in {"too_large", "too_deep"} else NotJson
-            raise error(f"An event of the stream cannot be read: {refusal}") from None
-        self._add(chunk)
+            if event.data.strip() not in {"", DONE}:
+                self._add(load_response(event.data, "An event of the stream"))
 
     def _add(self, chunk: object) -> None:
         if not isinstance(chunk, dict):
             raise UnknownResponse(UNKNOWN)
         self._chunks += 1
-        if self._chunks > MOST_CHUNKS:
-            raise ResponseTooLarge(f"The stream cannot be read: it has more than {MOST_CHUNKS} chunks.")
+        if self._chunks > MAX_CHUNKS:
+            raise ResponseTooLarge(f"The stream cannot be read: it has more than {MAX_CHUNKS} chunks.")
         if chunk.get("error") or chunk.get("type") == "error":
             raise UnreadableResponse(
                 f"The stream ended with an error of the provider{_describe_error(chunk)}. Ask the model again."
             )
+        self._collector = self._collector or find_collector(chunk)
         if self._collector is None:
-            self._collector = find_collector(chunk)
+            raise UnknownResponse(UNKNOWN)
         self._collector.add(chunk)
 
     def build_response(self) -> dict[str, Any]:
@@ -120,31 +114,18 @@ class StreamCollector:
         return self._collector.build_response()
 
 
-def find_collector(first: Chunk) -> ChunkCollector:
-    """The collector of the dialect that a first chunk is of. Raises UnknownResponse."""
-    if openai_responses.is_chunk(first):
-        return openai_responses.ResponseCollector()
-    if anthropic.is_chunk(first):
-        return anthropic.MessageCollector()
-    if openai.may_be_first(first):
-        return openai.ChatCollector()
-    if gemini.is_chunk(first):
-        return gemini.ContentCollector()
-    raise UnknownResponse(UNKNOWN)
+def find_collector(first: Chunk) -> ChunkCollector | None:
+    """The collector of the dialect that a first chunk is of."""
+    return next((each() for each in COLLECTORS if each.may_begin(first)), None)
 
 
-def is_stream(response: object) -> TypeGuard[str | list[Any]]:
-    """Whether this is a whole stream in one: the text of its events, or a list of its chunks."""
-    if isinstance(response, str):
-        return _FIELD.match(response) is not None and _DATA.search(response) is not None
-    if not isinstance(response, list) or not response:
-        return False
+def is_chunk(thing: object) -> bool:
+    """Whether a stream of a known dialect may begin with this."""
     try:
-        first = _to_plain(response[0])
+        chunk = _to_plain(thing)
     except UnknownResponse:
         return False
-    kinds = (openai, openai_responses, anthropic, gemini)
-    return isinstance(first, dict) and any(kind.is_chunk(first) for kind in kinds)
+    return isinstance(chunk, dict) and find_collector(chunk) is not None
 
 
 def collect_response(pieces: Iterable[object]) -> dict[str, Any]:
@@ -167,7 +148,6 @@ def _to_plain(chunk: object) -> object:
 
 def _describe_error(chunk: Chunk) -> str:
     """The error's kind, never its text: that may quote the prompt."""
-    error = chunk.get("error")
-    said = error if isinstance(error, dict) else chunk
+    said = get_chunk(chunk, "error") or chunk
     kind = next((said[name] for name in ("code", "type", "status") if isinstance(said.get(name), str)), "")
     return f" ({kind})" if _KIND.fullmatch(kind) and kind != "error" else ""

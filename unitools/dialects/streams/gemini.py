@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, ClassVar
 
-from unitools.dialects.streams.base import Chunk, TextBuffer, get_chunks, get_index
+from unitools.dialects.streams.base import Chunk, CollectedText, get_chunk, get_chunks, get_index, get_word, leave_out
 
+# By the REST API's name, and by the Python SDK's.
 HEAD = {
     "usageMetadata": "usage_metadata",
     "modelVersion": "model_version",
@@ -15,44 +17,35 @@ HEAD = {
 KINDS = frozenset({"candidates", *HEAD, *HEAD.values()} - {"responseId", "response_id"})
 
 
-def is_chunk(chunk: Chunk) -> bool:
-    return bool(chunk.keys() & KINDS)
-
-
-def _get(chunk: Chunk, name: str, also: str) -> Any:
-    """A field by the REST API's name or by the Python SDK's."""
-    value = chunk.get(name)
-    return chunk.get(also) if value is None else value
-
-
 class _Candidate:
     def __init__(self) -> None:
-        self.parts: list[tuple[dict[str, Any], TextBuffer | None]] = []
+        self.parts: list[tuple[Chunk, CollectedText | None]] = []
+        self.others: dict[str, Any] = {}
         self.finish_reason = ""
 
     def add(self, candidate: Chunk) -> None:
-        content = candidate.get("content")
-        for part in get_chunks(content.get("parts") if isinstance(content, dict) else None):
+        for part in get_chunks(get_chunk(candidate, "content"), "parts"):
             self._add_part(part)
-        reason = _get(candidate, "finishReason", "finish_reason")
-        if isinstance(reason, str) and reason:
-            self.finish_reason = reason
+        reason = get_word(candidate, "finishReason") or get_word(candidate, "finish_reason")
+        self.finish_reason = reason or self.finish_reason
+        self.others |= leave_out(candidate, "content", "index", "finishReason", "finish_reason")
 
-    def _add_part(self, part: dict[str, Any]) -> None:
-        text, head = part.get("text"), {name: value for name, value in part.items() if name != "text"}
+    def _add_part(self, part: Chunk) -> None:
+        text, head = part.get("text"), leave_out(part, "text")
         if not isinstance(text, str):
             self.parts.append((head, None))
             return
-        before, buffer = self.parts[-1] if self.parts else ({}, None)
+        before, collected = self.parts[-1] if self.parts else ({}, None)
         # A signature belongs to the part in which it came, so such a part stays by itself.
-        if buffer is None or before != head or not head.keys() <= {"thought"}:
-            buffer = TextBuffer()
-            self.parts.append((head, buffer))
-        buffer.add(text)
+        if collected is None or before != head or not head.keys() <= {"thought"}:
+            collected = CollectedText()
+            self.parts.append((head, collected))
+        collected.add(text)
 
     def build(self, index: int) -> dict[str, Any]:
         parts = [head if text is None else {"text": str(text), **head} for head, text in self.parts]
-        return {"content": {"role": "model", "parts": parts}, "finishReason": self.finish_reason, "index": index}
+        content = {"role": "model", "parts": parts}
+        return {**self.others, "content": content, "finishReason": self.finish_reason, "index": index}
 
 
 class ContentCollector:
@@ -62,19 +55,27 @@ class ContentCollector:
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: defaultdict[int, _Candidate] = defaultdict(_Candidate)
+
+    @staticmethod
+    def may_begin(chunk: Chunk) -> bool:
+        return bool(chunk.keys() & KINDS)
 
     @property
     def is_complete(self) -> bool:
-        """A prompt that is blocked has no candidate, and nothing follows."""
+        """Of a prompt that is blocked there is no candidate, and nothing follows."""
         if not self._candidates:
-            return bool(self._head.get("promptFeedback"))
+            feedback = get_chunk(self._head, "promptFeedback")
+            return bool(get_word(feedback, "blockReason") or get_word(feedback, "block_reason"))
         return all(candidate.finish_reason for candidate in self._candidates.values())
 
     def add(self, chunk: Chunk) -> None:
-        self._head |= {name: value for name, also in HEAD.items() if (value := _get(chunk, name, also)) is not None}
-        for candidate in get_chunks(chunk.get("candidates")):
-            self._candidates.setdefault(get_index(candidate), _Candidate()).add(candidate)
+        for name, also in HEAD.items():
+            value = chunk.get(name, chunk.get(also))
+            if value is not None:
+                self._head[name] = value
+        for candidate in get_chunks(chunk, "candidates"):
+            self._candidates[get_index(candidate) or 0].add(candidate)
 
     def build_response(self) -> dict[str, Any]:
         candidates = [candidate.build(index) for index, candidate in sorted(self._candidates.items())]

@@ -1,83 +1,96 @@
 """Chunks of OpenAI Chat Completions, and of the many servers that speak it in their own way.
 
 Servers differ in how they number calls: some number all of them 0, some none, and tell them apart by their ids; some repeat the whole
-name in each chunk, some send arguments as an object.
+name in each chunk, some send arguments as an object. What a delta holds beside calls is carried along, for some servers want it back.
 """
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from typing import Any, ClassVar
 
-from unitools.dialects.streams.base import Chunk, TextBuffer, get_chunks, get_index
+from unitools.dialects.errors import ResponseTooLarge
+from unitools.dialects.parsers.proposals import LONGEST, MOST
+from unitools.dialects.streams.base import (
+    Chunk,
+    CollectedFields,
+    CollectedText,
+    get_chunk,
+    get_chunks,
+    get_index,
+    get_word,
+    leave_out,
+)
 
 HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
-TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
-
-
-def is_chunk(chunk: Chunk) -> bool:
-    return chunk.get("object") == "chat.completion.chunk" or any(
-        "delta" in choice for choice in get_chunks(chunk.get("choices"))
-    )
-
-
-def may_be_first(chunk: Chunk) -> bool:
-    """Azure begins with a chunk that has no choice and no kind."""
-    return is_chunk(chunk) or chunk.get("choices") == []
 
 
 class _Call:
     def __init__(self, id: str) -> None:
         self.id = id
-        self.kind, self.name, self.arguments = "function", "", TextBuffer()
+        self.kind = "function"
+        self.name = ""
+        self.text = CollectedText()  # of the arguments, as most servers send them
+        self.object: Chunk | None = None  # as some do
+        self.others = CollectedFields()
 
     def add(self, piece: Chunk) -> None:
-        self.id = self.id or _text(piece.get("id"))
-        self.kind = _text(piece.get("type")) or self.kind
-        said = piece.get(self.kind)
-        if not isinstance(said, dict):
-            return
-        if (name := _text(said.get("name"))) != self.name:
+        self.id = self.id or get_word(piece, "id")
+        self.kind = get_word(piece, "type") or self.kind
+        said = get_chunk(piece, self.kind)
+        if (name := get_word(said, "name")) != self.name and len(self.name) <= LONGEST:
             self.name += name
         given = said.get("input" if self.kind == "custom" else "arguments")
-        self.arguments.add(json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else given)
+        self.text.add(given)
+        self.object = given if isinstance(given, dict) else self.object
+        self.others.add(leave_out(piece, "index", "id", "type", self.kind))
 
     def build(self) -> dict[str, Any]:
         given = "input" if self.kind == "custom" else "arguments"
-        return {"id": self.id, "type": self.kind, self.kind: {"name": self.name, given: str(self.arguments)}}
+        said = {"name": self.name, given: str(self.text) if self.object is None else self.object}
+        return {"id": self.id, "type": self.kind, self.kind: said, **self.others.build()}
 
 
 class _Choice:
     def __init__(self) -> None:
-        self.texts = {name: TextBuffer() for name in TEXTS}
+        self.others = CollectedFields()
         self.calls: list[_Call] = []
-        self.places: dict[int, _Call] = {}  # the call that an index means now
+        self.by_id: dict[str, _Call] = {}
+        self.by_index: dict[int, _Call] = {}  # the call that an index means now
         self.legacy = False
         self.finish_reason = ""
 
     def add(self, choice: Chunk) -> None:
-        delta = choice.get("delta")
-        if isinstance(delta, dict):
-            for name, buffer in self.texts.items():
-                buffer.add(delta.get(name))
-            for piece in get_chunks(delta.get("tool_calls")):
-                self._find_call(piece).add(piece)
-            self.legacy = self.legacy or bool(delta.get("function_call"))
-        self.finish_reason = _text(choice.get("finish_reason")) or self.finish_reason
+        delta = get_chunk(choice, "delta")
+        pieces, begun = get_chunks(delta, "tool_calls"), set[int]()
+        for piece in pieces:
+            index, is_new = get_index(piece) or 0, False
+            if not get_word(piece, "id") and index in begun:  # two whole calls that nothing tells apart
+                is_new = bool(get_word(get_chunk(piece, "function"), "name"))
+            begun.add(index)
+            self._find_call(index, get_word(piece, "id"), is_new=is_new).add(piece)
+        self.legacy = self.legacy or bool(delta.get("function_call"))
+        self.others.add(leave_out(delta, "role", "tool_calls", "function_call"))
+        self.finish_reason = get_word(choice, "finish_reason") or self.finish_reason
 
-    def _find_call(self, piece: Chunk) -> _Call:
-        index, id = get_index(piece), _text(piece.get("id"))
-        call = self.places.get(index)
-        if call is None or (id and call.id and id != call.id):
-            call = next((each for each in self.calls if id and each.id == id), None) or _Call(id)
-            if call not in self.calls:
-                self.calls.append(call)
-            self.places[index] = call
+    def _find_call(self, index: int, id: str, *, is_new: bool) -> _Call:
+        call = None if is_new else self.by_index.get(index)
+        if call is not None and id and call.id not in {"", id}:
+            call = None
+        if call is None and id:
+            call = self.by_id.get(id)
+        if call is None:
+            if len(self.calls) >= MOST:
+                raise ResponseTooLarge(f"The stream cannot be read: it proposes more than {MOST} calls.")
+            call = _Call(id)
+            self.calls.append(call)
+        if id:
+            self.by_id[id] = call
+        self.by_index[index] = call
         return call
 
     def build(self, index: int) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": None}
-        message |= {name: str(buffer) for name, buffer in self.texts.items() if buffer}
+        message = {"role": "assistant", "content": None, **self.others.build()}
         if self.calls:
             message["tool_calls"] = [call.build() for call in self.calls]
         if self.legacy:
@@ -92,7 +105,15 @@ class ChatCollector:
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
-        self._choices: dict[int, _Choice] = {}
+        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
+
+    @staticmethod
+    def may_begin(chunk: Chunk) -> bool:
+        if chunk.get("object") == "chat.completion.chunk":
+            return True
+        choices = get_chunks(chunk, "choices")
+        # Azure begins with a chunk that has no choice and no kind.
+        return any("delta" in choice for choice in choices) or "prompt_filter_results" in chunk
 
     @property
     def is_complete(self) -> bool:
@@ -100,15 +121,11 @@ class ChatCollector:
 
     def add(self, chunk: Chunk) -> None:
         self._head |= {name: chunk[name] for name in HEAD if chunk.get(name) and name not in self._head}
-        if isinstance(chunk.get("usage"), dict):
-            self._head["usage"] = chunk["usage"]  # comes last, behind the reason of the end
-        for choice in get_chunks(chunk.get("choices")):
-            self._choices.setdefault(get_index(choice), _Choice()).add(choice)
+        if usage := get_chunk(chunk, "usage"):
+            self._head["usage"] = usage  # comes last, behind the reason of the end
+        for choice in get_chunks(chunk, "choices"):
+            self._choices[get_index(choice) or 0].add(choice)
 
     def build_response(self) -> dict[str, Any]:
         choices = [choice.build(index) for index, choice in sorted(self._choices.items())]
         return {"object": "chat.completion", **self._head, "choices": choices}
-
-
-def _text(thing: object) -> str:
-    return thing if isinstance(thing, str) else ""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from unitools.dialects.errors import UnreadableResponse
-from unitools.dialects.streams.base import Chunk, get_index
+from unitools.dialects.streams.base import Chunk, get_chunk, get_index, get_word
 
 LAST = frozenset({"response.completed", "response.incomplete"})
 FAILED = frozenset({"response.failed", "response.cancelled"})
-
-
-def is_chunk(chunk: Chunk) -> bool:
-    return isinstance(chunk.get("type"), str) and chunk["type"].startswith("response.")
 
 
 class ResponseCollector:
@@ -22,29 +18,30 @@ class ResponseCollector:
 
     def __init__(self) -> None:
         self._items: dict[int, Any] = {}
-        self._response: dict[str, Any] | None = None
+        self._response: dict[str, Any] = {}
+
+    @staticmethod
+    def may_begin(chunk: Chunk) -> bool:
+        return get_word(chunk, "type").startswith("response.")
 
     @property
     def is_complete(self) -> bool:
-        return self._response is not None
+        return bool(self._response)
 
     def add(self, chunk: Chunk) -> None:
-        """Raises UnreadableResponse for an answer that the provider gave up."""
-        kind = chunk.get("type")
+        kind = get_word(chunk, "type")
         if kind in FAILED:
             raise UnreadableResponse(
                 f"The stream ended with {kind}: the provider gave up the answer. Ask the model again."
             )
         if kind == "response.output_item.done":
-            self._items[get_index(chunk, "output_index")] = chunk.get("item")
-        elif kind in LAST and isinstance(chunk.get("response"), dict):
-            self._response = chunk["response"]
+            index = get_index(chunk, "output_index")
+            self._items[len(self._items) if index is None else index] = chunk.get("item")
+        elif kind in LAST:
+            self._response = get_chunk(chunk, "response")
 
     def build_response(self) -> dict[str, Any]:
-        response = self._response or {}
+        if self._response.get("output"):
+            return self._response
         # Some servers leave the items out of the last event, because each has been sent already.
-        return (
-            response
-            if response.get("output")
-            else {**response, "output": [self._items[at] for at in sorted(self._items)]}
-        )
+        return {**self._response, "output": [self._items[at] for at in sorted(self._items)]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import pytest
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import RawMessageStreamEvent
 from google.genai.types import GenerateContentResponse
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
@@ -20,6 +23,7 @@ from tests.support.model_responses import WHOLE, responses, said_in_chat, tagged
 from tests.support.model_streams import STREAMS, event_text
 from unitools import Status, StreamCollector, Universe
 from unitools.dialects import (
+    DialectError,
     NotJson,
     ReadOptions,
     ResponseTooLarge,
@@ -194,13 +198,29 @@ END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
             call(1, arguments="2}"),
         ],
         [call(0, "a", name="save", arguments={"n": 1}), call(1, "b", name="load", arguments={"n": 2})],
+        # whole, and by nothing told apart
+        [
+            {
+                "choices": [
+                    {
+                        "delta": {
+                            "tool_calls": [
+                                {"function": {"name": "save", "arguments": '{"n": 1}'}},
+                                {"function": {"name": "load", "arguments": '{"n": 2}'}},
+                            ]
+                        }
+                    }
+                ]
+            }
+        ],
     ],
 )
 def test_servers_that_number_and_name_calls_in_their_own_way_are_understood(chunks: list[dict[str, Any]]) -> None:
     azure = {"choices": [], "created": 0, "id": "", "model": "", "object": "", "prompt_filter_results": []}
 
     for stream in ([*chunks, END], [azure, *chunks, END]):
-        assert calls_in("openai", collect_response(stream)) == [("save", {"n": 1}, None), ("load", {"n": 2}, None)]
+        assert recognise_response(stream).dialect == "openai"
+        assert calls_in("openai", stream) == [("save", {"n": 1}, None), ("load", {"n": 2}, None)]
 
 
 def test_an_answer_that_its_provider_cut_says_so_in_each_call() -> None:
@@ -303,13 +323,119 @@ def test_thoughts_and_signatures_stay_with_the_part_in_which_they_came() -> None
 
 def test_a_prompt_that_gemini_blocked_is_a_whole_answer_without_calls() -> None:
     assert calls_in("gemini", [{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}}]) == []
+    with pytest.raises(UnreadableResponse):
+        collect_response([{"promptFeedback": {"safetyRatings": []}}])
+
+
+def test_what_a_server_wants_back_is_carried_along() -> None:
+    first = call(0, "a", name="save", arguments="{}")
+    first["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "c2ln"}}
+    first["choices"][0]["delta"] |= {"reasoning_content": "I th", "reasoning_details": [{"id": 1}]}
+    more = {"choices": [{"delta": {"reasoning_content": "ink.", "reasoning_details": [{"id": 2}], "n": 7}}]}
+
+    message = collect_response([first, more, END])["choices"][0]["message"]
+
+    assert message["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "c2ln"}}
+    assert (message["reasoning_content"], message["reasoning_details"], message["n"]) == (
+        "I think.",
+        [{"id": 1}, {"id": 2}],
+        7,
+    )
+
+    candidate = {"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP", "groundingMetadata": {"chunks": [1]}}
+    assert collect_response([{"candidates": [candidate]}])["candidates"][0]["groundingMetadata"] == {"chunks": [1]}
+
+
+def test_a_text_of_arguments_that_is_no_object_is_judged_as_text_of_a_destructive_tool() -> None:
+    for text in ("null", '"{\\"a\\": 1}"', "[1]"):
+        events = [
+            {"type": "message_start", "message": {"role": "assistant", "content": []}},
+            {
+                "type": "content_block_start",
+                "index": 0,
+                "content_block": {"type": "tool_use", "id": "a", "name": "wipe", "input": {}},
+            },
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}},
+        ]
+        (proposed,) = find_driver("anthropic").parse(events, ReadOptions(destructive=frozenset({"wipe"})))
+
+        assert proposed.problem is not None, text
+
+
+def test_more_calls_than_are_taken_are_refused_while_they_arrive() -> None:
+    many = [{"id": f"call_{number}", "function": {"name": "f"}} for number in range(100_000)]
+
+    with pytest.raises(ResponseTooLarge, match="more than 1000 calls"):
+        collect_response([{"choices": [{"delta": {"tool_calls": many}}]}])
+
+
+NAMES = [
+    "type",
+    "index",
+    "delta",
+    "choices",
+    "tool_calls",
+    "function",
+    "id",
+    "name",
+    "arguments",
+    "usage",
+    "message",
+    "content_block",
+    "content",
+    "candidates",
+    "parts",
+    "text",
+    "item",
+    "output_index",
+    "response",
+    "finish_reason",
+]
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(NAMES),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("dialect", STREAMS)
+@given(
+    chunks=st.lists(
+        st.dictionaries(st.sampled_from(["type", "choices", "delta", "candidates", "index", "response"]), ANY_JSON)
+    )
+)
+def test_whatever_a_server_sends_is_refused_by_name_or_taken(dialect: str, chunks: list[dict[str, Any]]) -> None:
+    whole = chunks_of(dialect)
+
+    with contextlib.suppress(DialectError):
+        find_driver(dialect).parse([whole[0], *chunks, *whole[1:]], ReadOptions())
+    for kind in (
+        "content_block_delta",
+        "content_block_start",
+        "message_delta",
+        "response.output_item.done",
+        "response.completed",
+    ):
+        with contextlib.suppress(DialectError):
+            collect_response([whole[0], *({**chunk, "type": kind} for chunk in chunks)])
 
 
 def test_items_come_from_their_own_events_where_the_last_one_leaves_them_out() -> None:
     *events, last = chunks_of("openai-responses")
     last = {**last, "response": {**last["response"], "output": []}}
+    unnumbered = [{name: value for name, value in event.items() if name != "output_index"} for event in events]
 
     assert calls_in("openai-responses", [*events, last]) == calls_in("openai-responses", responses(TWO))
+    assert calls_in("openai-responses", [*unnumbered, last]) == calls_in("openai-responses", responses(TWO))
 
 
 def test_a_universe_dispatches_a_stream_and_answers_in_its_dialect() -> None:
