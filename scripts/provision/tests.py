@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 60.0
 # A test runs on both databases unless what it tests has no SQL, lock, JSON, trigger or row-level security of its own.
-# Then it runs once: pages and forms on PostgreSQL, ...
+# Then it runs once: pages, forms and who may open them on PostgreSQL, with its walls, ...
 ONLY_WITH_POSTGRESQL = (
     "tests/integration/access/budgets/test_budget_pages.py",
     "tests/integration/access/consents/test_approval_pages.py",
     "tests/integration/access/delegations/test_delegation_pages.py",
     "tests/integration/access/policies/test_policy_pages.py",
+    "tests/integration/access/test_access_table.py",
+    "tests/integration/console/test_console_access.py",
     "tests/integration/console/test_console_forms.py",
     "tests/integration/evidence/erasures/test_erasure_pages.py",
     "tests/integration/invocations/chains/test_chain_pages.py",
@@ -33,16 +35,14 @@ ONLY_WITH_POSTGRESQL = (
     "tests/integration/registry/dependencies/test_dependency_pages.py",
     "tests/integration/registry/installations/test_installation_pages.py",
 )
-# ... and on SQLite the walk that opens every page as each role, wording, protocols, signatures, files, and what programs answer.
+# ... and on SQLite wording, protocols, signatures, files, and what programs answer.
 ONLY_WITH_SQLITE = (
     "tests/integration/access/issuers/test_issuer_tokens.py",
-    "tests/integration/access/test_access_table.py",
     "tests/integration/api/test_body_types.py",
     "tests/integration/api/test_problem_catalogue.py",
     "tests/integration/api/test_remedies_at_each_door.py",
     "tests/integration/console/test_asset_names.py",
     "tests/integration/console/test_assets.py",
-    "tests/integration/console/test_console_access.py",
     "tests/integration/console/test_noun_packages.py",
     "tests/integration/invocations/dispatch/test_dispatch_errors.py",
     "tests/integration/invocations/end/test_misbehaving_tools.py",
