@@ -19,7 +19,8 @@ from django.utils import timezone
 from evidence.keys.keystore import NONCE_BYTES, get_keystore
 from evidence.keys.subject_keys import choose_key_subject, get_subject_key, unwrap_key, wrap_under
 from evidence.kinds import Kind
-from evidence.leaves import LEAF_VERSION, LeafData, find_leaf_type
+from evidence.leaves import LEAF_VERSION, Leaf, LeafData, find_leaf_type
+from evidence.leaves.base import Actor, SealedWords
 from evidence.leaves.custody import ErasedWords, OpenedSnapshot
 from evidence.models import Fact, Pending, Snapshot, SnapshotKind, SubjectKey
 from evidence.problems import KeyUnavailable, RevealReasonTooShort, ValuesErased
@@ -65,38 +66,36 @@ def record(
     if not connection.in_atomic_block:
         raise RuntimeError("evidence.record() must run in the transaction that it bears witness to.")
     id, at = new_id(), at or timezone.now()
-    leaf: dict[str, Any] = {
-        "v": LEAF_VERSION,
-        "id": encode("fct", id),
-        "kind": str(kind),
-        "at": at.isoformat(timespec="microseconds"),
-        "tenant": encode("ten", actor.tenant_id),
-        "subject": subject,
-        "actor": {"kind": str(actor.kind), "id": actor.id},
-    }
-    if actor.key_id:
-        leaf["actor"]["key"] = encode("key", actor.key_id)
-    if actor.issuer_id:
-        leaf["actor"] |= {"issuer": encode("iss", actor.issuer_id), "token": actor.token}
-    if actor.via:
-        leaf["actor"]["via"] = actor.via
-    if invocation_id:
-        leaf["invocation"] = encode("inv", invocation_id)
-    leaf |= {
-        name: value
-        for name, value in {"tool": tool, "outcome": outcome, "reason": reason, "trace": trace_id}.items()
-        if value
-    }
     said: dict[str, Any] = {}
     if data is not None:
-        if not isinstance(data, find_leaf_type(kind)):
+        if type(data) is not find_leaf_type(kind):
             raise TypeError(f"A fact of kind {kind} says {find_leaf_type(kind).__name__}, not {type(data).__name__}.")
         said = data.to_data()
     if any(said.get(name) for name in WORDS):
         said = _seal_words(said, id, actor=actor, at=at)
-    if said:
-        leaf["data"] = said
-    raw = canonicalize(leaf)
+    leaf = Leaf(
+        v=LEAF_VERSION,
+        id=encode("fct", id),
+        kind=str(kind),
+        at=at.isoformat(timespec="microseconds"),
+        tenant=encode("ten", actor.tenant_id),
+        subject=subject,
+        actor=Actor(
+            kind=str(actor.kind),
+            id=actor.id,
+            key=encode("key", actor.key_id) if actor.key_id else None,
+            issuer=encode("iss", actor.issuer_id) if actor.issuer_id else None,
+            token=actor.token if actor.issuer_id else None,
+            via=actor.via or None,
+        ),
+        invocation=encode("inv", invocation_id) if invocation_id else None,
+        tool=tool or None,
+        outcome=outcome or None,
+        reason=reason or None,
+        trace=trace_id or None,
+        data=said or None,
+    )
+    raw = canonicalize(leaf.to_data())
     if len(raw) > MAX_LEAF_BYTES:
         raise ValueError(f"A leaf of {len(raw)} bytes is larger than {MAX_LEAF_BYTES}: facts hold digests, not values.")
     fact = Fact(
@@ -132,7 +131,8 @@ def _seal_words(data: dict[str, Any], fact_id: UUID, *, actor: Principal, at: da
         key=get_subject_key(tenant_id=actor.tenant_id, subject=writer),
     )
     said = {name: value for name, value in data.items() if name not in WORDS}
-    return said | {"words": {"of": sorted(written), **sealed.to_commitment().to_data()}}
+    words = SealedWords(of=sorted(written), **sealed.to_commitment().to_data())
+    return said | {"words": words.to_data()}
 
 
 def open_free_text(fact: Fact) -> dict[str, str]:

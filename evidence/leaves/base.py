@@ -8,7 +8,6 @@ its default, or as ``ABSENT`` when it has none, whatever its type says.
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003  the hints of leaves are read at run time
 from dataclasses import MISSING, dataclass, fields
 from typing import (
     TYPE_CHECKING,
@@ -25,7 +24,7 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
     from evidence.kinds import Kind
@@ -92,8 +91,15 @@ class LeafPart:
     PLAN: ClassVar[tuple[_Planned, ...]] = ()
     # Key, qualifier, and the type of an object that has terms of its own.
     TERMS: ClassVar[tuple[tuple[str, str, type[LeafPart] | None], ...]] = ()
-    # What is written: the bytes of a leaf are the canonical JSON of it. Each type has its own (:func:`_compile_writer`).
-    to_data: ClassVar[Callable[[LeafPart], dict[str, Any]]]
+
+    def to_data(self) -> dict[str, Any]:
+        """What is written: the bytes of a leaf are the canonical JSON of it."""
+        found: dict[str, Any] = {}
+        for name, key, default, part in self.PLAN:
+            value = getattr(self, name)
+            if value is not default and value is not ABSENT:
+                found[key] = value if part is None else value.to_data()
+        return found
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
@@ -167,22 +173,7 @@ def _plan_fields(cls: type[P]) -> type[P]:
         elif part is not None and part.TERMS:
             terms.append((key, "", part))
     cls.PLAN, cls.TERMS = tuple(plan), tuple(terms)
-    cls.to_data = _compile_writer(cls)
     return cls
-
-
-def _compile_writer(cls: type[LeafPart]) -> Callable[[LeafPart], dict[str, Any]]:
-    """``to_data`` of a type, written out field by field as ``__init__`` of a dataclass is: each call writes two leaves, and a loop
-    over the fields takes four times as long.
-    """
-    lines = ["def to_data(self):", "    found = {}"]
-    for name, key, default, part in cls.PLAN:
-        value, absent = "value" if part is None else "value.to_data()", "None" if default is None else "ABSENT"
-        lines += [f"    value = self.{name}", f"    if value is not {absent}: found[{key!r}] = {value}"]
-    scope: dict[str, Any] = {"ABSENT": ABSENT}
-    exec("\n".join([*lines, "    return found"]), scope)  # noqa: S102
-    writer: Callable[[LeafPart], dict[str, Any]] = scope["to_data"]
-    return writer
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -13,6 +13,7 @@ from access.policies.impact import previews
 from access.policies.impact.simulation import MAX_EXAMPLES, MAX_GROUPS, simulate_calls
 from evidence import services as evidence
 from evidence.kinds import Kind
+from evidence.leaves.calls import Begin
 from kernel.ids import encode, new_id
 from kernel.principal import ActorKind, Principal
 from tests.support.begin_end_pairs import keep_open_call
@@ -40,7 +41,7 @@ def began(tenant_id: UUID, decision: dict[str, Any] | None = None, **attributes:
             actor=Principal(ActorKind.AGENT, AGENT, "assistant", tenant_id),
             invocation_id=invocation,
             tool=made["tool"],
-            data={"decision_input": made, "decision": said},
+            data=Begin.from_data({"decision_input": made, "decision": said}),
             at=datetime(2026, 11, 22, tzinfo=UTC) + timedelta(seconds=began.count),  # type: ignore[attr-defined]
         )
     began.count += 1  # type: ignore[attr-defined]
@@ -111,7 +112,7 @@ def test_calls_without_a_recorded_decision_are_counted_apart(tenant: Tenant) -> 
             subject=encode("inv", old),
             actor=Principal.system("test", tenant_id=tenant.pk),
             invocation_id=old,
-            data={"note": "of an older version"},
+            data=Begin.from_data({"origin": "api"}),  # as an older version wrote it
         )
     began(tenant.pk)
 
