@@ -6,7 +6,6 @@ over one SQLite file. The code is the production shape's; only who runs it diffe
 
 from __future__ import annotations
 
-import logging
 import threading
 from contextlib import contextmanager
 from datetime import timedelta
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-log = logging.getLogger("toolhub.embedded")
 READY_WITHIN_S = 30
 
 
