@@ -1,4 +1,4 @@
-"""Forms of access: people, agents, keys, identity providers and channels."""
+"""Forms of access: people, agents, keys and identity providers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 
 from access.agents.services import MAX_OVERLAP, OVERLAP
-from access.models import Agent, Notification
-from access.notifications.services import EVENTS
+from access.models import Agent
 from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, SCOPES, Role
 
 if TYPE_CHECKING:
@@ -194,18 +193,6 @@ class SubjectForm(forms.Form):
 
 class IdentityForm(forms.Form):
     identity = forms.UUIDField(widget=forms.HiddenInput)
-
-
-class ChannelForm(forms.Form):
-    channel = forms.ChoiceField(choices=Notification.Channel.choices, label=gettext_lazy("Channel"))
-    target = forms.CharField(
-        max_length=500,
-        label=gettext_lazy("Address"),
-        help_text=gettext_lazy("An e-mail address, or the https address of a webhook."),
-    )
-    events = forms.MultipleChoiceField(
-        choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Events")
-    )
 
 
 class TenantForm(forms.Form):

@@ -1,4 +1,4 @@
-"""Pages of issuers and channels: identity providers, and where messages go."""
+"""Pages of issuers: identity providers, and the subjects of their tokens."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from access.forms import ChannelForm, IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
+from access.forms import IdentityForm, IssuerForm, IssuerKeysForm, SubjectForm
 from access.issuers import services
-from access.models import AgentIdentity, Delivery, Notification, TrustedIssuer
-from access.notifications import channels
+from access.models import AgentIdentity, TrustedIssuer
 from evidence.search.related_facts import facts_about
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -150,82 +149,3 @@ def issuer_subject_remove(request: ConsoleRequest, issuer_id: UUID) -> HttpRespo
     services.unmap_identity(identity_id=form.cleaned_data["identity"], by=request.principal)
     messages.success(request, gettext("The mapping was removed."))
     return redirect("issuer", issuer_id)
-
-
-@require_GET
-@needs("notifications.manage")
-def notifications(request: ConsoleRequest) -> HttpResponse:
-    """Context: page (Page of Notification)."""
-    rows = Notification.objects.filter(tenant_id=request.principal.tenant_id)
-    context = {"section": "notifications", "page": fetch_page(rows, prefix="ntf", after=request.GET.get("after", ""))}
-    return render_page(request, "notifications/notification_list.html", context)
-
-
-@require_http_methods(["GET", "POST"])
-@needs("notifications.manage")
-def notification_new(request: ConsoleRequest) -> HttpResponse:
-    """Context: form (ChannelForm); after POST of a webhook the page with its secret."""
-    form = ChannelForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made, secret = channels.set_notification(**form.cleaned_data, by=request.principal)
-        except Problem as problem:
-            add_problem(form, problem)
-        else:
-            if secret:
-                context = {"section": "notifications", "channel": made, "secret": secret}
-                return render_page(request, "notifications/notification_secret.html", context)
-            messages.success(request, gettext("The channel was created."))
-            return redirect("notification", made.pk)
-    status = 422 if request.method == "POST" else 200
-    context = {"section": "notifications", "form": form}
-    return render_page(request, "notifications/notification_form.html", context, status=status)
-
-
-def _channel_page(
-    request: ConsoleRequest, found: Notification, *, form: forms.Form | None = None, wrong: str = ""
-) -> HttpResponse:
-    deliveries = Delivery.objects.filter(notification=found)
-    context = {
-        "section": "notifications",
-        "channel": found,
-        "page": fetch_page(deliveries, prefix="dlv", after=request.GET.get("after", "")),
-        "form": form or ReasonForm(),
-        "wrong": wrong,
-        "facts": facts_about(request.principal, found.wire_id),
-    }
-    return render_page(request, "notifications/notification_detail.html", context, status=422 if wrong else 200)
-
-
-@require_GET
-@needs("notifications.manage")
-def notification(request: ConsoleRequest, notification_id: UUID) -> HttpResponse:
-    """Context: channel, page (Page of Delivery), form, wrong, facts."""
-    found = Notification.objects.get(pk=notification_id, tenant_id=request.principal.tenant_id)
-    return _channel_page(request, found)
-
-
-@require_POST
-@needs("notifications.manage")
-def notification_end(request: ConsoleRequest, notification_id: UUID) -> HttpResponse:
-    """POST reason."""
-    found = Notification.objects.get(pk=notification_id, tenant_id=request.principal.tenant_id)
-    form = ReasonForm(request.POST)
-    if not form.is_valid():
-        return _channel_page(request, found, form=form, wrong="end")
-    channels.end_notification(notification_id=notification_id, reason=form.cleaned_data["reason"], by=request.principal)
-    messages.success(request, gettext("The channel has ended. It gets no more messages."))
-    return redirect("notification", notification_id)
-
-
-@require_POST
-@needs("notifications.manage")
-def delivery_again(request: ConsoleRequest, delivery_id: UUID) -> HttpResponse:
-    """POST again."""
-    tenant_id = request.principal.tenant_id
-    row = Delivery.objects.select_related("notification").get(pk=delivery_id, notification__tenant_id=tenant_id)
-    if "again" not in request.POST:
-        return _channel_page(request, row.notification, wrong="again")
-    channels.redeliver_message(delivery_id=delivery_id, by=request.principal)
-    messages.success(request, gettext("The message will be sent again within seconds."))
-    return redirect("notification", row.notification_id)

@@ -16,15 +16,6 @@ NAVIGATION = [
         section=Section.GOVERN,
         order=70,
     ),
-    NavigationEntry(
-        key="notifications",
-        label=gettext_lazy("Notifications"),
-        icon="message-square",
-        address="notifications",
-        permission="notifications.manage",
-        section=Section.GOVERN,
-        order=80,
-    ),
 ]
 
 PAGES = [
@@ -35,11 +26,6 @@ PAGES = [
     path("issuers/<iss:issuer_id>/distrust", pages.issuer_distrust, name="issuer_distrust"),
     path("issuers/<iss:issuer_id>/subjects", pages.issuer_subject_add, name="issuer_subject_add"),
     path("issuers/<iss:issuer_id>/subjects/remove", pages.issuer_subject_remove, name="issuer_subject_remove"),
-    path("notifications", pages.notifications, name="notifications"),
-    path("notifications/new", pages.notification_new, name="notification_new"),
-    path("notifications/<ntf:notification_id>", pages.notification, name="notification"),
-    path("notifications/<ntf:notification_id>/end", pages.notification_end, name="notification_end"),
-    path("deliveries/<dlv:delivery_id>/again", pages.delivery_again, name="delivery_again"),
 ]
 
 API = [

@@ -1,8 +1,30 @@
 """Addresses of notifications."""
 
 from django.urls import path
+from django.utils.translation import gettext_lazy
 
-from access.notifications import api
+from access.notifications import api, pages
+from kernel.http.navigation import NavigationEntry, Section
+
+NAVIGATION = [
+    NavigationEntry(
+        key="notifications",
+        label=gettext_lazy("Notifications"),
+        icon="message-square",
+        address="notifications",
+        permission="notifications.manage",
+        section=Section.GOVERN,
+        order=80,
+    ),
+]
+
+PAGES = [
+    path("notifications", pages.notifications, name="notifications"),
+    path("notifications/new", pages.notification_new, name="notification_new"),
+    path("notifications/<ntf:notification_id>", pages.notification, name="notification"),
+    path("notifications/<ntf:notification_id>/end", pages.notification_end, name="notification_end"),
+    path("deliveries/<dlv:delivery_id>/again", pages.delivery_again, name="delivery_again"),
+]
 
 API = [
     path("channels", api.ChannelListView.as_view(), name="api_channels"),
