@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import ExitStack
 from logging.config import dictConfig
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from kernel.observability import exposition, telemetry
-from toolhub.loops import ProcessRole, run_loops, select_loops
+from toolhub.loops import LoopThreads, ProcessRole, select_loops
 
 if TYPE_CHECKING:
     import threading
@@ -34,7 +33,7 @@ except ImproperlyConfigured as error:  # read here for the first time by every w
 app.set_default()
 app.autodiscover_tasks(["invocations"])
 
-_beside = ExitStack()  # the loops of this worker
+_loops = LoopThreads()  # of this worker
 STOPPED_WITHIN_S = 5
 
 
@@ -93,8 +92,8 @@ def _start_loops(**_: Any) -> None:
         return  # the one process runs them by itself (toolhub.embedded_mode)
     start_sandbox()
     offer_metrics()
-    loops = run_loops(*select_loops(*worker_roles()), ended_within_s=STOPPED_WITHIN_S)
-    offer_probes(_beside.enter_context(loops))
+    _loops.start(*select_loops(*worker_roles()))
+    offer_probes(_loops.threads)
 
 
 @worker_shutting_down.connect
@@ -104,7 +103,11 @@ def _drain(**_: Any) -> None:
 
 @worker_shutdown.connect
 def _stop(**_: Any) -> None:
+    """The loops are told first, so that none begins anything without boxes, and waited for whatever becomes of the boxes."""
     from invocations.sandbox.factory import current_sandbox  # noqa: PLC0415  as above
 
-    current_sandbox().close()
-    _beside.close()  # what one of the loops has started ends with it
+    _loops.tell()
+    try:
+        current_sandbox().close()
+    finally:
+        _loops.join(within_s=STOPPED_WITHIN_S)

@@ -81,10 +81,13 @@ def news_watch() -> AbstractContextManager[None]:
 
 @contextmanager
 def run_all_parts() -> Iterator[None]:
-    """Worker and the loops beside it; at the end the boxes go first, so that running calls end instead of being waited for."""
-    with news_watch(), run_loops(*select_loops(ProcessRole.EMBEDDED)), worker_thread():
+    """Worker and the loops beside it. At the end the loops are told to stop, so that none begins anything without boxes, and the
+    boxes go next, so that running calls end instead of being waited for.
+    """
+    with news_watch(), run_loops(*select_loops(ProcessRole.EMBEDDED)) as loops, worker_thread():
         start_sandbox()
         try:
             yield
         finally:
+            loops.tell()
             current_sandbox().close()

@@ -20,9 +20,9 @@ def run_loop_process(role: ProcessRole) -> list[str]:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with run_loops(*select_loops(role)) as threads:
-        serve_probes(threads)
+    with run_loops(*select_loops(role)) as loops:
+        serve_probes(loops.threads)
         while not stop.wait(LOOKED_EVERY_S):
-            if dead := [thread.name for thread in threads if not thread.is_alive()]:
+            if dead := [thread.name for thread in loops.threads if not thread.is_alive()]:
                 return dead
     return []

@@ -69,19 +69,39 @@ def select_loops(*roles: ProcessRole) -> list[Loop]:
     return [loop for loop in LOOPS if not loop.roles.isdisjoint(roles)]
 
 
-@contextmanager
-def run_loops(*loops: Loop, ended_within_s: float = ENDED_WITHIN_S) -> Iterator[list[threading.Thread]]:
-    """A thread for each loop, named as it is, while the block runs. At its end all are told to stop, and each is waited for."""
-    stop = threading.Event()
-    threads = [
-        threading.Thread(target=import_string(loop.path), args=(stop,), name=loop.name, daemon=True) for loop in loops
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield threads
-    finally:
-        stop.set()
+class LoopThreads:
+    """A thread for each loop of a process, named as it is. All are told to stop before one is waited for."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+        self._stop = threading.Event()
+
+    def start(self, *loops: Loop) -> None:
+        self._stop = threading.Event()
+        self.threads = [
+            threading.Thread(target=import_string(loop.path), args=(self._stop,), name=loop.name, daemon=True)
+            for loop in loops
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def tell(self) -> None:
+        """All of them to stop: none begins another pass."""
+        self._stop.set()
         news.wake()
-        for thread in threads:
-            thread.join(timeout=ended_within_s)
+
+    def join(self, *, within_s: float) -> None:
+        for thread in self.threads:
+            thread.join(timeout=within_s)
+
+
+@contextmanager
+def run_loops(*loops: Loop) -> Iterator[LoopThreads]:
+    """The loops run while the block does. At its end all are told to stop, and each is waited for."""
+    running = LoopThreads()
+    running.start(*loops)
+    try:
+        yield running
+    finally:
+        running.tell()
+        running.join(within_s=ENDED_WITHIN_S)

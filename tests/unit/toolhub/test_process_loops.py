@@ -74,8 +74,7 @@ def processes(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[dict[P
     for name in ("start_sandbox", "offer_metrics"):
         monkeypatch.setattr(celery, name, nothing)
     monkeypatch.setattr(embedded_mode, "start_sandbox", nothing)
-    for place in ("toolhub.embedded_mode", "invocations.sandbox.factory"):
-        monkeypatch.setattr(f"{place}.current_sandbox", lambda: SimpleNamespace(close=nothing))
+    use_sandbox(monkeypatch, close=nothing)
     for name in ("worker_thread", "news_watch"):
         monkeypatch.setattr(embedded_mode, name, no_context)
     for name in ("refuse_foreign_keys", "make_signing_key", "make_instruments", "telemetry.setup_telemetry"):
@@ -91,6 +90,11 @@ def processes(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[dict[P
     }
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+def use_sandbox(monkeypatch: pytest.MonkeyPatch, *, close: Callable[[], object]) -> None:
+    for place in ("toolhub.embedded_mode", "invocations.sandbox.factory"):
+        monkeypatch.setattr(f"{place}.current_sandbox", lambda: SimpleNamespace(close=close))
 
 
 def _harmless(loop: Loop) -> Loop:
@@ -124,6 +128,40 @@ def test_a_worker_does_the_work_of_upkeep_too_and_sweeps_once(
 
     assert names == [loop.name for loop in LOOPS if loop.roles & {ProcessRole.WORKER, ProcessRole.UPKEEP}]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("role", [ProcessRole.WORKER, ProcessRole.EMBEDDED])
+def test_loops_are_told_to_stop_before_the_boxes_go(
+    role: ProcessRole, processes: dict[ProcessRole, Callable[[], list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(threading.enumerate())
+    running: list[set[threading.Thread]] = []
+
+    def close() -> None:
+        for thread in set(threading.enumerate()) - before:
+            thread.join(timeout=2)
+        running.append(set(threading.enumerate()) - before)
+
+    use_sandbox(monkeypatch, close=close)
+
+    assert processes[role]()
+    assert running == [set()]
+
+
+@pytest.mark.parametrize("role", [ProcessRole.WORKER, ProcessRole.EMBEDDED])
+def test_loops_are_waited_for_also_when_the_boxes_do_not_go(
+    role: ProcessRole, processes: dict[ProcessRole, Callable[[], list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(threading.enumerate())
+
+    def close() -> None:
+        raise OSError("the engine is away")
+
+    use_sandbox(monkeypatch, close=close)
+
+    with pytest.raises(OSError, match="away"):
+        processes[role]()
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
