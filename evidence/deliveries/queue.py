@@ -120,11 +120,12 @@ def interleave_tenants(rows: Iterable[Any], running: Iterable[Any] = ()) -> list
 
 
 def send_due(queue: DeliveryQueue[Any]) -> int:
-    """One pass over what is due; returns how many messages arrived."""
-    sender = Sender(queue)
+    """Send until nothing is due; returns how many messages arrived."""
+    sender, arrived = Sender(queue), 0
     try:
-        sender.start_due()
-        return sender.finish()
+        while sender.start_due():
+            arrived += sender.finish()
+        return arrived
     finally:
         sender.close()
 
