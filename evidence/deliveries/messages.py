@@ -46,7 +46,7 @@ class Outgoing(Protocol):
 @dataclass(frozen=True, slots=True)
 class DeliveryAttempt:
     """One try. ``status``: None when nobody answered; ``final``: another one would change nothing; ``body``: what was sent, if it
-    could be made.
+    could be made; ``retry_after``: how long the server wants to be left alone.
     """
 
     at: datetime
@@ -55,11 +55,12 @@ class DeliveryAttempt:
     error: str
     final: bool
     body: bytes
+    retry_after: timedelta
 
 
-def next_attempt(attempts: int, *, now: datetime) -> datetime | None:
-    """When a message is tried again that has failed so often; None when it is given up."""
-    return now + PAUSES[attempts - 1] if attempts <= len(PAUSES) else None
+def next_attempt(attempts: int, *, retry_after: timedelta, now: datetime) -> datetime | None:
+    """When a message is tried again that has failed so often, not before the server wants it; None when it is given up."""
+    return now + max(PAUSES[attempts - 1], retry_after) if attempts <= len(PAUSES) else None
 
 
 def send_again(message: Any, **changes: Any) -> None:
@@ -113,6 +114,7 @@ class MessageQueue(DeliveryQueue[M]):
 
     def _try_once(self, message: Any) -> DeliveryAttempt:
         at, began, status, error, final, body = timezone.now(), time.monotonic(), None, "", False, b""
+        retry_after = timedelta()
         try:
             outgoing = self.prepare_message(message)
             body = outgoing.body
@@ -121,6 +123,7 @@ class MessageQueue(DeliveryQueue[M]):
             status = outgoing.send()
         except RequestNotTaken as failed:
             status, error, final = failed.status, str(failed), failed.is_gone
+            retry_after = failed.retry_after or retry_after
         except (AddressEnded, AddressRefused) as refused:
             error, final = str(refused), True  # asking again would change nothing
         except (OutboundFailed, Problem, OSError) as failed:
@@ -128,14 +131,15 @@ class MessageQueue(DeliveryQueue[M]):
         except Exception as failed:  # what nobody thought of is a failed try like others: it is given up in the end
             self.log.exception("%s could not be sent", message.wire_id)
             error = type(failed).__name__
-        return DeliveryAttempt(at, round((time.monotonic() - began) * 1000), status, error[:MAX_ERROR], final, body)
+        ms = round((time.monotonic() - began) * 1000)
+        return DeliveryAttempt(at, ms, status, error[:MAX_ERROR], final, body, retry_after)
 
     @transaction.atomic
     def _settle(self, message: Any, attempt: DeliveryAttempt) -> None:
         """Write the attempt down, and what follows from it. Who was asked to send anew meanwhile changes nothing of that."""
         now = database_time()
         ended = not attempt.error or attempt.final
-        again = None if ended else next_attempt(message.attempts, now=now)
+        again = None if ended else next_attempt(message.attempts, retry_after=attempt.retry_after, now=now)
         mine = self.model.objects.filter(pk=message.pk, **{name: getattr(message, name) for name in self.turn})
         won = mine.update(
             delivered_at=None if attempt.error else now, next_attempt_at=again, **self.changed_columns(attempt)

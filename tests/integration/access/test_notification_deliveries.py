@@ -123,6 +123,23 @@ def test_only_channels_of_the_tenant_that_want_the_event_are_told(
     assert tell(operator.by, event="review.waiting") == 1
 
 
+@pytest.mark.parametrize(("said", "seconds"), [("120", 120), ("0", 10), ("999999999", 3600), ("soon", 10)])
+def test_a_server_says_how_long_it_is_left_alone(said: str, seconds: int, server: Server, operator: Person) -> None:
+    channels.set_notification(channel="webhook", target=server.url, events=["consent.requested"], by=operator.by)
+    tell(operator.by)
+    server.status, server.headers = 503, {"Retry-After": said}
+    before = timezone.now()
+
+    assert deliveries.send_due() == 0
+
+    row = Delivery.objects.get()
+    assert row.next_attempt_at is not None
+    assert timedelta(seconds=seconds) <= row.next_attempt_at - before < timedelta(seconds=seconds + 60)
+    Delivery.objects.update(attempts=len(PAUSES), next_attempt_at=before)
+    deliveries.send_due()
+    assert Delivery.objects.get().next_attempt_at is None, "given up, whatever the server says"
+
+
 def test_a_failed_message_is_tried_again_with_growing_pauses_and_given_up(server: Server, operator: Person) -> None:
     channels.set_notification(channel="webhook", target=server.url, events=["consent.requested"], by=operator.by)
     tell(operator.by)

@@ -273,6 +273,21 @@ def test_two_senders_do_not_send_the_same_message(endpoint: tuple[CallbackEndpoi
     assert not callbacks_delivery.QUEUE.claim_due(by_another)
 
 
+@pytest.mark.parametrize(("said", "seconds"), [("120", 120), ("0", 10), ("999999999", 3600), ("soon", 10)])
+def test_a_server_says_how_long_it_is_left_alone(
+    said: str, seconds: int, endpoint: tuple[CallbackEndpoint, str], caller: Caller, server: Server
+) -> None:
+    call(caller)
+    server.status, server.headers = 429, {"Retry-After": said}
+    before = timezone.now()
+
+    assert callbacks_delivery.send_due_deliveries() == 0
+
+    row = CallbackDelivery.objects.get()
+    assert row.next_attempt_at is not None
+    assert timedelta(seconds=seconds) <= row.next_attempt_at - before < timedelta(seconds=seconds + 60)
+
+
 def test_a_server_that_does_not_answer_holds_up_nobody_else(
     endpoint: tuple[CallbackEndpoint, str], caller: Caller, server: Server, operator: Person
 ) -> None:
