@@ -12,10 +12,10 @@ from access.budgets import services
 from access.budgets.selectors import STATES, BudgetStatus, filter_by_state, load_budget_statuses
 from access.models import Budget, BudgetScope, Dimension
 from kernel.database.connections import database_time
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -127,9 +127,13 @@ def budget_json(budget_status: BudgetStatus) -> dict[str, Any]:
     }
 
 
-def _answer(budget: Budget, *, status: int = 200) -> Response:
+def show_budget(budget: Budget) -> dict[str, Any]:
     [budget_status] = load_budget_statuses([budget], database_time())
-    return Response(ResponseEnvelope(data=budget_json(budget_status)).to_json(), status=status)
+    return budget_json(budget_status)
+
+
+def _answer(budget: Budget, *, status: int = 200) -> Response:
+    return Response(ResponseEnvelope(data=show_budget(budget)).to_json(), status=status)
 
 
 def _id(prefix: str, text: str, what: str) -> UUID | None:
@@ -204,12 +208,6 @@ class BudgetRaiseView(Endpoint):
         return _answer(window.budget)
 
 
-class BudgetEndView(Endpoint):
-    """Limit nothing by it any more."""
-
-    required_scope = "budgets:manage"
-
-    @extend_schema(operation_id="end_budget", request=ReasonSerializer, responses={200: ONE})
-    def post(self, request: Request, budget_id: UUID) -> Response:
-        data = read_body(request, ReasonSerializer)
-        return _answer(services.end_budget(budget_id=budget_id, by=get_caller(request), **data))
+BudgetEndView = ActionTable(__name__, "budgets:manage", ONE, show_budget).build_view(
+    "end_budget", services.end_budget, "Limit nothing by it any more."
+)

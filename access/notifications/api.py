@@ -10,11 +10,11 @@ from rest_framework import serializers
 from access.models import Delivery, Notification
 from access.notifications import channels
 from access.notifications.services import EVENTS
-from evidence.deliveries.api import build_action, build_answer, build_secret_answer
+from evidence.deliveries.api import build_answer, build_secret_answer
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -166,14 +166,8 @@ class ChannelView(Endpoint):
         return build_answer(channel_json(row))
 
 
-ChannelEndView = build_action(
-    "end_channel",
-    channels.end_notification,
-    "Tell this channel nothing more.",
-    scope=SCOPE,
-    show=channel_json,
-    answers=CHANNEL,
-    body=ReasonSerializer,
+ChannelEndView = ActionTable(__name__, SCOPE, CHANNEL, channel_json).build_view(
+    "end_channel", channels.end_notification, "Tell this channel nothing more."
 )
 
 
@@ -190,11 +184,9 @@ class DeliveryListView(Endpoint):
         return build_answer({"deliveries": [delivery_json(row) for row in page.rows], "next": page.next or None})
 
 
-DeliveryAgainView = build_action(
+DeliveryAgainView = ActionTable(__name__, SCOPE, DELIVERY, delivery_json).build_view(
     "redeliver",
     channels.redeliver_message,
     "Send a message again, now, whatever became of it before.",
-    scope=SCOPE,
-    show=delivery_json,
-    answers=DELIVERY,
+    body=None,
 )

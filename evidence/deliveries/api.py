@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from evidence.deliveries.signing_secrets import MAX_OVERLAP, OVERLAP
-from kernel.http.api_requests import get_caller, read_body
+from kernel.http.actions import ActionTable
 from kernel.http.base_serializers import StrictSerializer
-from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from rest_framework.request import Request
+R = TypeVar("R")
+NO_STORE = {"Cache-Control": "no-store"}
+ROTATION = "Another secret; until the overlap is over, messages carry the signatures of both."
 
 
 class OverlapSerializer(StrictSerializer):
@@ -30,65 +30,29 @@ class OverlapSerializer(StrictSerializer):
         help_text="How long messages carry the signatures of both secrets.",
     )
 
+    def validate_overlap_s(self, seconds: int) -> timedelta:
+        return timedelta(seconds=seconds)
 
-def build_answer(data: Any, *, status: int = 200) -> Response:
-    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+
+def build_answer(data: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(ResponseEnvelope(data=data).to_json(), status=status, headers=headers)
+
+
+def add_secret(data: dict[str, Any], secret: str) -> dict[str, Any]:
+    return data | {"secret": secret or None}
 
 
 def build_secret_answer(data: dict[str, Any], secret: str) -> Response:
     """What was made, with the secret that is answered this once."""
-    response = build_answer(data | {"secret": secret or None}, status=201)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return build_answer(add_secret(data, secret), status=201, headers=NO_STORE)
 
 
-def build_action(
-    operation_id: str,
-    act: Callable[..., Any],
-    about: str,
-    *,
-    scope: str,
-    show: Callable[[Any], dict[str, Any]],
-    answers: Any,
-    body: type[StrictSerializer] | None = None,
-    status: int = 200,
-) -> type[Endpoint]:
-    """The endpoint of one service, ``act``: it gets what the address names, the fields of the body, and who calls. It is of the
-    package that has the service.
-    """
+def build_secret_actions(
+    module: str, scope: str, answer: Any, show: Callable[[R], dict[str, Any]]
+) -> ActionTable[tuple[R, str]]:
+    """Actions that give a receiver another secret, which is answered this once."""
 
-    class ServiceEndpoint(Endpoint):
-        __doc__, __module__ = about, act.__module__
-        required_scope = scope
+    def show_secret(made: tuple[R, str]) -> dict[str, Any]:
+        return add_secret(show(made[0]), made[1])
 
-        @extend_schema(operation_id=operation_id, request=body, responses={status: answers})
-        def post(self, request: Request, **named: Any) -> Response:
-            fields = read_body(request, body) if body else {}
-            return build_answer(show(act(**named, **fields, by=get_caller(request))), status=status)
-
-    return ServiceEndpoint
-
-
-def build_rotation(
-    operation_id: str,
-    rotate: Callable[..., tuple[Any, str]],
-    *,
-    scope: str,
-    show: Callable[[Any], dict[str, Any]],
-    answers: Any,
-) -> type[Endpoint]:
-    """The endpoint of a service that gives a receiver another secret."""
-
-    class RotationEndpoint(Endpoint):
-        """Another secret; until the overlap is over, messages carry the signatures of both."""
-
-        __module__ = rotate.__module__
-        required_scope = scope
-
-        @extend_schema(operation_id=operation_id, request=OverlapSerializer, responses={201: answers})
-        def post(self, request: Request, **named: Any) -> Response:
-            overlap = timedelta(seconds=read_body(request, OverlapSerializer)["overlap_s"])
-            row, secret = rotate(**named, overlap=overlap, by=get_caller(request))
-            return build_secret_answer(show(row), secret)
-
-    return RotationEndpoint
+    return ActionTable(module, scope, answer, show_secret, renamed={"overlap_s": "overlap"}, headers=NO_STORE)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 
-from evidence.deliveries.api import build_action, build_answer, build_rotation, build_secret_answer
+from evidence.deliveries.api import (
+    ROTATION,
+    OverlapSerializer,
+    build_answer,
+    build_secret_actions,
+    build_secret_answer,
+)
 from evidence.kinds import Kind
 from evidence.models import EventSink, SinkChannel, SinkMode, SinkState
 from evidence.sinks import services
 from evidence.sinks.cursor import load_log_size
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -142,26 +147,30 @@ class SinkView(Endpoint):
         return build_answer(sink_json(EventSink.objects.get(pk=sink_id, tenant_id=get_caller(request).tenant_id)))
 
 
-_sink_action = partial(build_action, scope=SCOPE, show=sink_json, answers=SINK)
-
-SinkPauseView = _sink_action(
-    "pause_event_sink",
-    services.pause_sink,
-    "Send nothing for now. What happens meanwhile waits in the log.",
-    body=ReasonSerializer,
+SINK_ACTIONS = ActionTable(__name__, SCOPE, SINK, sink_json)
+SinkPauseView = SINK_ACTIONS.build_view(
+    "pause_event_sink", services.pause_sink, "Send nothing for now. What happens meanwhile waits in the log."
 )
-SinkResumeView = _sink_action(
+
+
+SinkResumeView = SINK_ACTIONS.build_view(
     "resume_event_sink",
     services.resume_sink,
     "Go on where it stopped; also what waits after a failure is tried at once.",
+    body=None,
 )
-SinkTestView = _sink_action("test_event_sink", services.test_sink, "Send a test event, behind what waits.", status=202)
-SinkRotateView = build_rotation(
-    "rotate_event_sink", services.rotate_secret, scope=SCOPE, show=sink_json, answers=SECRET
+
+
+SinkTestView = SINK_ACTIONS.build_view(
+    "test_event_sink", services.test_sink, "Send a test event, behind what waits.", body=None, status=202
 )
-SinkEndView = _sink_action(
-    "end_event_sink",
-    services.end_sink,
-    "Send nothing there any more; its secrets are destroyed.",
-    body=ReasonSerializer,
+
+
+SinkRotateView = build_secret_actions(__name__, SCOPE, SECRET, sink_json).build_view(
+    "rotate_event_sink", services.rotate_secret, ROTATION, body=OverlapSerializer, status=201
+)
+
+
+SinkEndView = SINK_ACTIONS.build_view(
+    "end_event_sink", services.end_sink, "Send nothing there any more; its secrets are destroyed."
 )

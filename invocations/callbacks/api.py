@@ -9,14 +9,20 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 
 from access.models import Agent
-from evidence.deliveries.api import build_action, build_answer, build_rotation, build_secret_answer
+from evidence.deliveries.api import (
+    ROTATION,
+    OverlapSerializer,
+    build_answer,
+    build_secret_actions,
+    build_secret_answer,
+)
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackDelivery, CallbackEndpoint
 from invocations.callbacks.selectors import STATES, filter_deliveries
+from kernel.http.actions import ActionTable
 from kernel.http.api_requests import get_caller, read_body
 from kernel.http.base_serializers import (
     PageSerializer,
-    ReasonSerializer,
     StrictSerializer,
     build_envelope_serializer,
     build_page_serializer,
@@ -146,17 +152,13 @@ class EndpointListView(Endpoint):
         return build_secret_answer(endpoint_json(row), secret)
 
 
-EndpointRotateView = build_rotation(
-    "rotate_callback", services.rotate_secret, scope=SCOPE, show=endpoint_json, answers=SECRET
+EndpointRotateView = build_secret_actions(__name__, SCOPE, SECRET, endpoint_json).build_view(
+    "rotate_callback", services.rotate_secret, ROTATION, body=OverlapSerializer, status=201
 )
-EndpointDisableView = build_action(
-    "disable_callback",
-    services.disable_endpoint,
-    "Send nothing there any more.",
-    scope=SCOPE,
-    show=endpoint_json,
-    answers=ENDPOINT,
-    body=ReasonSerializer,
+
+
+EndpointDisableView = ActionTable(__name__, SCOPE, ENDPOINT, endpoint_json).build_view(
+    "disable_callback", services.disable_endpoint, "Send nothing there any more."
 )
 
 
@@ -193,11 +195,9 @@ class CallbackDeliveryView(Endpoint):
         return build_answer(delivery_json(row, tries=True))
 
 
-CallbackDeliveryAgainView = build_action(
+CallbackDeliveryAgainView = ActionTable(__name__, SCOPE, DELIVERY, partial(delivery_json, tries=True)).build_view(
     "redeliver_callback",
     services.redeliver_callback,
     "Send a message again, now, whatever became of it before.",
-    scope=SCOPE,
-    show=partial(delivery_json, tries=True),
-    answers=DELIVERY,
+    body=None,
 )

@@ -1,7 +1,8 @@
 """Actions: endpoints that do one thing with one row: POST, a service, and the row as it is then.
 
 Those on one noun share the scope and the form of the answer. Each is a line: what OpenAPI calls it, the service, what it is for. The
-service gets what the address and the body name, by these names, and who calls as ``by``.
+service gets what the address and the body name, by these names, and who calls as ``by``. Where what it returns is more than the row, a
+table of its own writes that.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class ActionEndpoint(Endpoint):
 class ActionTable(Generic[R]):
     """What the actions on one noun share. ``show`` writes the row that a service returns, as ``answer`` describes it.
 
-    ``module``: where they stand. ``renamed``: what the address names → what the services call it, where that is another name.
+    ``module``: where they stand. ``renamed``: what the address and the body name → what the services call it, where that is another
+    name. ``headers``: of each answer.
     """
 
     module: str
@@ -48,6 +50,7 @@ class ActionTable(Generic[R]):
     answer: Any
     show: Callable[[R], Any]
     renamed: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def build_view(
         self,
@@ -56,13 +59,14 @@ class ActionTable(Generic[R]):
         description: str,
         *,
         body: type[StrictSerializer] | None = ReasonSerializer,
+        status: int = 200,
     ) -> type[ActionEndpoint]:
-        @extend_schema(operation_id=operation_id, request=body, responses={200: self.answer})
+        @extend_schema(operation_id=operation_id, request=body, responses={status: self.answer})
         def post(view: ActionEndpoint, request: Request, **address: Any) -> Response:
-            named = {view.renamed.get(name, name): value for name, value in address.items()}
-            asked = read_body(request, view.body) if view.body else {}
-            row = view.service(**named, **asked, by=get_caller(request))
-            return Response(ResponseEnvelope(data=self.show(row)).to_json())
+            asked = address | (read_body(request, view.body) if view.body else {})
+            named = {view.renamed.get(name, name): value for name, value in asked.items()}
+            row = view.service(**named, by=get_caller(request))
+            return Response(ResponseEnvelope(data=self.show(row)).to_json(), status=status, headers=dict(self.headers))
 
         said = {
             "__doc__": description,

@@ -254,8 +254,9 @@ def test_every_action_gives_its_service_what_that_takes() -> None:
     assert actions
     for route, action in actions:
         body = action.body().fields if action.body else {}
-        named = [action.renamed.get(name, name) for name in route.takes]
-        inspect.signature(action.service).bind(**dict.fromkeys([*named, *body, "by"]))
+        named = [*(action.renamed.get(name, name) for name in [*route.takes, *body]), "by"]
+        assert len(named) == len(set(named)), f"{route.path}: the body must not stand in for the address"
+        inspect.signature(action.service).bind(**dict.fromkeys(named))
 
 
 def test_no_page_is_exempt_from_the_protection_against_forgery() -> None:
