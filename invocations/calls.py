@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from invocations.chains.models import ChainStep
     from invocations.decide.preflight import Preflight
-    from invocations.step_log import StepLog
     from kernel.http.envelopes import RequestEnvelope
     from kernel.principal import Principal
     from kernel.problems import Problem
@@ -66,7 +65,6 @@ class IncomingCall:
     decision_context: DecisionContext
     fingerprints: dict[str, str]
     id: UUID
-    log: StepLog
 
 
 @dataclass(slots=True)

@@ -128,9 +128,9 @@ def begin_call(call: CallRequest, *, by: Principal) -> BegunCall:
     """
     log = StepLog(datetime.now(UTC))
     decision_context = find_decision_context(call.tool, by=by)
-    incoming = IncomingCall(call, by, decision_context, compute_fingerprints(call, by), id=new_id(), log=log)
+    incoming = IncomingCall(call, by, decision_context, compute_fingerprints(call, by), id=new_id())
     note_for_log(call_id=encode("inv", incoming.id))
-    decision = decide_call(incoming)
+    decision = decide_call(incoming, log)
     if isinstance(decision, Acceptance | Hold):
         written = write_call(incoming, decision)
         if isinstance(written, Invocation):
@@ -141,9 +141,9 @@ def begin_call(call: CallRequest, *, by: Principal) -> BegunCall:
     raise record_refusal(incoming, decision) from decision.problem
 
 
-def decide_call(incoming: IncomingCall) -> CallDecision:
+def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
     """Whether an earlier call stands for this one; else what preflight says, and then whether it comes too fast."""
-    call, by, log = incoming.call, incoming.by, incoming.log
+    call, by = incoming.call, incoming.by
     try:
         if call.scope:
             by.check(call.scope)
