@@ -58,7 +58,7 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class IncomingCall:
-    """A call on its way in: who makes it, what decides about it at this moment, and the id that it gets when it may be made."""
+    """A call on its way in: who makes it, what decides about it at this moment, and the id of its row, whatever becomes of it."""
 
     call: CallRequest
     by: Principal

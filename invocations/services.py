@@ -170,10 +170,10 @@ def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
 
 def decide_replay(incoming: IncomingCall, earlier: Invocation) -> EarlierCall:
     """Whether the earlier call may stand for this one: it has ended or may be waited for, and nothing was taken back since."""
-    note_for_log(call_id=earlier.wire_id)
     if not earlier.is_final and (incoming.call.wait_s is None or earlier.state == State.HELD):
         raise build_in_progress_problem(earlier)
     check_again(AnswerLook(incoming.decision_context, earlier, incoming.call))
+    note_for_log(call_id=earlier.wire_id)
     return EarlierCall(earlier)
 
 

@@ -41,7 +41,7 @@ from kernel.canonical import compute_digest
 from kernel.database.connections import database_time
 from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
-from kernel.ids import encode, new_id
+from kernel.ids import encode
 from kernel.observability.log_context import read_log_request
 from kernel.observability.telemetry import current_trace, read_trace_id
 
@@ -188,7 +188,6 @@ UNDECIDED: dict[str, Any] = {"budget": []}
 def write_begin(
     incoming: IncomingCall,
     *,
-    id: UUID,
     state: State,
     preflight: Preflight | None,
     log: StepLog,
@@ -206,7 +205,7 @@ def write_begin(
     if version is not None:
         more |= build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key))
     invocation = Invocation(
-        id=id,
+        id=incoming.id,
         tenant_id=by.tenant_id,
         agent_id=by.agent(),
         key_id=by.key_id,
@@ -231,7 +230,7 @@ def write_begin(
     insert_row(invocation)
     value = {"arguments": call.arguments, "envelope": call.envelope.context(), "seed": os.urandom(SEED_BYTES).hex()}
     snapshot = evidence.seal_values(
-        tenant_id=by.tenant_id, invocation_id=id, kind=SnapshotKind.INPUT, value=value, key=key
+        tenant_id=by.tenant_id, invocation_id=incoming.id, kind=SnapshotKind.INPUT, value=value, key=key
     )
     declared = version.manifest.input_schema.get("properties", {}) if version else ()
     said = InputCommitment(
@@ -245,7 +244,7 @@ def write_begin(
         kind=Kind.DRY_RUN_BEGAN if invocation.dry_run else Kind.INVOCATION_BEGAN,
         subject=invocation.wire_id,
         actor=by,
-        invocation_id=id,
+        invocation_id=incoming.id,
         tool=call.tool,
         outcome=OUTCOMES[state],
         reason=invocation.reason,
@@ -266,12 +265,11 @@ def write_begin(
 
 
 @transaction.atomic
-def record_denied(incoming: IncomingCall, refusal: Refusal, *, id: UUID | None = None) -> Invocation:
+def record_denied(incoming: IncomingCall, refusal: Refusal) -> Invocation:
     """A refused call: Begin and End together, with the step and the reason. Nothing runs."""
     now = datetime.now(UTC)
     invocation = write_begin(
         incoming,
-        id=id or new_id(),
         state=State.DENIED,
         preflight=refusal.preflight,
         log=refusal.log,
@@ -299,7 +297,6 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
     manifest = preflight.version.manifest
     invocation = write_begin(
         incoming,
-        id=incoming.id,
         state=State.QUEUED,
         preflight=preflight,
         log=acceptance.log,

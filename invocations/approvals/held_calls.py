@@ -48,7 +48,7 @@ from invocations.run.cancellation import request_cancellation
 from invocations.step_log import StepLog
 from kernel.database.connections import database_time
 from kernel.http.envelopes import RequestEnvelope
-from kernel.ids import encode, new_id
+from kernel.ids import encode
 from kernel.problems import Conflict, Problem
 from registry.decision_context import load_decision_context
 
@@ -88,9 +88,7 @@ def run_full_preflight(
     return preflight, log
 
 
-def request_call_consent(
-    incoming: IncomingCall, preflight: Preflight, *, invocation_id: UUID, until: datetime | None = None
-) -> Consent:
+def request_call_consent(incoming: IncomingCall, preflight: Preflight, *, until: datetime | None = None) -> Consent:
     """The request for a consent to this call, in the transaction of the caller. It may be one that waits already."""
     assert preflight.version is not None
     assert preflight.decision_context.installed is not None
@@ -107,7 +105,7 @@ def request_call_consent(
         widest=mode,
         data_classes=manifest.data_classes,
         policy_hash=preflight.policy_hash,
-        invocation_id=invocation_id,
+        invocation_id=incoming.id,
         until=until,
         by=incoming.by,
         **incoming.fingerprints,
@@ -120,7 +118,7 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
     """Row, sealed input, Begin and the request for a consent, all or nothing. No budget is taken while it waits."""
     until = database_time() + timedelta(seconds=settings.TOOLHUB_HOLD_S)
     with name_step("consent"):
-        consent = request_call_consent(incoming, hold.preflight, invocation_id=incoming.id, until=until)
+        consent = request_call_consent(incoming, hold.preflight, until=until)
         if consent.state != ConsentState.REQUESTED or consent.expires_at is None:
             raise ConsentRequired(
                 "The same request was decided on at this moment.",
@@ -131,7 +129,6 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
     asked = ConsentValue(consent.pk, consent.mode, consent.versions, state=consent.state)
     invocation = write_begin(
         incoming,
-        id=incoming.id,
         state=State.HELD,
         preflight=replace(hold.preflight, consent=asked),
         log=hold.log,
@@ -153,10 +150,9 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
 def refuse_and_request_consent(incoming: IncomingCall, refusal: Refusal) -> tuple[Refusal, Invocation]:
     """The refused call with its Begin and End, and the request for a consent to it, all or nothing."""
     assert refusal.preflight is not None
-    id = new_id()
     try:
         with transaction.atomic():
-            consent = request_call_consent(incoming, refusal.preflight, invocation_id=id)
+            consent = request_call_consent(incoming, refusal.preflight)
     except Problem as full:
         # Too many wait already: nobody is asked, and the call is refused for that.
         refusal = replace(refusal, problem=full)
@@ -173,7 +169,7 @@ def refuse_and_request_consent(incoming: IncomingCall, refusal: Refusal) -> tupl
             details=refusal.problem.details | asked,
         )
         refusal = replace(refusal, problem=problem)
-    return refusal, record_denied(incoming, refusal, id=id)
+    return refusal, record_denied(incoming, refusal)
 
 
 # Ending the wait.

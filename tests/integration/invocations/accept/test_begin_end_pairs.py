@@ -19,6 +19,7 @@ from invocations import request_tallies
 from invocations.models import Invocation, Tally
 from invocations.queue import sweeper
 from kernel.database.tenancy import NO_TENANT
+from kernel.observability.log_context import bind_log_context, read_log_field
 from kernel.principal import Principal
 from tests.conftest import make_caller
 from tests.support.calls import PAIR, ask, assert_problem, kinds_of, row_of, writer
@@ -69,6 +70,21 @@ def test_a_dry_run_has_a_pair_of_its_own_kinds(
     page = operator.client().get(f"/invocations/{row_of(tried).wire_id}").content.decode()
     assert "Dry run ended" in page
     assert shown[-1]["leaf_hash"] in page
+
+
+@pytest.mark.parametrize("on_consent", ["refuse", "ask"])
+def test_the_log_names_a_refused_call_by_the_id_of_its_row(
+    on_consent: str, caller: Caller, enable: Callable[..., Tool], grant: Callable[..., Any], bell: Bell
+) -> None:
+    writer(enable)
+    grant()
+
+    with bind_log_context():
+        answer = caller.invoke(WRITE, {}, on_consent=on_consent, purpose="a test")
+        logged = read_log_field("call_id")
+
+    assert_problem(answer, 403, "POLICY.CONSENT_REQUIRED")
+    assert logged == row_of(answer).wire_id
 
 
 def test_a_call_with_a_key_that_may_not_call_has_its_pair(

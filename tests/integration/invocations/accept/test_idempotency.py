@@ -19,6 +19,7 @@ from invocations.models import Attempt, Invocation
 from invocations.queue import outbox, sweeper
 from invocations.sandbox.base import RunOutcome, RunStatus
 from kernel.ids import new_id
+from kernel.observability.log_context import bind_log_context, read_log_field
 from registry.tools.lifecycle import deprecate_tool
 from tests.conftest import make_caller
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
@@ -241,11 +242,14 @@ def test_who_lost_the_grant_gets_no_earlier_answer(
     caller.invoke(ECHO, {"text": "x"}, headers=KEY)
     access.revoke_grant(grant_id=given.pk, reason="for a test", by=operator.by)
 
-    again = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+    with bind_log_context():
+        again = caller.invoke(ECHO, {"text": "x"}, headers=KEY)
+        logged = read_log_field("call_id")
 
     assert (again.status_code, again.json()["error"]["reason"]) == (403, "AUTH.NO_GRANT")
     assert again.json()["data"] is None
     assert kinds_of(row_of(again)) == PAIR
+    assert logged == row_of(again).wire_id
 
 
 def test_who_lost_the_consent_gets_no_earlier_answer(
