@@ -150,7 +150,7 @@ def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
         earlier = find_earlier(call, incoming.fingerprints, by=by)
         if earlier is not None:
             return decide_replay(incoming, earlier)
-        find_endpoint(call, by=by)
+        callback_id = find_endpoint(call, by=by)
         preflight = run_preflight(call, incoming.decision_context, incoming.fingerprints, log=log)
         if needs_person(call, preflight):
             preflight, log = run_full_preflight(call, incoming.decision_context, incoming.fingerprints, log)
@@ -159,13 +159,13 @@ def decide_call(incoming: IncomingCall, log: StepLog) -> CallDecision:
     if preflight.problem is not None:
         asks_person = needs_person(call, preflight)
         if asks_person and call.envelope.on_consent == "hold":
-            return Hold(replace(preflight, refused_at=""), log)
+            return Hold(replace(preflight, refused_at=""), log, callback_id)
         return Refusal(preflight.problem, log, preflight, asks_person=asks_person)
     try:
         check_rates(preflight.lines, take=True)
     except RateLimited as problem:
         return Refusal(problem, log, replace(preflight, refused_at="quota"))
-    return Acceptance(preflight, log)
+    return Acceptance(preflight, log, callback_id)
 
 
 def decide_replay(incoming: IncomingCall, earlier: Invocation) -> EarlierCall:

@@ -32,7 +32,6 @@ from evidence.leaves.calls import (
 )
 from evidence.models import SnapshotKind
 from invocations.accept.value_shape import describe_value_shape
-from invocations.callbacks.services import find_endpoint
 from invocations.decide.decision import name_step
 from invocations.end.end_record import Ending, write_end
 from invocations.models import Invocation, State, WorkClass
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from access.consents.matcher import ConsentValue
     from evidence.models import SubjectKey
     from invocations.calls import CallRequest, IncomingCall
-    from invocations.decide.decision import Acceptance, Refusal
+    from invocations.decide.decision import Acceptance, Hold, Refusal
     from invocations.decide.preflight import Preflight
     from invocations.step_log import StepLog
     from registry.decision_context import DecisionContext
@@ -172,10 +171,10 @@ def build_manifest_fields(manifest: Manifest, *, keyed: bool) -> dict[str, Any]:
     }
 
 
-def build_admitted_fields(incoming: IncomingCall) -> dict[str, Any]:
+def build_admitted_fields(incoming: IncomingCall, decision: Acceptance | Hold) -> dict[str, Any]:
     """What only a call that may be made has: a refused one tells no callback of its end, and may be tried again with its key."""
     return {
-        "callback_id": find_endpoint(incoming.call, by=incoming.by),
+        "callback_id": decision.callback_id,
         "idempotency_key": incoming.call.envelope.idempotency_key,
     }
 
@@ -301,7 +300,7 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
         preflight=preflight,
         log=acceptance.log,
         reserved=build_reserved_budget(preflight.lines, preflight.demand),
-        **build_admitted_fields(incoming),
+        **build_admitted_fields(incoming, acceptance),
         **build_queued_fields(somebody_waits=not (call.respond_async or manifest.is_async)),
     )
     if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:

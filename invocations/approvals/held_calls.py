@@ -133,7 +133,7 @@ def hold_call(incoming: IncomingCall, hold: Hold) -> Invocation:
         preflight=replace(hold.preflight, consent=asked),
         log=hold.log,
         held_until=until,
-        **build_admitted_fields(incoming),
+        **build_admitted_fields(incoming, hold),
     )
     evidence.record(
         kind=Kind.INVOCATION_HELD,

@@ -14,6 +14,7 @@ from kernel.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from uuid import UUID
 
     from invocations.decide.preflight import Preflight
     from invocations.models import Invocation
@@ -22,18 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The call may run: nothing is in the way."""
+    """The call may run: nothing is in the way. ``callback_id``: of the endpoint that is told of its end."""
 
     preflight: Preflight
     log: StepLog
+    callback_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The call waits: a person's word is all that is missing, and the caller wants it to wait for that."""
+    """The call waits: a person's word is all that is missing, and the caller wants it to wait for that.
+
+    ``callback_id``: as with an :class:`Acceptance`.
+    """
 
     preflight: Preflight
     log: StepLog
+    callback_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)

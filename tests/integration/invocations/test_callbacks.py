@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evidence.deliveries.messages import PAUSES
@@ -22,7 +24,7 @@ from invocations.callbacks import delivery as callbacks_delivery
 from invocations.callbacks import services
 from invocations.callbacks.models import CallbackAttempt, CallbackDelivery, CallbackEndpoint, CallbackSecret
 from kernel.problems import Conflict, SchemaInvalid
-from tests.support.calls import assert_problem, row_of
+from tests.support.calls import assert_problem, row_of, writer
 from tests.support.http_server import Server, local_server
 
 if TYPE_CHECKING:
@@ -136,6 +138,21 @@ def test_a_call_names_an_endpoint_of_its_agent_and_never_an_address(
     services.disable_endpoint(endpoint_id=endpoint[0].pk, reason="a test", by=operator.by)
     assert_problem(call(caller, "orders"), 422, "CALLBACK.UNKNOWN")
     assert call(caller, True).status_code == 200
+
+
+@pytest.mark.parametrize(("tool", "state"), [(ECHO, "queued"), ("sample.tools.write", "held")])
+def test_the_endpoint_of_a_call_is_looked_up_once(
+    tool: str, state: str, endpoint: tuple[CallbackEndpoint, str], enable: Callable[..., Tool], caller: Caller
+) -> None:
+    writer(enable)
+
+    with CaptureQueriesContext(connection) as queries:
+        answer = caller.invoke(
+            tool, {}, callback="orders", on_consent="hold", purpose="a test", headers={"Prefer": "respond-async"}
+        )
+
+    assert (row_of(answer).state, row_of(answer).callback_id) == (state, endpoint[0].pk)
+    assert len([query for query in queries if CallbackEndpoint._meta.db_table in query["sql"]]) == 1
 
 
 def test_what_never_began_is_told_of_by_its_answer_only(endpoint: tuple[CallbackEndpoint, str], caller: Caller) -> None:

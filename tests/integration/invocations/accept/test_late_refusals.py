@@ -12,7 +12,6 @@ from access.models import Consent
 from access.problems import ConsentRequired, TooManyAtOnce
 from evidence.models import Fact
 from invocations.accept import begin_record
-from invocations.problems import CallbackUnknown
 from tests.support.calls import PAIR, kinds_of, row_of, writer
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ WRITE = "sample.tools.write"
 @pytest.mark.parametrize(
     ("write", "problem", "step"),
     [
-        ("find_endpoint", CallbackUnknown("It is gone."), None),
         ("spend_consent", ConsentRequired("It was used."), "consent"),
         ("reserve_call_budgets", TooManyAtOnce("Others were faster."), "quota"),
     ],
@@ -38,7 +36,7 @@ WRITE = "sample.tools.write"
 def test_what_another_call_has_taken_meanwhile_is_refused_at_the_step_that_it_belongs_to(
     write: str,
     problem: Problem,
-    step: str | None,
+    step: str,
     enable: Callable[..., Tool],
     grant: Callable[..., Any],
     caller: Caller,
