@@ -232,13 +232,8 @@ def write_begin(
         tenant_id=by.tenant_id, invocation_id=incoming.id, kind=SnapshotKind.INPUT, value=value, key=key
     )
     declared = version.manifest.input_schema.get("properties", {}) if version else ()
-    said = InputCommitment(
-        commit=snapshot.commitment,
-        alg=snapshot.alg,
-        bytes=snapshot.size,
-        snapshot=snapshot.wire_id,
-        shape=describe_value_shape(call.arguments, declared),
-    )
+    shape = describe_value_shape(call.arguments, declared)
+    said = InputCommitment(**snapshot.to_commitment().to_data(), shape=shape)
     evidence.record(
         kind=Kind.DRY_RUN_BEGAN if invocation.dry_run else Kind.INVOCATION_BEGAN,
         subject=invocation.wire_id,
