@@ -166,7 +166,7 @@ class Invocation(models.Model):
     input_valid = models.BooleanField(null=True)  # what its schema says of the arguments; None: nobody has looked
     output_valid = models.BooleanField(null=True)  # the same of what the tool returned, before any repair
     output_digest = models.CharField(max_length=71, blank=True)
-    budget = models.JSONField(default=dict)
+    budget = models.JSONField(default=list)  # those that the call counts against, as they were before it
     resolution = models.CharField(max_length=16, choices=Resolution, blank=True)
     resolved_by = models.CharField(max_length=64, blank=True)
     resolved_at = models.DateTimeField(null=True)

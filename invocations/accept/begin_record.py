@@ -180,8 +180,6 @@ def build_admitted_fields(incoming: IncomingCall, decision: Acceptance | Hold) -
 
 
 OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted"}
-# Of a call that was refused before preflight.
-UNDECIDED: dict[str, Any] = {"budget": []}
 
 
 def write_begin(
@@ -222,7 +220,7 @@ def write_begin(
         trace=current_trace() | read_log_request(),
         values_key=key,
         created_at=log.created_at,
-        **(build_decided_fields(preflight) if preflight else UNDECIDED),
+        **(build_decided_fields(preflight) if preflight else {}),
         **fingerprints,
         **more,
     )

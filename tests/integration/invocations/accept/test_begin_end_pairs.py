@@ -98,6 +98,7 @@ def test_a_call_with_a_key_that_may_not_call_has_its_pair(
     body = assert_problem(answer, 403, "AUTH.FORBIDDEN")
     assert body["error"]["details"]["missing"] == "invocations:create"
     assert kinds_of(row_of(answer)) == PAIR
+    assert row_of(answer).budget == []
     assert tallies() == []
 
 
