@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from invocations.models import Invocation
     from registry.decision_context import DecisionContext
     from registry.versions.compiler import CompiledVersion
+    from unitools.expressions import Subject
     from unitools.manifest import Manifest
 
 
@@ -270,22 +271,17 @@ def check_grant(look: CallLook | AnswerLook | ListingLook | ClaimLook) -> str | 
         case CallLook():
             version, arguments = look.version, look.call.arguments
             grants = context.grants if look.call.has_arguments else _without_conditions(context)
-            look.grants = check_granted(grants, _required_by(version, context, arguments), now=look.now)
+            wanted = _required_by(version.manifest, version.subject, context, arguments)
+            look.grants = check_granted(grants, wanted, now=look.now)
             look.result.grant = look.grants[0]
             return look.grants[0].tools
         case AnswerLook(invocation=earlier):
             assert earlier.version_id is not None
             version = compiled_version(earlier.version_id)
-            check_granted(context.grants, _required_by(version, context, look.call.arguments), now=look.now)
+            wanted = _required_by(version.manifest, version.subject, context, look.call.arguments)
+            check_granted(context.grants, wanted, now=look.now)
         case ListingLook(manifest=manifest):
-            wanted = CallRequirements(
-                tool=build_subject(manifest),
-                agent_id=context.agent_id,
-                agent_name=context.agent_name,
-                arguments=None,
-                scopes=manifest.scopes,
-                capabilities=manifest.capabilities,
-            )
+            wanted = _required_by(manifest, build_subject(manifest), context, None)
             check_granted(_without_conditions(context), wanted, now=look.now)
         case ClaimLook(invocation=invocation):
             if invocation.grant_id not in {grant.id for grant in context.grants}:
@@ -298,15 +294,15 @@ def check_grant(look: CallLook | AnswerLook | ListingLook | ClaimLook) -> str | 
     return None
 
 
-def _required_by(version: CompiledVersion, context: DecisionContext, arguments: Any) -> CallRequirements:
-    """The call as far as grants decide about it."""
+def _required_by(manifest: Manifest, tool: Subject, context: DecisionContext, arguments: Any) -> CallRequirements:
+    """The call as far as grants decide about it. ``tool``: how expressions see it."""
     return CallRequirements(
-        tool=version.subject,
+        tool=tool,
         agent_id=context.agent_id,
         agent_name=context.agent_name,
         arguments=arguments,
-        scopes=version.scopes,
-        capabilities=version.manifest.capabilities,
+        scopes=manifest.scopes,
+        capabilities=manifest.capabilities,
     )
 
 

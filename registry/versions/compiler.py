@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-    from access.grants.matcher import Scope
 
 MAX_VERSIONS = 2048
 
@@ -37,7 +36,6 @@ class CompiledVersion:
     output_validator: jsonschema_rs.Validator
     subject: Subject
     asks: Capabilities
-    scopes: tuple[Scope, ...]
     attributes: dict[str, Any]  # what policies may ask about the tool itself
     max_bytes_in: int
     max_depth: int  # of the arguments
@@ -73,7 +71,6 @@ def _compile(version_id: UUID, manifest: Manifest) -> CompiledVersion:
         output_validator=compile_schema(manifest.output_schema),
         subject=build_subject(manifest),
         asks=Capabilities.of_manifest(manifest),
-        scopes=tuple(manifest.scopes),
         attributes={
             "tool": manifest.id,
             "group": manifest.id.partition(".")[0],

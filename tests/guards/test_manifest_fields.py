@@ -25,7 +25,7 @@ ACTS = {
     "input_schema": ("registry/versions/compiler.py", "manifest.input_schema"),
     "output_schema": ("registry/versions/compiler.py", "manifest.output_schema"),
     "output_repair": ("invocations/end/outcomes.py", "output_repair"),
-    "scopes…": ("registry/versions/compiler.py", "manifest.scopes"),
+    "scopes…": ("invocations/decide/rules.py", "manifest.scopes"),
     "capabilities…": ("unitools/capabilities/algebra.py", "of_manifest"),
     "config_schema": ("registry/installations/setup.py", "config_schema"),
     "secrets…": ("registry/installations/setup.py", "secrets"),
