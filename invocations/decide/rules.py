@@ -2,14 +2,15 @@
 
 Preflight goes through all of :data:`RULES` when a call is made. What allowed it may be taken back later, so those that
 hold again are looked at once more when a worker claims it and when its stored answer is given again; and those that say what
-there is to call are looked at in lists of tools. A rule holds at all of these unless it says otherwise.
+there is to call are looked at in lists of tools. A rule holds at the moments whose looks its check takes: :class:`Look` is any.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, assert_never
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never, get_type_hints
 
 from access.budgets.lines import Demand, check_budgets, filter_by_grants
 from access.budgets.rate_limits import check_rates
@@ -39,7 +40,7 @@ from unitools.capabilities import list_missing_capabilities
 from unitools.expressions import build_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
     from uuid import UUID
 
@@ -65,10 +66,6 @@ class RuleMoment(StrEnum):
     ANSWER = "answer"
     # An agent, or its model, is shown what it may call.
     LISTING = "listing"
-
-
-AGAIN = frozenset({RuleMoment.CLAIM, RuleMoment.ANSWER, RuleMoment.LISTING})
-NEVER = frozenset[RuleMoment]()
 
 
 @dataclass(slots=True)
@@ -189,12 +186,17 @@ class ListingLook(Look):
         return self.found
 
 
-# The rules. Each raises what is in the way; what it returns is a note for the waterfall of a call. One that asks by the moment
-# names each at which it holds: at another it fails loudly, rather than let everything pass.
+LOOKS: tuple[type[Look], ...] = (CallLook, ClaimLook, AnswerLook, ListingLook)
+
+
+# The rules. Each raises what is in the way; what it returns is a note for the waterfall of a call. The type of its look says at
+# which moments it holds. One that asks by the moment names each of them: at another it fails loudly, rather than let everything pass.
 
 
 def check_tool(look: CallLook | ClaimLook | ListingLook) -> str | None:
-    """May anybody of the tenant call it? A call that was accepted keeps its version, which may be another by now."""
+    """May anybody of the tenant call it? A call that was accepted keeps its version, which may be another by now; an answer that was
+    given stays good when its tool is paused or gone.
+    """
     context = look.decision_context
     match look:
         case CallLook():
@@ -312,7 +314,9 @@ def _without_conditions(context: DecisionContext) -> tuple[GrantValue, ...]:
 
 
 def check_quota(look: CallLook) -> None:
-    """The first grant whose budgets, with those of tenant, agent and tool, have room for the call."""
+    """The first grant whose budgets, with those of tenant, agent and tool, have room for the call. What an accepted call may take was
+    reserved for it.
+    """
     refusals: list[QuotaExceeded] = []
     candidates: list[GrantValue | None] = [*look.grants] or [None]
     for grant in candidates:
@@ -344,7 +348,9 @@ CONSENT_GONE = {
 
 
 def check_consent(look: CallLook | ClaimLook | AnswerLook) -> str | None:
-    """Has a person agreed? Later only whether what the call went ahead with still stands; one for once was spent by it."""
+    """Has a person agreed? Later only whether what the call went ahead with still stands; one for once was spent by it. A tool that
+    needs a consent is listed, since an agent can ask for one.
+    """
     match look:
         case CallLook():
             return _choose_consent(look)
@@ -398,7 +404,7 @@ def _consent_missing(look: CallLook, widest: str) -> ConsentRequired:
 
 
 def check_policy(look: CallLook) -> str:
-    """Do the policies permit it? And what remains of what the tool asks for?"""
+    """Do the policies permit it? And what remains of what the tool asks for? A call keeps both as it was accepted under them."""
     if not look.verdict.allowed:
         raise build_policy_denial(look.verdict, look.decision_context)
     look.result.reach = look.resolve_profile_under(look.result.grant)
@@ -427,32 +433,36 @@ def check_sandbox(look: CallLook) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. ``step``: the step of preflight that shows it; the rules of a step stand together.
-
-    ``check`` takes the look of each moment at which the rule holds: the call's, and those of ``holds_again``.
-    """
+    """One rule. ``step``: the step of preflight that shows it; the rules of a step stand together."""
 
     name: str
     step: str
     check: Callable[[Any], str | None]
-    holds_again: Collection[RuleMoment] = AGAIN
+
+    @property
+    def holds_again(self) -> frozenset[RuleMoment]:
+        """The moments after the call at which it holds."""
+        return read_moments(self.check) - {RuleMoment.CALL}
+
+
+@cache
+def read_moments(check: Callable[[Any], str | None]) -> frozenset[RuleMoment]:
+    """The moments whose looks a check takes."""
+    taken = get_type_hints(check)["look"]
+    return frozenset(each.moment for each in LOOKS if issubclass(each, taken))
 
 
 RULES: tuple[Rule, ...] = (
-    # An answer that was given stays good when its tool is paused or gone.
-    Rule("tool", "tool", check_tool, holds_again={RuleMoment.CLAIM, RuleMoment.LISTING}),
-    Rule("model", "tool", check_meant_for_model, holds_again={RuleMoment.LISTING}),
-    Rule("arguments", "input_schema", check_arguments, holds_again=NEVER),
+    Rule("tool", "tool", check_tool),
+    Rule("model", "tool", check_meant_for_model),
+    Rule("arguments", "input_schema", check_arguments),
     Rule("agent", "grant", check_agent_in_use),
     Rule("key", "grant", check_key_in_force),
     Rule("grant", "grant", check_grant),
-    # What an accepted call may take was reserved for it.
-    Rule("quota", "quota", check_quota, holds_again=NEVER),
-    # A tool that needs the consent of a person is shown, since an agent can ask for one.
-    Rule("consent", "consent", check_consent, holds_again={RuleMoment.CLAIM, RuleMoment.ANSWER}),
-    # A call keeps the policy and the profile that it was accepted under.
-    Rule("policy", "profile", check_policy, holds_again=NEVER),
-    Rule("sandbox", "sandbox_guard", check_sandbox, holds_again=NEVER),
+    Rule("quota", "quota", check_quota),
+    Rule("consent", "consent", check_consent),
+    Rule("policy", "profile", check_policy),
+    Rule("sandbox", "sandbox_guard", check_sandbox),
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 from evidence.models import Fact
 from invocations.decide import rules
 from invocations.decide.preflight import STEPS
-from invocations.decide.rules import AGAIN, RULES, Look, Rule, RuleMoment
+from invocations.decide.rules import RULES, Look, Rule, RuleMoment
 from invocations.mcp.tool_list import list_tools_after
 from invocations.models import Invocation
 from kernel.problems import Forbidden
@@ -114,8 +114,19 @@ def test_a_new_rule_holds_in_lists_of_tools(door: str, office: OfficeHours, call
     assert set(office.looks) == {RuleMoment.LISTING}
 
 
-def test_a_rule_holds_everywhere_unless_it_says_otherwise() -> None:
-    assert set(Rule("new", "grant", lambda look: None).holds_again) == set(AGAIN) == set(RuleMoment) - {RuleMoment.CALL}
+def check_anything(look: Look) -> None:
+    """A rule that asks by no moment."""
+
+
+def check_call_only(look: rules.CallLook) -> None:
+    """A rule about what only a call has."""
+
+
+def test_a_rule_holds_at_the_moments_whose_looks_its_check_takes() -> None:
+    assert Rule("new", "grant", check_anything).holds_again == set(RuleMoment) - {RuleMoment.CALL}
+    assert Rule("new", "grant", check_call_only).holds_again == set()
+    assert [each.moment for each in rules.LOOKS] == list(RuleMoment)
+    assert all(RuleMoment.CALL in rules.read_moments(rule.check) for rule in RULES)
 
 
 def test_the_page_about_calls_says_where_each_rule_holds_again() -> None:
