@@ -14,8 +14,7 @@ from access.budgets.chain_reservations import build_step_lines
 from access.budgets.lines import BudgetLine, Demand, snapshot_lines
 from access.policies.verdict import Verdict, policy_hash, policy_label
 from evidence.leaves.calls import PolicyDecision
-from invocations.decide import rules
-from invocations.decide.rules import CallLook
+from invocations.decide.rules import RULES, CallLook
 from invocations.metrics.call_metrics import record_preflight
 from invocations.step_log import FAILED, PASSED, SKIPPED, StepLog
 from kernel.problems import Problem
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from registry.decision_context import DecisionContext
     from registry.versions.compiler import CompiledVersion
 
-STEPS = tuple(dict.fromkeys(rule.step for rule in rules.RULES))
 PREFIX = "preflight."
 
 
@@ -121,16 +119,18 @@ def compute_layers_hash(layers: tuple[CompiledPolicy, ...]) -> str:
     return _hashes[digests]
 
 
-# What a step needs of those before it; where that is missing, it is skipped also when everything was asked for.
-NEEDS = {name: {"tool"} for name in STEPS[1:]} | {"sandbox_guard": {"tool", "profile"}}
-
-
 def group_by_step(found: Iterable[Rule]) -> dict[str, list[Rule]]:
     """The steps in their order, with the rules that each shows."""
     steps: dict[str, list[Rule]] = {}
     for rule in found:
         steps.setdefault(rule.step, []).append(rule)
     return steps
+
+
+RULES_BY_STEP = group_by_step(RULES)
+STEPS = tuple(RULES_BY_STEP)
+# What a step needs of those before it; where that is missing, it is skipped also when everything was asked for.
+NEEDS = {name: {"tool"} for name in STEPS[1:]} | {"sandbox_guard": {"tool", "profile"}}
 
 
 def check_step(step: Iterable[Rule], look: CallLook) -> str:
@@ -157,7 +157,7 @@ def run_preflight(
     result = Preflight(decision_context)
     look = CallLook(decision_context, result, call, fingerprints)
     started_ms = log.now_ms()
-    for name, step in group_by_step(rules.RULES).items():
+    for name, step in RULES_BY_STEP.items():
         if result.problem is not None and (not everything or NEEDS.get(name, set()) & result.problems.keys()):
             log.add(PREFIX + name, "control", log.now_ms(), log.now_ms(), status=SKIPPED)
             continue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evidence.models import Fact
-from invocations.decide import rules
+from invocations.decide import preflight, rules
 from invocations.decide.preflight import STEPS
 from invocations.decide.rules import RULES, Look, Rule, RuleMoment
 from invocations.mcp.tool_list import list_tools_after
@@ -45,7 +45,9 @@ class OfficeHours:
 @pytest.fixture
 def office(monkeypatch: pytest.MonkeyPatch, enable: Callable[..., Tool], grant: Callable[..., Any]) -> OfficeHours:
     hours = OfficeHours()
-    monkeypatch.setattr(rules, "RULES", (*RULES, Rule("office_hours", "grant", hours.check)))
+    added = (*RULES, Rule("office_hours", "grant", hours.check))
+    monkeypatch.setattr(rules, "RULES", added)
+    monkeypatch.setattr(preflight, "RULES_BY_STEP", preflight.group_by_step(added))
     enable(idempotency="keyed")
     grant()
     return hours
