@@ -13,6 +13,7 @@ from access.models import PolicyState, PolicyVersion
 from access.policies.cache import compiled_policy
 from access.policies.compiler import BUILTIN
 from access.policies.verdict import evaluate_policies, policy_hash
+from invocations.decide.preflight import STEPS
 from kernel.canonical import compute_digest
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from evidence.leaves.calls import Begin
 
 SAME, DIFFERS, NOT_KEPT = "same", "differs", "not_kept"
-BEFORE_CONSENT = ("tool", "input_schema", "grant", "quota", "consent")  # steps; at these nobody has asked yet
+BEFORE_CONSENT = STEPS[: STEPS.index("consent") + 1]  # a call that was refused at one of these asked nobody
 
 
 @dataclass(frozen=True, slots=True)
