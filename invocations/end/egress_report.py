@@ -7,7 +7,7 @@ pattern or outside of every rule, is its own word and could spell out a value. T
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.utils.translation import gettext
 
@@ -18,7 +18,7 @@ from kernel.canonical import canonicalize, compute_digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from invocations.sandbox.base import ConnectionRecord
+    from invocations.sandbox.base import ConnectionRecord, RunOutcome
 
 MAX_BYTES = 8 * 1024  # in a fact, which has room for other things too
 
@@ -34,28 +34,30 @@ def _named(connection: ConnectionRecord) -> dict[str, Any]:
     }
 
 
-def build_connections_data(connections: Sequence[ConnectionRecord], *, known: bool = True) -> dict[str, Any]:
-    """Fields of the End fact: attempts that a rule names, of very many the first, with number and digest of all; the rest is counted.
+class EgressReport(NamedTuple):
+    """What the End fact says of connections. ``known``: False where the gate did not say; ``elsewhere``: how many no rule names."""
 
-    When they are not ``known`` it says that, instead of nothing.
-    """
-    if not known:
-        return {"connections_known": False}
-    named = [_named(each) for each in connections if each.rule]
-    data: dict[str, Any] = {}
-    if named:
-        kept: list[dict[str, Any]] = []
-        size = 0
-        for each in named:
-            size += len(canonicalize(each)) + 1
-            if size > MAX_BYTES:
-                data["all_connections"] = ListDigest(count=len(named), hash=compute_digest(named))
-                break
-            kept.append(each)
-        data["connections"] = kept
-    if len(connections) > len(named):
-        data["connections_elsewhere"] = len(connections) - len(named)
-    return data
+    connections: list[dict[str, Any]] | None = None
+    all_connections: ListDigest | None = None
+    known: bool | None = None
+    elsewhere: int | None = None
+
+
+def build_egress_report(outcome: RunOutcome) -> EgressReport:
+    """Attempts that a rule names, of very many the first, with number and digest of all; the rest is counted."""
+    if not outcome.connections_known:
+        return EgressReport(known=False)
+    named = [_named(each) for each in outcome.connections if each.rule]
+    elsewhere = len(outcome.connections) - len(named) or None
+    kept: list[dict[str, Any]] = []
+    size = 0
+    for each in named:
+        size += len(canonicalize(each)) + 1
+        if size > MAX_BYTES:
+            whole = ListDigest(count=len(named), hash=compute_digest(named))
+            return EgressReport(kept, whole, elsewhere=elsewhere)
+        kept.append(each)
+    return EgressReport(kept if named else None, elsewhere=elsewhere)
 
 
 def build_sealed_connections(connections: Sequence[ConnectionRecord]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from evidence.leaves.calls import End, HashedOutput, RunReport, SpentBudget, Too
 from evidence.models import Snapshot, SnapshotKind
 from invocations.answer.wake_ups import get_waker
 from invocations.artifacts.services import build_sealed_artifacts, keep_artifacts, summarize_artifacts
-from invocations.end.egress_report import build_connections_data, build_sealed_connections
+from invocations.end.egress_report import EgressReport, build_egress_report, build_sealed_connections
 from invocations.files.services import KeptFiles, keep_files, keep_nothing
 from invocations.metrics.call_metrics import count_call
 from invocations.models import Attempt, Invocation, State
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 NOTHING = object()
 PLAN = "post_execution_plan"
 MAX_SOURCES_BYTES = 8 * 1024  # in a fact, which has room for other things too
-MAX_OBLIGATIONS_BYTES = 2 * 1024
+MAX_CHANGES_BYTES = 2 * 1024  # of obligations, and of repairs
 # Of a ruleset, a table, a document.
 PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._:/-]{0,79}")
 PLAIN = {"type": PLAIN_NAME, "name": PLAIN_NAME, "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")}
@@ -104,19 +104,23 @@ def build_caller_principal(invocation: Invocation) -> Principal:
     )
 
 
-def build_sources_data(sources: list[dict[str, str]], key: SubjectKey) -> dict[str, Any]:
+def shorten_sources(
+    sources: list[dict[str, str]], key: SubjectKey
+) -> tuple[list[dict[str, str]] | None, ListDigest | None]:
     """All of them while they fit; of very many the first, with the number and a hash of all. What a tool calls a source is its own
     word: a name that is none of a ruleset or a table, but an address or a number, say, is only hashed.
     """
+    if not sources:
+        return None, None
     kept: list[dict[str, str]] = []
     size = 0
     for source in (_hash_free_text(each, key) for each in sources):
         size += len(canonicalize(source)) + 1
         if size > MAX_SOURCES_BYTES:
             whole = fingerprint_under(key, canonicalize(sources))
-            return {"sources": kept, "all_sources": ListDigest(count=len(sources), hash=whole)}
+            return kept, ListDigest(count=len(sources), hash=whole)
         kept.append(source)
-    return {"sources": kept}
+    return kept, None
 
 
 def _hash_free_text(source: dict[str, str], key: SubjectKey) -> dict[str, str]:
@@ -127,19 +131,13 @@ def _hash_free_text(source: dict[str, str], key: SubjectKey) -> dict[str, str]:
     return {name: text if name in plain else fingerprint_under(key, text.encode()) for name, text in source.items()}
 
 
-def build_obligations_data(applied: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was done to the output; of very long lists their length and digest."""
-    if len(canonicalize(applied)) > MAX_OBLIGATIONS_BYTES:
-        return {"all_obligations": ListDigest(count=len(applied), hash=compute_digest(applied))}
-    return {"obligations": applied}
-
-
-def build_repairs_data(repairs: list[Repair]) -> dict[str, Any]:
-    """As with obligations: pointers and kinds, never values."""
-    said = [repair.to_json() for repair in repairs]
-    if len(canonicalize(said)) > MAX_OBLIGATIONS_BYTES:
-        return {"all_repairs": ListDigest(count=len(said), hash=compute_digest(said))}
-    return {"repairs": said}
+def shorten_changes(changes: list[dict[str, Any]]) -> tuple[list[dict[str, Any]] | None, ListDigest | None]:
+    """What was done to the output, as pointers and kinds, never values; of very long lists only their length and digest."""
+    if not changes:
+        return None, None
+    if len(canonicalize(changes)) > MAX_CHANGES_BYTES:
+        return None, ListDigest(count=len(changes), hash=compute_digest(changes))
+    return changes, None
 
 
 def build_spent_budget(ending: Ending) -> SpentBudget:
@@ -171,6 +169,10 @@ def build_end_leaf(
 ) -> End:
     """What the End fact says beside its columns."""
     version, outcome = invocation.version, ending.outcome
+    sources, all_sources = shorten_sources(ending.sources, key)
+    repairs, all_repairs = shorten_changes([repair.to_json() for repair in ending.repairs])
+    obligations, all_obligations = shorten_changes(ending.obligations)
+    egress = build_egress_report(outcome) if outcome is not None else EgressReport()
     return End(
         state=str(ending.state),
         attempt=invocation.attempt,
@@ -187,13 +189,22 @@ def build_end_leaf(
         budget=build_spent_budget(ending) if invocation.budget else None,
         run=build_run_report(invocation, outcome) if outcome is not None else None,
         blocked=list_blocked_kinds(outcome) or None if outcome is not None else None,
-        **sealed._asdict(),
+        output=sealed.output,
+        raw_output=sealed.raw_output,
+        error=sealed.error,
+        logs=sealed.logs,
         artifacts=artifacts,
         files=files,
-        **(build_sources_data(ending.sources, key) if ending.sources else {}),
-        **(build_repairs_data(ending.repairs) if ending.repairs else {}),
-        **(build_obligations_data(ending.obligations) if ending.obligations else {}),
-        **(build_connections_data(outcome.connections, known=outcome.connections_known) if outcome is not None else {}),
+        sources=sources,
+        all_sources=all_sources,
+        repairs=repairs,
+        all_repairs=all_repairs,
+        obligations=obligations,
+        all_obligations=all_obligations,
+        connections=egress.connections,
+        all_connections=egress.all_connections,
+        connections_known=egress.known,
+        connections_elsewhere=egress.elsewhere,
     )
 
 

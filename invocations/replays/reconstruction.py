@@ -18,7 +18,7 @@ from evidence.leaves import ABSENT, Leaf
 from evidence.leaves.calls import Begin, DecidedCall, End, ResumedCall
 from evidence.models import Fact, Snapshot, SnapshotKind
 from evidence.problems import KeyUnavailable, ValuesErased
-from invocations.end.end_record import build_sources_data
+from invocations.end.end_record import shorten_sources
 from invocations.models import Invocation, State
 from invocations.replays.redecision import Redecider
 from invocations.value_keys import known_key_of
@@ -270,7 +270,7 @@ def _marked(told: CallFacts, invocation: Invocation) -> Iterable[ReconstructionF
             asked, sources = None, None
         else:
             mark = fingerprint_under(key, mark.encode())
-            named = build_sources_data(named, key)["sources"] if named else named
+            named = shorten_sources(named, key)[0] if named else named
     yield _compared("request_id", asked, mark)
     if sources is not None or invocation.sources:
         yield _compared("sources", sources, named)
