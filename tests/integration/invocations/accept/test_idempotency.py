@@ -18,6 +18,7 @@ from invocations.answer.wake_ups import InProcessWaker
 from invocations.models import Attempt, Invocation
 from invocations.queue import outbox, sweeper
 from invocations.sandbox.base import RunOutcome, RunStatus
+from kernel.http.envelopes import RequestEnvelope
 from kernel.ids import new_id
 from kernel.observability.log_context import bind_log_context, read_log_field
 from registry.tools.lifecycle import deprecate_tool
@@ -272,6 +273,30 @@ def test_who_lost_the_consent_gets_no_earlier_answer(
     assert (first.status_code, again.status_code) == (200, 403)
     assert again.json()["error"]["reason"] == "POLICY.CONSENT_REQUIRED"
     assert len(sandbox.calls) == 1
+
+
+@pytest.mark.parametrize("lost", ["agent", "key"])
+def test_an_agent_that_was_disabled_or_lost_its_key_since_it_was_authenticated_gets_no_earlier_answer(
+    lost: str, ready: None, caller: Caller, operator: Person, sandbox: ScriptedSandbox
+) -> None:
+    envelope = RequestEnvelope(request_id="once", actor={"type": "agent", "id": "x"}, idempotency_key="order-1")
+    call = calls.CallRequest(ECHO, {"text": "x"}, envelope)
+    first = services.invoke_tool(call, by=caller.by)
+    assert (first.invocation.state, first.replayed) == ("succeeded", False)
+    match lost:
+        case "agent":
+            access.disable_agent(agent_id=caller.agent.pk, reason="for a test", by=operator.by)
+        case "key":
+            assert caller.by.key_id is not None
+            access.revoke_key(key_id=caller.by.key_id, by=operator.by)
+
+    with pytest.raises(calls.CallRefused, match=f"^The {lost} .*(disabled|revoked)") as refused:
+        services.invoke_tool(call, by=caller.by)
+
+    assert refused.value.problem.reason == "AUTH.FORBIDDEN"
+    assert kinds_of(refused.value.invocation) == PAIR
+    assert len(sandbox.calls) == 1
+    assert not Fact.objects.filter(kind="invocation.replayed").exists()
 
 
 def test_the_order_of_names_in_the_arguments_does_not_matter(

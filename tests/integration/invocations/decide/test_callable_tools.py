@@ -122,6 +122,19 @@ def test_what_nobody_can_call_is_not_offered(
     assert set(offer.kept_back) == {ECHO}
 
 
+def test_nothing_is_offered_to_a_key_that_was_revoked_since_it_was_looked_at(
+    three: None, caller: Caller, grant: Callable[..., Any], operator: Person
+) -> None:
+    grant()
+    assert names(caller) == [ECHO, PLANS, RAISES]
+    assert caller.by.key_id is not None
+    access.revoke_key(key_id=caller.by.key_id, by=operator.by)
+
+    assert "3 tools are kept back (AUTH.FORBIDDEN). For one of them: The key of this call was revoked" in warnings(
+        caller
+    )
+
+
 def test_an_empty_list_says_why(
     caller: Caller, operator: Person, enable: Callable[..., Tool], grant: Callable[..., Any]
 ) -> None:
