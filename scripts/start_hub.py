@@ -35,7 +35,7 @@ def main() -> None:
             django.setup()
         if _is_behind():
             with announce_step("preparing the database", "database prepared"), LOG.open("a") as log:
-                call_command("migrate", interactive=False, no_color=True, stdout=log)
+                call_command("migrate", interactive=False, no_color=True, skip_checks=False, stdout=log)
         # Checked at every start; also prints the ways to sign in.
         call_command("seed_demo")
         call_command("serve")

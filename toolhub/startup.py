@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from evidence.keys.check_values import ANOTHER, FOREIGN, unfit_keys
 from evidence.keys.key_file import read_key_file
@@ -47,6 +49,26 @@ def check_keys(app_configs: Any, **_: Any) -> list[CheckMessage]:
     """Stops every command but `init`, which mends it."""
     del app_configs
     return [Error(sentence, hint=remedy, id="toolhub.E001") for sentence, remedy in missing_keys()]
+
+
+@register(Tags.database)
+def check_older_database(app_configs: Any, databases: list[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Stops `migrate` at a database that has some of the steps which are one migration by now: the others are not here any more."""
+    del app_configs
+    hint = (
+        "`git log --diff-filter=A -- {app}/migrations/{name}.py` names the commit that made them one: migrate with the "
+        "commit before it, then with this one."
+    )
+    found: list[CheckMessage] = []
+    squashed = MigrationLoader(None).replacements
+    for alias in databases or []:
+        applied = MigrationRecorder(connections[alias]).applied_migrations().keys()
+        for (app, name), migration in squashed.items():
+            missing = set(migration.replaces) - applied
+            if 0 < len(missing) < len(migration.replaces):
+                sentence = f"The database is too old: {app} lacks {min(missing)[1]}, which is a part of {name} by now."
+                found.append(Error(sentence, hint=hint.format(app=app, name=name), id="toolhub.E002"))
+    return found
 
 
 def missing_proxy() -> str:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.req("TOOLS-18")
 NEWEST_AWAY = """
-    DELETE FROM django_migrations WHERE app = 'evidence'
-        AND name = (SELECT max(name) FROM django_migrations WHERE app = 'evidence')
+    DELETE FROM django_migrations WHERE app = 'invocations'
+        AND id = (SELECT max(id) FROM django_migrations WHERE app = 'invocations' AND name NOT LIKE '%squashed')
     RETURNING name
 """
-BACK = "INSERT INTO django_migrations (app, name, applied) VALUES ('evidence', %s, now())"
+BACK = "INSERT INTO django_migrations (app, name, applied) VALUES ('invocations', %s, now())"
 
 
 def checks(url: str) -> tuple[int, dict[str, str]]:

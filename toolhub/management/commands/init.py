@@ -28,7 +28,7 @@ class Command(BaseCommand):
                 self.stdout.write(line)
             if keys_only:
                 return
-            call_command("migrate", interactive=False, verbosity=0)
+            call_command("migrate", interactive=False, verbosity=0, skip_checks=False)
             installation.let_processes_log_in()
             owner = installation.make_owner()
         except Problem as problem:

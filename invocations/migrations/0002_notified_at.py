@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("invocations", "0009_indexes_of_the_row")]
+    dependencies = [("invocations", "0001_squashed")]
     operations = [
         migrations.RenameField(model_name="invocation", old_name="rung_at", new_name="notified_at"),
         migrations.RemoveIndex(model_name="replay", name="replay_open"),

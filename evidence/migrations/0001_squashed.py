@@ -1,0 +1,477 @@
+"""Evidence's tables, as one migration: what fourteen made step by step before the first release."""
+
+import django.db.models.deletion
+import kernel.ids
+import uuid
+from django.db import migrations, models
+
+
+# What a search reads of a tag stands side by side in the index, not a page of the table for each block.
+POSTING_WITH_PLACES = """
+ALTER TABLE evidence_posting DROP CONSTRAINT evidence_posting_pkey;
+ALTER TABLE evidence_posting ADD CONSTRAINT evidence_posting_pkey PRIMARY KEY (tenant_id, tag, block) INCLUDE (places)
+"""
+
+
+def put_places_into_the_index(_apps, schema_editor):
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(POSTING_WITH_PLACES)
+
+
+class Migration(migrations.Migration):
+
+    replaces = [
+        ('evidence', '0001_initial'),
+        ('evidence', '0002_kinds_of_grants'),
+        ('evidence', '0003_kinds_of_boxes'),
+        ('evidence', '0004_protocol'),
+        ('evidence', '0005_evidence'),
+        ('evidence', '0006_capsules'),
+        ('evidence', '0007_postings_within_their_index'),
+        ('evidence', '0008_oldest_values'),
+        ('evidence', '0009_closed_findings'),
+        ('evidence', '0010_master_keys'),
+        ('evidence', '0011_tries_of_verifications'),
+        ('evidence', '0012_facts_of_forgetting'),
+        ('evidence', '0013_facts_of_finished_erasures'),
+        ('evidence', '0014_facts_of_erased_words'),
+    ]
+
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        migrations.CreateModel(
+            name='Anchor',
+            fields=[
+                ('name', models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('witness', 'Witness'), ('file', 'File'), ('git', 'Git')], max_length=8)),
+                ('size', models.BigIntegerField(default=0)),
+                ('anchored_at', models.DateTimeField(null=True)),
+                ('next_attempt_at', models.DateTimeField()),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('last_error', models.CharField(blank=True, max_length=300)),
+                ('refused_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Erasure',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('state', models.CharField(choices=[('asked', 'Asked'), ('erasing', 'Erasing'), ('done', 'Done')], default='asked', max_length=8)),
+                ('subject', models.CharField(blank=True, max_length=80)),
+                ('reason', models.CharField(max_length=500)),
+                ('asked_by', models.CharField(max_length=64)),
+                ('asked_at', models.DateTimeField()),
+                ('erased_at', models.DateTimeField(null=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('counts', models.JSONField(default=dict)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Fact',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('kind', models.CharField(choices=[('invocation.began', 'Invocation Began'), ('invocation.ended', 'Invocation Ended'), ('dry_run.began', 'Dry Run Began'), ('dry_run.ended', 'Dry Run Ended'), ('invocation.preflighted', 'Invocation Preflighted'), ('invocation.held', 'Invocation Held'), ('invocation.resumed', 'Invocation Resumed'), ('invocation.cancel_asked', 'Invocation Cancel Asked'), ('invocation.replayed', 'Invocation Replayed'), ('invocation.retried', 'Invocation Retried'), ('invocation.resolved', 'Invocation Resolved'), ('invocation.rerun', 'Invocation Rerun'), ('replay.began', 'Replay Began'), ('replay.ended', 'Replay Ended'), ('request.rejected', 'Request Rejected'), ('invocation.segment', 'Invocation Segment'), ('callback.made', 'Callback Made'), ('callback.rotated', 'Callback Rotated'), ('callback.disabled', 'Callback Disabled'), ('callback.delivered', 'Callback Delivered'), ('callback.failed', 'Callback Failed'), ('callback.redelivered', 'Callback Redelivered'), ('chain.began', 'Chain Began'), ('chain.ended', 'Chain Ended'), ('chain.refused', 'Chain Refused'), ('chain.cancel_asked', 'Chain Cancel Asked'), ('tool.registered', 'Tool Registered'), ('tool.reviewed', 'Tool Reviewed'), ('tool.enabled', 'Tool Enabled'), ('tool.paused', 'Tool Paused'), ('tool.deprecated', 'Tool Deprecated'), ('tool.shared', 'Tool Shared'), ('tool.unshared', 'Tool Unshared'), ('version.staged', 'Version Staged'), ('version.yanked', 'Version Yanked'), ('version.trusted', 'Version Trusted'), ('version.distrusted', 'Version Distrusted'), ('dependencies.locked', 'Dependencies Locked'), ('dependencies.unresolved', 'Dependencies Unresolved'), ('dependencies.queued', 'Dependencies Queued'), ('dependencies.started', 'Dependencies Started'), ('dependencies.built', 'Dependencies Built'), ('dependencies.failed', 'Dependencies Failed'), ('dependencies.retried', 'Dependencies Retried'), ('dependencies.released', 'Dependencies Released'), ('installation.changed', 'Installation Changed'), ('installation.moved', 'Installation Moved'), ('secret.set', 'Secret Set'), ('secret.removed', 'Secret Removed'), ('capsule.uploaded', 'Capsule Uploaded'), ('capsule.read', 'Capsule Read'), ('publisher_key.added', 'Publisher Key Added'), ('publisher_key.revoked', 'Publisher Key Revoked'), ('publishing.changed', 'Publishing Changed'), ('file.stored', 'File Stored'), ('file.read', 'File Read'), ('file.removed', 'File Removed'), ('artifact.read', 'Artifact Read'), ('artifact.removed', 'Artifact Removed'), ('halt.thrown', 'Halt Thrown'), ('halt.lifted', 'Halt Lifted'), ('policy.drafted', 'Policy Drafted'), ('policy.discarded', 'Policy Discarded'), ('policy.simulated', 'Policy Simulated'), ('policy.published', 'Policy Published'), ('budget.set', 'Budget Set'), ('budget.ended', 'Budget Ended'), ('grant.given', 'Grant Given'), ('grant.extended', 'Grant Extended'), ('grant.revoked', 'Grant Revoked'), ('delegation.given', 'Delegation Given'), ('delegation.revoked', 'Delegation Revoked'), ('consent.requested', 'Consent Requested'), ('consent.approved', 'Consent Approved'), ('consent.denied', 'Consent Denied'), ('consent.revoked', 'Consent Revoked'), ('consent.expired', 'Consent Expired'), ('consent.used', 'Consent Used'), ('grant.requested', 'Grant Requested'), ('grant.declined', 'Grant Declined'), ('tenant.created', 'Tenant Created'), ('membership.given', 'Membership Given'), ('membership.ended', 'Membership Ended'), ('permission.given', 'Permission Given'), ('permission.taken', 'Permission Taken'), ('person.invited', 'Person Invited'), ('person.password_set', 'Person Password Set'), ('person.factor_added', 'Person Factor Added'), ('person.factor_removed', 'Person Factor Removed'), ('person.account_linked', 'Person Account Linked'), ('person.account_unlinked', 'Person Account Unlinked'), ('agent.created', 'Agent Created'), ('agent.disabled', 'Agent Disabled'), ('agent.enabled', 'Agent Enabled'), ('key.created', 'Key Created'), ('key.rotated', 'Key Rotated'), ('key.revoked', 'Key Revoked'), ('issuer.trusted', 'Issuer Trusted'), ('issuer.changed', 'Issuer Changed'), ('issuer.distrusted', 'Issuer Distrusted'), ('identity.mapped', 'Identity Mapped'), ('identity.unmapped', 'Identity Unmapped'), ('notification.set', 'Notification Set'), ('notification.ended', 'Notification Ended'), ('master_keys.rotated', 'Master Keys Rotated'), ('log_key.added', 'Log Key Added'), ('log_key.retired', 'Log Key Retired'), ('configuration.applied', 'Configuration Applied'), ('configuration.exported', 'Configuration Exported'), ('sink.made', 'Sink Made'), ('sink.paused', 'Sink Paused'), ('sink.resumed', 'Sink Resumed'), ('sink.refused', 'Sink Refused'), ('sink.rotated', 'Sink Rotated'), ('sink.tested', 'Sink Tested'), ('sink.ended', 'Sink Ended'), ('anchor.refused', 'Anchor Refused'), ('anchor.agreed', 'Anchor Agreed'), ('snapshot.read', 'Snapshot Read'), ('erasure.asked', 'Erasure Asked'), ('subject.erased', 'Subject Erased'), ('words.erased', 'Words Erased'), ('erasure.finished', 'Erasure Finished'), ('retention.set', 'Retention Set'), ('retention.applied', 'Retention Applied'), ('export.made', 'Export Made'), ('export.finished', 'Export Finished'), ('export.failed', 'Export Failed'), ('export.cancelled', 'Export Cancelled'), ('export.read', 'Export Read'), ('export.expired', 'Export Expired'), ('verification.asked', 'Verification Asked'), ('verification.passed', 'Verification Passed'), ('verification.failed', 'Verification Failed'), ('verification.closed', 'Verification Closed')], max_length=40)),
+                ('subject', models.CharField(max_length=200)),
+                ('invocation_id', models.UUIDField(null=True)),
+                ('occurred_at', models.DateTimeField()),
+                ('actor_kind', models.CharField(max_length=8)),
+                ('actor_id', models.CharField(max_length=64)),
+                ('tool', models.CharField(blank=True, max_length=128)),
+                ('outcome', models.CharField(blank=True, max_length=16)),
+                ('reason', models.CharField(blank=True, max_length=64)),
+                ('trace_id', models.CharField(blank=True, max_length=32)),
+                ('leaf', models.BinaryField()),
+                ('leaf_hash', models.BinaryField(max_length=32)),
+            ],
+            options={
+                'base_manager_name': 'objects',
+            },
+        ),
+        migrations.CreateModel(
+            name='IndexBlock',
+            fields=[
+                ('pk', models.CompositePrimaryKey('tenant_id', 'number', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('number', models.IntegerField()),
+                ('first_id', models.UUIDField()),
+                ('last_id', models.UUIDField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Indexed',
+            fields=[
+                ('tenant_id', models.UUIDField(primary_key=True, serialize=False)),
+                ('size', models.BigIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Log',
+            fields=[
+                ('tenant_id', models.UUIDField(primary_key=True, serialize=False)),
+                ('origin', models.CharField(max_length=255, unique=True)),
+                ('size', models.BigIntegerField(default=0)),
+                ('frontier', models.BinaryField(default=bytes)),
+                ('signed_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='LogKey',
+            fields=[
+                ('name', models.CharField(max_length=32, primary_key=True, serialize=False)),
+                ('public', models.BinaryField(max_length=32)),
+                ('clock', models.BinaryField(max_length=32)),
+                ('added_at', models.DateTimeField()),
+                ('retired_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='MasterKey',
+            fields=[
+                ('key_id', models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ('check_value', models.CharField(max_length=71)),
+                ('added_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Posting',
+            fields=[
+                ('pk', models.CompositePrimaryKey('tenant_id', 'tag', 'block', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('tag', models.BinaryField()),
+                ('block', models.IntegerField()),
+                ('places', models.BinaryField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Retention',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('name', models.CharField(max_length=16)),
+                ('days', models.PositiveIntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SavedSearch',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('owner', models.CharField(max_length=64)),
+                ('name', models.CharField(max_length=60)),
+                ('query', models.CharField(max_length=1000)),
+                ('shared', models.BooleanField(default=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SinkSecret',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('key_id', models.CharField(max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('ends_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Snapshot',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('invocation_id', models.UUIDField()),
+                ('kind', models.CharField(choices=[('input', 'Input'), ('output', 'Output'), ('error', 'Error'), ('logs', 'Logs'), ('segment', 'Segment'), ('replay', 'Replay'), ('words', 'Words'), ('live', 'Live')], max_length=8)),
+                ('alg', models.CharField(max_length=16)),
+                ('commitment', models.CharField(max_length=71)),
+                ('size', models.PositiveIntegerField()),
+                ('key_id', models.CharField(blank=True, max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('nonce', models.BinaryField(max_length=12)),
+                ('ciphertext', models.BinaryField()),
+                ('created_at', models.DateTimeField()),
+                ('number', models.PositiveIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SubjectKey',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('subject', models.CharField(max_length=80)),
+                ('wrapped_key', models.BinaryField()),
+                ('created_at', models.DateTimeField()),
+                ('destroyed_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='TenantKey',
+            fields=[
+                ('tenant_id', models.UUIDField(primary_key=True, serialize=False)),
+                ('key_id', models.CharField(max_length=64)),
+                ('wrapped_key', models.BinaryField()),
+                ('created_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Tile',
+            fields=[
+                ('pk', models.CompositePrimaryKey('tenant_id', 'level', 'n', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('level', models.SmallIntegerField()),
+                ('n', models.BigIntegerField()),
+                ('hashes', models.BinaryField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Verification',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('asked_by', models.CharField(blank=True, max_length=64)),
+                ('start', models.BigIntegerField(default=0)),
+                ('stop', models.BigIntegerField(null=True)),
+                ('position', models.BigIntegerField(default=0)),
+                ('frontier', models.BinaryField(default=bytes)),
+                ('last_fact_id', models.UUIDField(null=True)),
+                ('checkpoints', models.BigIntegerField(default=0)),
+                ('state', models.CharField(choices=[('running', 'Running'), ('passed', 'Passed'), ('failed', 'Failed')], default='running', max_length=8)),
+                ('findings', models.JSONField(default=list)),
+                ('found', models.BigIntegerField(default=0)),
+                ('first_bad', models.BigIntegerField(null=True)),
+                ('checker', models.CharField(blank=True, max_length=80)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('begun_at', models.DateTimeField()),
+                ('checked_at', models.DateTimeField(null=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('found_at', models.DateTimeField(null=True)),
+                ('stopped_by', models.CharField(blank=True, max_length=64)),
+                ('tries', models.PositiveIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Checkpoint',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('tenant_id', models.UUIDField()),
+                ('size', models.BigIntegerField()),
+                ('root', models.BinaryField(max_length=32)),
+                ('note', models.TextField()),
+                ('created_at', models.DateTimeField()),
+                ('global_index', models.BigIntegerField(null=True)),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('global_index', None), models.Q(('tenant_id', uuid.UUID('00000000-0000-0000-0000-000000000001')), _negated=True)), fields=['id'], name='checkpoint_not_yet_global')],
+                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'size'), name='checkpoint_each_size_once'), models.UniqueConstraint(condition=models.Q(('global_index__isnull', False)), fields=('global_index',), name='checkpoint_each_global_index_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='EventSink',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('name', models.SlugField(max_length=40)),
+                ('channel', models.CharField(choices=[('webhook', 'Webhook'), ('file', 'File')], max_length=8)),
+                ('url', models.CharField(blank=True, max_length=500)),
+                ('mode', models.CharField(choices=[('structured', 'Structured'), ('batched', 'Batched')], default='structured', max_length=10)),
+                ('kinds', models.JSONField(default=list)),
+                ('max_mb', models.PositiveIntegerField(default=64)),
+                ('state', models.CharField(choices=[('active', 'Active'), ('paused', 'Paused'), ('ended', 'Ended')], default='active', max_length=8)),
+                ('cursor', models.BigIntegerField(default=0)),
+                ('sent', models.BigIntegerField(default=0)),
+                ('sent_at', models.DateTimeField(null=True)),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('next_attempt_at', models.DateTimeField()),
+                ('last_error', models.CharField(blank=True, max_length=300)),
+                ('failed_at', models.DateTimeField(null=True)),
+                ('created_by', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'ended'), _negated=True), fields=('tenant_id', 'name'), name='event_sink_name_once_in_use')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ExportJob',
+            fields=[
+                ('id', models.UUIDField(default=kernel.ids.new_id, editable=False, primary_key=True, serialize=False)),
+                ('tenant_id', models.UUIDField()),
+                ('actor_kind', models.CharField(max_length=8)),
+                ('actor_id', models.CharField(max_length=64)),
+                ('query', models.CharField(blank=True, max_length=1000)),
+                ('start', models.BigIntegerField()),
+                ('stop', models.BigIntegerField()),
+                ('format', models.CharField(choices=[('jsonl', 'Jsonl'), ('csv', 'Csv'), ('bundle', 'Bundle')], max_length=8)),
+                ('opens', models.BooleanField(default=False)),
+                ('reason', models.CharField(blank=True, max_length=500)),
+                ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled'), ('expired', 'Expired')], default='queued', max_length=16)),
+                ('position', models.BigIntegerField()),
+                ('rows', models.BigIntegerField(default=0)),
+                ('size', models.BigIntegerField(default=0)),
+                ('chunks', models.PositiveIntegerField(default=0)),
+                ('progress', models.JSONField(default=dict)),
+                ('digest', models.CharField(blank=True, max_length=71)),
+                ('problem', models.CharField(blank=True, max_length=300)),
+                ('key_id', models.CharField(blank=True, max_length=64)),
+                ('wrapped_key', models.BinaryField(default=bytes)),
+                ('exporter', models.CharField(blank=True, max_length=80)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('expires_at', models.DateTimeField(null=True)),
+            ],
+            options={
+                'indexes': [models.Index(fields=['tenant_id', '-id'], name='export_newest'), models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['lease_until'], name='export_to_do')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('position__gte', models.F('start')), ('start__gte', 0), ('stop__gte', models.F('start')), ('position__lte', models.F('stop'))), name='export_position_within_its_range')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ExportChunk',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('offset', models.BigIntegerField()),
+                ('size', models.PositiveIntegerField()),
+                ('nonce', models.BinaryField(max_length=12)),
+                ('ciphertext', models.BinaryField()),
+                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pieces', to='evidence.exportjob')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Pending',
+            fields=[
+                ('fact', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='pending', serialize=False, to='evidence.fact')),
+                ('tenant_id', models.UUIDField(db_index=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Seal',
+            fields=[
+                ('fact', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='seal', serialize=False, to='evidence.fact')),
+                ('tenant_id', models.UUIDField()),
+                ('leaf_index', models.BigIntegerField()),
+            ],
+            options={
+                'abstract': False,
+                'base_manager_name': 'objects',
+            },
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=models.Index(fields=['tenant_id', '-id'], name='fact_newest'),
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=models.Index(fields=['invocation_id', 'id'], name='fact_of_invocation'),
+        ),
+        migrations.AddIndex(
+            model_name='fact',
+            index=models.Index(condition=models.Q(('kind__in', ['retention.applied', 'erasure.asked', 'erasure.finished', 'words.erased'])), fields=['tenant_id'], name='fact_of_forgetting'),
+        ),
+        migrations.AddConstraint(
+            model_name='fact',
+            constraint=models.UniqueConstraint(condition=models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended'])), fields=('invocation_id', 'kind'), name='fact_one_begin_one_end'),
+        ),
+        migrations.AddConstraint(
+            model_name='fact',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind__in', ['invocation.began', 'dry_run.began', 'invocation.ended', 'dry_run.ended']), _negated=True), ('invocation_id__isnull', False), _connector='OR'), name='fact_pair_names_its_invocation'),
+        ),
+        migrations.AddConstraint(
+            model_name='retention',
+            constraint=models.UniqueConstraint(fields=('tenant_id', 'name'), name='retention_once_a_class'),
+        ),
+        migrations.AddConstraint(
+            model_name='savedsearch',
+            constraint=models.UniqueConstraint(fields=('tenant_id', 'owner', 'name'), name='saved_search_each_name_once'),
+        ),
+        migrations.AddField(
+            model_name='sinksecret',
+            name='sink',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='evidence.eventsink'),
+        ),
+        migrations.AddField(
+            model_name='snapshot',
+            name='subject_key',
+            field=models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey'),
+        ),
+        migrations.AddField(
+            model_name='erasure',
+            name='key',
+            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.subjectkey'),
+        ),
+        migrations.AddField(
+            model_name='subjectkey',
+            name='tenant_key',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='evidence.tenantkey'),
+        ),
+        migrations.AddField(
+            model_name='verification',
+            name='closed_by',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='closes', to='evidence.verification'),
+        ),
+        migrations.AddConstraint(
+            model_name='exportchunk',
+            constraint=models.UniqueConstraint(fields=('job', 'number'), name='export_chunk_each_number_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='seal',
+            constraint=models.UniqueConstraint(fields=('tenant_id', 'leaf_index'), name='seal_each_index_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='sinksecret',
+            constraint=models.UniqueConstraint(condition=models.Q(('ends_at', None)), fields=('sink',), name='sink_secret_one_without_end'),
+        ),
+        migrations.AddIndex(
+            model_name='snapshot',
+            index=models.Index(fields=['tenant_id', 'kind', 'created_at'], name='snapshot_oldest'),
+        ),
+        migrations.AddConstraint(
+            model_name='snapshot',
+            constraint=models.UniqueConstraint(fields=('invocation_id', 'kind', 'number'), name='snapshot_one_of_a_kind'),
+        ),
+        migrations.AddConstraint(
+            model_name='snapshot',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('subject_key', None), models.Q(('key_id', ''), _negated=True)), models.Q(('key_id', ''), ('subject_key__isnull', False)), _connector='OR'), name='snapshot_under_one_key'),
+        ),
+        migrations.AddIndex(
+            model_name='erasure',
+            index=models.Index(fields=['tenant_id', '-id'], name='erasure_newest'),
+        ),
+        migrations.AddConstraint(
+            model_name='erasure',
+            constraint=models.UniqueConstraint(condition=models.Q(('subject', ''), _negated=True), fields=('tenant_id', 'subject'), name='erasure_one_at_a_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='erasure',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('state', 'done'), ('subject', '')), models.Q(models.Q(('state', 'done'), _negated=True), models.Q(('subject', ''), _negated=True), ('finished_at', None)), _connector='OR'), name='erasure_forgets_its_subject'),
+        ),
+        migrations.AddConstraint(
+            model_name='subjectkey',
+            constraint=models.UniqueConstraint(condition=models.Q(('destroyed_at', None)), fields=('tenant_id', 'subject'), name='subject_key_one_in_use'),
+        ),
+        migrations.AddConstraint(
+            model_name='subjectkey',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('destroyed_at', None), models.Q(('subject', ''), _negated=True), models.Q(('wrapped_key', b''), _negated=True)), models.Q(('destroyed_at__isnull', False), ('subject', ''), ('wrapped_key', b'')), _connector='OR'), name='subject_key_destroyed_as_a_whole'),
+        ),
+        migrations.AddIndex(
+            model_name='verification',
+            index=models.Index(fields=['tenant_id', '-id'], name='verification_newest'),
+        ),
+        migrations.AddIndex(
+            model_name='verification',
+            index=models.Index(condition=models.Q(('state', 'running')), fields=['lease_until'], name='verification_to_do'),
+        ),
+        migrations.AddIndex(
+            model_name='verification',
+            index=models.Index(condition=models.Q(('closed_by', None), ('found__gt', 0)), fields=['tenant_id'], name='verification_bad'),
+        ),
+        migrations.AddConstraint(
+            model_name='verification',
+            constraint=models.UniqueConstraint(condition=models.Q(('asked_by', ''), ('state', 'running')), fields=('tenant_id',), name='verification_one_continuous_of_a_log'),
+        ),
+        migrations.RunPython(put_places_into_the_index, migrations.RunPython.noop),
+    ]
