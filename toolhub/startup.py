@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
@@ -22,6 +22,9 @@ from evidence.keys.key_file import read_key_file
 from evidence.keys.keystore import get_keystore
 from evidence.problems import KeyUnavailable
 from toolhub.variables import VARIABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 log = logging.getLogger("toolhub.startup")
 INIT = "Type `manage.py init` once for a new hub, or restore the file from its backup."
@@ -52,7 +55,7 @@ def check_keys(app_configs: Any, **_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.database)
-def check_older_database(app_configs: Any, databases: list[str] | None = None, **_: Any) -> list[CheckMessage]:
+def check_older_database(app_configs: Any, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
     """Stops `migrate` at a database that has some of the steps which are one migration by now: the others are not here any more."""
     del app_configs
     hint = (
