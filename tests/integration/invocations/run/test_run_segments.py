@@ -121,6 +121,7 @@ def test_what_is_to_be_redacted_is_not_sealed_with_what_was_said(
     sandbox.during = speak
     bell.deliver()
 
-    sealed = [open_values(row) for row in Snapshot.objects.filter(invocation_id=queued.pk, kind="segment")]
+    rows = Snapshot.objects.filter(invocation_id=queued.pk, kind="segment").order_by("number")
+    sealed = [open_values(row) for row in rows]
     assert [line["text"] for line in sealed[0]["lines"]] == ["mail to [redacted:email]"]
     assert not [word for word in ("@example.com", "MIIE") if word in json.dumps(sealed)]
