@@ -88,11 +88,6 @@ def risk_word(level: str) -> str:
 
 
 @register.simple_tag
-def fact_word(kind: str) -> str:
-    return str(labels.FACT[kind][2]) if kind in labels.FACT else kind
-
-
-@register.simple_tag
 def snapshot_word(kind: str) -> str:
     return str(labels.SNAPSHOT.get(kind, kind))
 
