@@ -29,13 +29,13 @@ class ExportState(models.TextChoices):
 
 
 OPEN = (ExportState.QUEUED, ExportState.RUNNING)
-EXPORT_TRANSITIONS = {
-    ExportState.QUEUED: {ExportState.RUNNING, ExportState.FAILED, ExportState.CANCELLED},
-    ExportState.RUNNING: {ExportState.DONE, ExportState.FAILED, ExportState.CANCELLED},
-    ExportState.DONE: {ExportState.EXPIRED},
-    ExportState.FAILED: set[ExportState](),
-    ExportState.CANCELLED: set[ExportState](),
-    ExportState.EXPIRED: set[ExportState](),
+EXPORT_TRANSITIONS: dict[str, frozenset[str]] = {
+    ExportState.QUEUED: frozenset({ExportState.RUNNING, ExportState.FAILED, ExportState.CANCELLED}),
+    ExportState.RUNNING: frozenset({ExportState.DONE, ExportState.FAILED, ExportState.CANCELLED}),
+    ExportState.DONE: frozenset({ExportState.EXPIRED}),
+    ExportState.FAILED: frozenset(),
+    ExportState.CANCELLED: frozenset(),
+    ExportState.EXPIRED: frozenset(),
 }
 
 

@@ -14,11 +14,20 @@ from typing import Any
 import pytest
 
 from access.authentication.sessions import PersonAuthentication
-from access.models import CONSENT_TRANSITIONS, REQUEST_TRANSITIONS, ConsentState, RequestState
+from access.models import (
+    CONSENT_TRANSITIONS,
+    POLICY_TRANSITIONS,
+    REQUEST_TRANSITIONS,
+    ConsentState,
+    PolicyState,
+    RequestState,
+)
 from access.roles import HUB_PERMISSIONS, PERMISSIONS, ROLE_PERMISSIONS, SCOPES
 from evidence.kinds import Kind
+from evidence.models import EXPORT_TRANSITIONS, ExportState
 from invocations import models as invocations
 from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
+from invocations.replays.models import REPLAY_TRANSITIONS, ReplayState
 from kernel.http.actions import ActionEndpoint
 from kernel.problems import PlatformCode, Problem, Retryable, collect_problem_classes
 from registry import models as registry
@@ -351,6 +360,10 @@ def test_every_problem_is_on_the_reference_page() -> None:
         (registry.DEPENDENCY_TRANSITIONS, registry.DependencyState),
         (CONSENT_TRANSITIONS, ConsentState),
         (REQUEST_TRANSITIONS, RequestState),
+        (CHAIN_TRANSITIONS, ChainState),
+        (POLICY_TRANSITIONS, PolicyState),
+        (REPLAY_TRANSITIONS, ReplayState),
+        (EXPORT_TRANSITIONS, ExportState),
     ],
 )
 def test_transitions_cover_every_state_and_lead_to_known_ones(
@@ -370,6 +383,9 @@ def test_transitions_cover_every_state_and_lead_to_known_ones(
         (registry.DEPENDENCY_TRANSITIONS, registry.DependencyState.RESOLVING),
         (CONSENT_TRANSITIONS, ConsentState.REQUESTED),
         (REQUEST_TRANSITIONS, RequestState.WAITING),
+        (POLICY_TRANSITIONS, PolicyState.DRAFT),
+        (REPLAY_TRANSITIONS, ReplayState.QUEUED),
+        (EXPORT_TRANSITIONS, ExportState.QUEUED),
     ],
 )
 def test_every_state_can_be_reached(transitions: dict[str, frozenset[str]], first: str) -> None:

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
-from access.models import CONSENT_TRANSITIONS, POLICY_TRANSITIONS, ConsentState, PolicyState
+from access.models import (
+    CONSENT_TRANSITIONS,
+    POLICY_TRANSITIONS,
+    REQUEST_TRANSITIONS,
+    ConsentState,
+    PolicyState,
+    RequestState,
+)
 from access.roles import AGENT_SCOPES, ON_AGENT, ON_TOOL, PERMISSIONS, ROLE_PERMISSIONS, SCOPES, Role
 from evidence.kinds import PAIR, Kind
 from evidence.leaves import FORMS, LEAF_TYPES, VERSIONS, Leaf, LeafData
+from evidence.models import EXPORT_TRANSITIONS, ExportState
 from invocations.chains.models import CHAIN_TRANSITIONS, ChainState
 from invocations.models import TRANSITIONS as INVOCATION_TRANSITIONS
 from invocations.models import State
+from invocations.replays.models import REPLAY_TRANSITIONS, ReplayState
 from kernel.problems import PlatformCode, collect_problem_classes
 from registry.models import (
     DEPENDENCY_TRANSITIONS,
@@ -119,8 +128,8 @@ def _diagram(transitions: Mapping[str, frozenset[str]], start: str) -> str:
 def states_page() -> str:
     return format_page(
         "States",
-        "the TRANSITIONS of registry, access and invocations",
-        "The same dictionaries decide in the services. A change that is not in them is refused with `STATE.CONFLICT`.",
+        "the TRANSITIONS of registry, access, evidence and invocations",
+        "What each state may become. Another change is refused with `STATE.CONFLICT`; one that two processes try is made once.",
         "## Tool",
         "`enabled` with another approved version stays `enabled`: the version that calls get is replaced.",
         _diagram(TOOL_TRANSITIONS, ToolState.REGISTERED),
@@ -134,6 +143,8 @@ def states_page() -> str:
         "## Consent",
         "What has run out counts as `expired` from that moment, also before the sweeper has written it down.",
         _diagram(CONSENT_TRANSITIONS, ConsentState.REQUESTED),
+        "## Request for a grant",
+        _diagram(REQUEST_TRANSITIONS, RequestState.WAITING),
         "## Policy version",
         _diagram(POLICY_TRANSITIONS, PolicyState.DRAFT),
         "## Invocation",
@@ -142,6 +153,10 @@ def states_page() -> str:
         _diagram(INVOCATION_TRANSITIONS, State.RECEIVED),
         "## Chain",
         _diagram(CHAIN_TRANSITIONS, ChainState.RUNNING),
+        "## Replay",
+        _diagram(REPLAY_TRANSITIONS, ReplayState.QUEUED),
+        "## Export of evidence",
+        _diagram(EXPORT_TRANSITIONS, ExportState.QUEUED),
     )
 
 
