@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_LINES = 300
 MAX_LINE = 16_384
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,100}[A-Za-z0-9])?"
 EXTRAS = r"(?:\[[A-Za-z0-9._, -]{1,200}\])?"

@@ -36,10 +36,6 @@ class Hit:
     kind: str
 
 
-def _digits(text: str) -> str:
-    return "".join(char for char in text if char.isdigit())
-
-
 def _emails(text: str) -> Iterator[Span]:
     for match in patterns.AT.finditer(text):
         start = match.start()

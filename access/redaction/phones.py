@@ -47,7 +47,6 @@ NATIONAL: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("FR", False, r"0[1-9]([ .\-]?)[0-9]{2}(?:\1[0-9]{2}){3}"),
     )
 )
-REGIONS = ("US", "CN", "GB", "DE", "FR")
 # Nothing but words may stand between one of these and its number, and not many.
 WORDS = re.compile(
     r"(?:phone|mobile|\bcell\b|\btel\b|\bfax\b|whatsapp|\bcall(?:[ -]?back)?\b|\bring\b|\bdial\b|\breach me\b|\btext me\b|\bhotline\b"

@@ -70,11 +70,6 @@ def draw_invisible(text: str) -> SafeString:
     return mark_safe(INVISIBLE.sub(chip, str(escape(text))))  # noqa: S308
 
 
-def invisible_characters(text: str) -> list[str]:
-    """``U+200B`` … for each invisible character, in order of first appearance."""
-    return list(dict.fromkeys(f"U+{ord(char):04X}" for char in INVISIBLE.findall(text)))
-
-
 def dump_lines(document: Any) -> list[str]:
     """The lines in which people read a JSON document."""
     return json.dumps(document, indent=2, ensure_ascii=False).split("\n")

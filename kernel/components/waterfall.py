@@ -81,10 +81,6 @@ class Waterfall:
     def folded_ms(self) -> float:
         return sum(band.duration_ms for band in self.bands)
 
-    @property
-    def working_ms(self) -> float:
-        return self.total_ms - self.folded_ms
-
 
 def lay_out_steps(steps: Sequence[Step], *, fold: bool = True) -> Waterfall:
     """Put the steps on one axis; ``fold=False`` gives the real scale."""

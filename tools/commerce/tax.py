@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from commerce.taxation import Charge
 
-INCOTERMS = ("DDP", "DAP")
 TTL_SECONDS = 86_400
 ALCOHOL = ("2203", "2204", "2205", "2206", "2207", "2208")
 

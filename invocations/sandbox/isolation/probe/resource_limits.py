@@ -17,7 +17,6 @@ _MIB = 1024 * 1024
 _MORE = 32  # than is allowed, so many are tried
 _SPIN_S = 0.4
 _HALF_MORE = 1.5  # a share of a processor that a quota of one does not give, also when the time begins with a full one
-_NO_EXECUTION = 8
 
 
 def check_processes(most: int) -> Found:
