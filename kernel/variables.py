@@ -1,6 +1,6 @@
 """Variables: what may be set in the environment, of which type, for what, and what it says now.
 
-A setting is declared once (``toolhub/variables.py``): the declaration gives its value, and is its row on the page of settings and
+A setting is declared once (``toolhub/variables/``): the declaration gives its value, and is its row on the page of settings and
 in ``dotenv-sample``. Values that cannot be meant are collected, so that all are said at once. Standard library only: what starts a
 checkout reads them before anything is installed.
 """

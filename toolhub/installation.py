@@ -1,6 +1,6 @@
 """Installation: how a new hub gets its keys, its first tenant and its first owner.
 
-`manage.py init` calls :func:`initialise`. Everything comes from the environment, from files, or is generated; what is there
+`manage.py init` calls what is here. Everything comes from the environment, from files, or is generated; what is there
 already stays as it is, so doing it again (after an upgrade, say) is safe.
 """
 

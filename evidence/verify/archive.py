@@ -109,7 +109,7 @@ class _Zip(Archive):
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """The bundle at ``path``. :class:`Malformed` when it is none, ``OSError`` when it cannot be read."""
+    """The bundle at ``path``. :class:`MalformedEvidence` when it is none, ``OSError`` when it cannot be read."""
     if path.is_dir():
         yield _Folder(path)
         return

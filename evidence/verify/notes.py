@@ -193,7 +193,7 @@ def open_note(note: str | bytes, keys: Iterable[str | VerifierKey]) -> Note:
     """The note, if at least one of ``keys`` (vkeys) signed it and no signature by one of them is wrong.
 
     Signatures by other keys are ignored, as the format wants it.
-    Raises :class:`UnknownSigner`, :class:`InvalidSignature` or :class:`Malformed`.
+    Raises :class:`UnknownSigner`, :class:`InvalidSignature` or :class:`MalformedEvidence`.
     """
     text, signatures = split_note(note)
     known: dict[tuple[str, bytes], VerifierKey] = {}

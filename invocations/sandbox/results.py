@@ -104,7 +104,7 @@ def _is_short_text(value: Any) -> bool:
 
 
 def read_result(head: dict[str, Any], parts: list[bytes], limits: Limits) -> dict[str, Any]:
-    """The fields of an :class:`Outcome`: ``head`` is the runner's word, ``parts`` are the tool's."""
+    """The fields of a :class:`RunOutcome`: ``head`` is the runner's word, ``parts`` are the tool's."""
     said, stdout, stderr, *contents = parts
     fields: dict[str, Any] = {
         "stdout": _text(stdout),

@@ -8,7 +8,7 @@
     ToolVersion(base=…, changes=[change.to_json() for change in changes], …)          # for the review page
 
 Both manifests should have passed the registry's checks, but whatever is compared, nothing is overlooked: each field that differs
-gives at least one :class:`Change`, and what cannot be judged counts as breaking. A reviewer acknowledges changes by ``id``;
+gives at least one :class:`ManifestChange`, and what cannot be judged counts as breaking. A reviewer acknowledges changes by ``id``;
 those that must be acknowledged have ``risk == "high"``.
 
 The schemas are compared by :mod:`unitools.compatibility` (``input_schema`` and ``config_schema`` as inputs, ``output_schema`` as

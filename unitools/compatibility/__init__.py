@@ -1,7 +1,7 @@
 """Compatibility: what changed between two JSON Schemas 2020-12, and whether it breaks whoever relies on the old one.
 
 Each :class:`SchemaChange` has an effect on the values that are valid there: more are (``widened``), fewer are (``narrowed``),
-the same are (``same``), or it cannot be told (``unclear``). Whether that breaks depends on the direction (:func:`bump_of`):
+the same are (``same``), or it cannot be told (``unclear``). Whether that breaks depends on the direction (:func:`compute_bump`):
 
 * ``input``: callers send values, so accepting more is compatible and accepting less breaks;
 * ``output``: callers receive values, so returning less is compatible and returning more breaks.

@@ -1,7 +1,7 @@
 """Egress: how a tool that may reach a host gets there, and nowhere else.
 
 A box has no network. One unix socket in its folder leads to the gate in the process that owns the box, and the socket is the
-identity of whoever speaks through it: :class:`Gate` opens a :class:`Door` a box, and a door knows whose call it serves.
+identity of whoever speaks through it: :class:`EgressGate` opens an :class:`EgressDoor` a box, and a door knows whose call it serves.
 """
 
 from invocations.sandbox.egress.gate import EgressDoor, EgressGate

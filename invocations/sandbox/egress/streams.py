@@ -61,7 +61,7 @@ class EgressStream:
         return piece
 
     async def until(self, mark: bytes, most: int, *, otherwise: DenialReason) -> bytes:
-        """Up to the mark and with it. :class:`Stopped` with ``otherwise`` when ``most`` bytes have none."""
+        """Up to the mark and with it. :class:`EgressDenied` with ``otherwise`` when ``most`` bytes have none."""
         while (found := self._taken.find(mark, self._at, self._at + most)) < 0:
             if len(self._taken) - self._at >= most:
                 raise EgressDenied(otherwise)
