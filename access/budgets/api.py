@@ -39,7 +39,7 @@ class CurrentSerializer(serializers.Serializer[Any]):
 
     limit = serializers.IntegerField(help_text="With what was added to this window once.")
     used = serializers.IntegerField(help_text="By calls that have ended.")
-    reserved = serializers.IntegerField(help_text="Held by calls that wait or run.")
+    reserved = serializers.IntegerField(help_text="Reserved by waiting and running calls.")
     remaining = serializers.IntegerField()
     resets_at = serializers.DateTimeField(allow_null=True)
     forecast = serializers.IntegerField(allow_null=True, help_text="What the window will have used at its end.")

@@ -45,7 +45,9 @@ class ConsentSerializer(serializers.Serializer[Any]):
     purpose = serializers.CharField()
     data_classes = serializers.ListField(child=serializers.CharField())
     call = serializers.CharField(allow_null=True, help_text="The call that asked.")
-    validity_s = serializers.IntegerField(help_text="How long it holds once it is approved; a standing one has no end.")
+    validity_s = serializers.IntegerField(
+        help_text="How long the consent is valid once approved; a standing one has no end."
+    )
     expires_at = serializers.DateTimeField(allow_null=True, help_text="Of the request, then of the consent.")
     decided_at = serializers.DateTimeField(allow_null=True)
     reason = serializers.CharField(allow_null=True, help_text="Of the decision.")

@@ -65,7 +65,7 @@ class IssuerKeysSerializer(StrictSerializer):
         max_length=500, required=False, default="", allow_blank=True, help_text="Where its keys are: public and https."
     )
     jwks = serializers.DictField(
-        required=False, default=None, allow_null=True, help_text="Or the keys themselves: a JSON Web Key Set."
+        required=False, default=None, allow_null=True, help_text="Or the keys: a JSON Web Key Set."
     )
 
 

@@ -61,7 +61,9 @@ class NewEndpointSerializer(StrictSerializer):
     name = serializers.SlugField(max_length=40)
     url = serializers.CharField(max_length=500, help_text="A public https address.")
     include_answer = serializers.BooleanField(
-        required=False, default=False, help_text="Send the answer too; else what ended, and where its answer is."
+        required=False,
+        default=False,
+        help_text="Include the answer. Otherwise a message says which call has ended, and where its answer is.",
     )
 
 
@@ -71,7 +73,7 @@ class SigningSecretSerializer(EndpointSerializer):
 
 class CallbackAttemptSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
-    status = serializers.IntegerField(allow_null=True, help_text="Null: nobody answered.")
+    status = serializers.IntegerField(allow_null=True, help_text="Null: no answer.")
     ms = serializers.IntegerField()
     error = serializers.CharField(allow_null=True)
 

@@ -38,7 +38,7 @@ class FileSerializer(StrictSerializer):
         required=False, trim_whitespace=False, max_length=MAX_BYTES, help_text="The file as text, YAML or JSON."
     )
     prune = serializers.BooleanField(
-        required=False, default=False, help_text="End what the file leaves out, in every section that it has."
+        required=False, default=False, help_text="End what the file leaves out, in each of its sections."
     )
 
     def validate(self, attrs: Any) -> Any:

@@ -109,7 +109,7 @@ TOOLHUB_SANDBOX_READY = _number(
     "TOOLHUB_SANDBOX_READY",
     1,
     roles=(WORKER,),
-    about="Boxes made ahead for calls that find none of their own, beside those that the rate of such calls asks for. 0: no "
+    about="Boxes created in advance for calls that find none of their own, beside those that the rate of such calls asks for. 0: no "
     "pool, a new box for each call.",
 )
 TOOLHUB_SANDBOX_IDLE_S = _number(
