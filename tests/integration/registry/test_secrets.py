@@ -74,6 +74,8 @@ def test_a_tool_gets_the_configuration_and_the_secret_of_its_installation(
     assert "shop.token" not in answer.content.decode()
 
 
+# What a run says is written down by another thread, which on SQLite waits for the transaction of a test to end.
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "how",
     [
