@@ -36,7 +36,7 @@ def key_file(tmp_path: Path, settings: Any) -> Iterator[Path]:
     signer.get_signer.cache_clear()
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_the_first_keeper_makes_its_key_and_seals(key_file: Path) -> None:
     tenant_id, output = new_id(), StringIO()
     write_facts(tenant_id, 5)
@@ -48,7 +48,7 @@ def test_the_first_keeper_makes_its_key_and_seals(key_file: Path) -> None:
     assert key_file.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_keeper_whose_key_was_lost_says_so_and_seals_nothing(key_file: Path) -> None:
     call_command("keep", "--once", stdout=StringIO())
     key_file.unlink()
