@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("invocations", "0002_notified_at")]
+    dependencies = [("invocations", "0010_notified_at")]
     operations = [
         # The database knows no default, and SQLite would write the whole table anew.
         migrations.SeparateDatabaseAndState(
