@@ -2,7 +2,7 @@
 
 An :class:`Invocation` is the truth about one call; the queue is only a hint. It holds digests and codes, never values:
 those are in encrypted snapshots. An :class:`Attempt` is one run of it by one worker. A row that is queued is also its own outbox:
-``notified_at`` says when a message for it was last due, and while nobody has taken it, it is rung for again.
+``notified_at`` says when a message for it was last due, and while nobody has taken it, another is sent.
 """
 
 from __future__ import annotations

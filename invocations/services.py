@@ -218,7 +218,7 @@ def record_refusal(incoming: IncomingCall, refusal: Refusal) -> CallRefused:
 
 
 def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocation: Invocation) -> BegunCall:
-    """Ring for a worker, once whoever waits for the end listens for it. Of a held call nothing is to be rung yet."""
+    """Wake a worker, once whoever waits for the end listens for it. For a held call there is nothing to do yet."""
     inject_fault("accept.committed")
     call, begun = incoming.call, BegunCall(invocation)
     if isinstance(decision, Hold):
@@ -335,7 +335,7 @@ def record_replay(earlier: Invocation, *, by: Principal) -> None:
 
 def enqueue_call(invocation: Invocation, *, somebody_waits: bool) -> None:
     """Send the message of an accepted call. When the broker does not answer and somebody waits, cancel the call rather than run it
-    later unasked; a caller who fetches the answer later was promised one, and the call is rung for again.
+    later unasked; a caller who fetches the answer later was promised one, and another wake-up is sent.
 
     A broker may take a message and fail to say so: a call that a worker has claimed meanwhile is left to it.
     """

@@ -13,7 +13,7 @@ from kernel.names import RUN_INVOCATION, RUN_REPLAYS
 
 @shared_task(name=RUN_INVOCATION, acks_late=True, ignore_result=True)
 def run_invocation(*, invocation_id: str = "") -> None:
-    """Run what waits. ``invocation_id`` is the call that this was rung for; it need not be the one whose turn it is."""
+    """Run what waits. ``invocation_id`` is the call that this was sent for; it need not be the one whose turn it is."""
     del invocation_id
     close_old_connections()
     inject_fault("message.heard")

@@ -210,7 +210,7 @@ STORAGES = {
 }
 WHITENOISE_MAX_AGE = 300  # seconds, for names without a hash, which no page uses: kernel/http/assets.py
 
-# Celery is a doorbell: the database decides (docs/adr/0004).
+# Celery only wakes workers: the database decides (docs/adr/0004).
 CELERY: dict[str, Any] = {
     "broker_url": TOOLHUB_REDIS_URL or "memory://toolhub",
     "broker_transport": f"toolhub.brokers.{'redis' if TOOLHUB_REDIS_URL else 'in_process'}:Transport",

@@ -2,7 +2,7 @@
 
 The row of a queued call is its own outbox: the transaction that queues it also says that a message is due (``notified_at``). The
 message is sent after the commit, holds an id and nothing else, and may arrive twice or never: who hears it takes the call whose
-turn it is (:mod:`invocations.queue.claims`), and a call that nobody took in time is rung for again by every sweeper.
+turn it is (:mod:`invocations.queue.claims`), and for a call that nobody took in time any sweeper sends another.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def notify_workers(invocation: Invocation) -> bool:
     try:
         send_wake_up(invocation.pk, invocation.work_class)
     except BROKER_ERRORS as error:
-        log.warning("The broker does not answer, %s waits to be rung for again: %s", invocation.wire_id, error)
+        log.warning("The broker does not answer, the wake-up for %s is sent again later: %s", invocation.wire_id, error)
         return False
     return True
 

@@ -22,11 +22,11 @@ NOTIFY_AGAIN_AFTER = timedelta(seconds=10)
 
 
 def notify_replay_worker() -> bool:
-    """Tell a worker. False when the broker does not answer; then it is rung for again."""
+    """Tell a worker. False when the broker does not answer; then it is told again later."""
     try:
         current_app.send_task(RUN_REPLAYS, queue=QUEUES["long"], retry=False, ignore_result=True, expires=None)
     except BROKER_ERRORS as error:
-        log.warning("The broker does not answer, replays wait to be rung for again: %s", error)
+        log.warning("The broker does not answer, the wake-up for replays is sent again later: %s", error)
         return False
     return True
 

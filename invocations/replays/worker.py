@@ -1,7 +1,7 @@
 """Replay worker: what a worker does with a replay.
 
-Claim it by compare-and-set, go through some calls, write down how far it has come, and let others have the thread: what is left is
-rung for again. A worker that dies costs the piece that it was at. Nothing of the database is held while a tool runs.
+Claim it by compare-and-set, go through some calls, write down how far it has come, and let others have the thread: for what is left
+another wake-up is sent. A worker that dies costs the piece that it was at. Nothing of the database is held while a tool runs.
 """
 
 from __future__ import annotations

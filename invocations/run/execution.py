@@ -327,7 +327,7 @@ def run_queued_calls() -> None:
     already, who goes on with what waits, most messages find nothing. That is found out by a look, which costs a fifth of a claim.
     """
     looks = is_working()
-    while not current_sandbox().closing:  # what waits then is rung for again, for whoever goes on
+    while not current_sandbox().closing:  # wake-ups for what waits then are sent again, for whoever goes on
         if looks and not has_queued_calls():
             return
         with claim_next_call() as invocation:
