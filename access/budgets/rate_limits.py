@@ -45,6 +45,9 @@ class RateLimit(NamedTuple):
     burst: int
 
 
+ONCE_A_MINUTE = RateLimit(amount=1, window_s=MINUTE_S, burst=1)
+
+
 class _Outage:
     """Since Redis did not answer, it is not asked for a while, so that not every call waits for it."""
 
@@ -134,10 +137,16 @@ def _check_built_in(key: str, a_minute: int, sentence: str, remedy: str, *, beca
         return
     wait = seconds_to_wait(key, RateLimit(a_minute, MINUTE_S, a_minute), take=True)
     if wait > 0:
-        log.warning("%s (%s)", sentence, key)
+        _log_once_a_minute(sentence, key)
         raise RateLimited(
             sentence, details={"because": because.to_error()}, remedy=remedy, retry_after_s=math.ceil(wait)
         ) from because
+
+
+def _log_once_a_minute(sentence: str, key: str) -> None:
+    """Each process for itself: who is refused as fast as they can ask must not fill the log either."""
+    if not _limiter(make_memory_store(), ONCE_A_MINUTE).limit(f"logged:{key}").limited:
+        log.warning("%s This is logged once a minute. (%s)", sentence, key)
 
 
 def client_network(address: str) -> str:

@@ -164,6 +164,35 @@ def test_a_rate_that_is_changed_counts_with_the_next_call(
 
 
 @pytest.mark.django_db
+def test_who_is_refused_all_the_time_does_not_fill_the_log(
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    settings: Any,
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enable()
+    grant()
+    settings.TOOLHUB_RATE_FAILED_KEYS = settings.TOOLHUB_RATE_REFUSED_CALLS = 1
+    monkeypatch.setattr(logging.getLogger("toolhub"), "propagate", True)
+
+    def be_refused() -> list[str]:
+        caplog.clear()
+        with caplog.at_level("WARNING", logger="toolhub.rates"):
+            for _ in range(4):
+                Client().get("/api/v1/tools", headers={"Authorization": "Bearer none"})
+                caller.invoke(ECHO, {"text": 5})  # not by the schema
+        return [record.getMessage().rpartition("(")[2].partition(":")[0] for record in caplog.records]
+
+    assert be_refused() == ["key", "refused"]
+    assert be_refused() == []
+    clock.now += 61
+    assert be_refused() == ["key", "refused"]
+
+
+@pytest.mark.django_db
 def test_requests_without_a_valid_key_are_told_to_slow_down_and_valid_ones_are_answered(
     caller: Caller, settings: Any, clock: Clock
 ) -> None:
