@@ -151,26 +151,18 @@ SINK_ACTIONS = ActionTable(__name__, SCOPE, SINK, sink_json)
 SinkPauseView = SINK_ACTIONS.build_view(
     "pause_event_sink", services.pause_sink, "Send nothing for now. What happens meanwhile waits in the log."
 )
-
-
 SinkResumeView = SINK_ACTIONS.build_view(
     "resume_event_sink",
     services.resume_sink,
     "Go on where it stopped; also what waits after a failure is tried at once.",
     body=None,
 )
-
-
 SinkTestView = SINK_ACTIONS.build_view(
     "test_event_sink", services.test_sink, "Send a test event, behind what waits.", body=None, status=202
 )
-
-
 SinkRotateView = build_secret_actions(__name__, SCOPE, SECRET, sink_json).build_view(
     "rotate_event_sink", services.rotate_secret, ROTATION, body=OverlapSerializer, status=201
 )
-
-
 SinkEndView = SINK_ACTIONS.build_view(
     "end_event_sink", services.end_sink, "Send nothing there any more; its secrets are destroyed."
 )
