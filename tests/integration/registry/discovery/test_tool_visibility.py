@@ -217,7 +217,7 @@ def test_kill_switches_are_as_many_as_they_are(
     assert rest()(caller) == [PLANS, ECHO]
 
 
-def test_a_page_of_tools_costs_two_queries_and_one_more_where_a_secret_or_a_halted_version_is_looked_for(
+def test_a_page_of_tools_costs_two_queries_and_more_only_where_something_is_stopped_or_wants_a_secret(
     enable: Callable[..., Tool], caller: Caller, operator: Person, django_assert_num_queries: Any
 ) -> None:
     def asked_with(number: int) -> list[str]:
@@ -230,13 +230,13 @@ def test_a_page_of_tools_costs_two_queries_and_one_more_where_a_secret_or_a_halt
     assert asked_with(2) == [ECHO]
 
     scene.version_halted()
-    assert asked_with(3) == []
+    assert asked_with(4) == []
 
     enable("plans", secrets=[{"name": "TOKEN", "description": "x", "required": False}])
-    assert asked_with(4) == [PLANS]
+    assert asked_with(5) == [PLANS]
 
     halts.throw_halt(reach=Reach.TENANT, reason="x", by=operator.by)
-    assert asked_with(1) == []
+    assert asked_with(2) == []
 
 
 def test_no_tool_matches_is_said_of_a_whole_list_only(
