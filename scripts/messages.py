@@ -23,7 +23,7 @@ from django.core.management import call_command
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "locale"
 LANGUAGES = ["zh_Hans"]
-SOURCES = ["templates", "kernel", "toolhub", "evidence", "access", "registry", "invocations"]
+SOURCES = ["templates", "kernel", "toolhub", "evidence", "access", "registry", "llm", "invocations"]
 # changes with every run, and says nothing
 DATES = re.compile(r'^"POT-Creation-Date: .*\n', re.MULTILINE)
 

@@ -10,6 +10,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
+import llm.problems  # noqa: F401  its classes are in the catalogue before anything raises them
 from kernel.http.console import public, render_page
 from kernel.http.endpoints import refuse_query
 from kernel.http.envelopes import ResponseEnvelope

@@ -41,6 +41,7 @@ PACKAGES = (
     "evidence",
     "access",
     "registry",
+    "llm",
     "invocations",
     "sandbox",
     "scripts",
@@ -140,7 +141,7 @@ def test_every_package_of_the_design_card_is_declared_and_used(package: str) -> 
 # module).
 # The MCP door is such an edge as a whole.
 EDGES = {"pages", "api", "forms", "serializers", "urls"}
-DOMAIN = {"kernel", "evidence", "access", "registry", "invocations"}
+DOMAIN = {"kernel", "evidence", "access", "registry", "llm", "invocations"}
 
 
 def module_of(path: Path) -> str:

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = ("access", "evidence", "invocations", "registry", "toolhub")
+OURS = ("access", "evidence", "invocations", "llm", "registry", "toolhub")
 OF_THIS_HOST = ("timezone.now()", "datetime.now(UTC)", "time.time()")
 # Columns that one host writes and another judges, and what is asked with a moment to hold them against.
 JUDGED = ("lease_until", "expires_at", "seen_at", "held_until", "key_until", "next_attempt_at")

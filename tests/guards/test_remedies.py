@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("access", "evidence", "invocations", "registry", "toolhub")  # whose problems a call can meet
+PACKAGES = ("access", "evidence", "invocations", "llm", "registry", "toolhub")  # whose problems a call can meet
 WORD = "remedy"
 # Refused while a connection is read, where no call is known yet.
 BEFORE_A_CALL = "kernel/http/uvicorn_protocol.py"

@@ -138,7 +138,7 @@ def test_half_a_production_shape_is_refused_with_a_sentence() -> None:
 
 # The table.
 
-PRODUCT = ("access", "evidence", "invocations", "kernel", "registry", "sandbox", "toolhub")
+PRODUCT = ("access", "evidence", "invocations", "kernel", "llm", "registry", "sandbox", "toolhub")
 # Names that are read without the table: where settings come from, and points of tests that must not be settings.
 READ_ELSEWHERE = {module.__file__ for module in (dotenv, fault_injection, declared)}
 # Read from the environment of a box or of a child process, which is no hub's.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("kernel", "toolhub", "unitools", "evidence", "access", "registry", "invocations", "sandbox")
+PACKAGES = ("kernel", "toolhub", "unitools", "evidence", "access", "registry", "llm", "invocations", "sandbox")
 MODULES = sorted(
     path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
 )

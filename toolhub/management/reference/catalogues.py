@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evidence.leaves.base import LeafPart
 
 ROOT: Path = settings.BASE_DIR
-PACKAGES = ("kernel", "evidence", "access", "registry", "invocations", "toolhub")
+PACKAGES = ("kernel", "evidence", "access", "registry", "llm", "invocations", "toolhub")
 DJANGO_OPTIONS = {"--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color"}
 DJANGO_OPTIONS |= {"--force-color", "--skip-checks"}
 
