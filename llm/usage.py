@@ -1,0 +1,65 @@
+"""Usage: what a request took, in the units that providers charge for, and what that cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was used so far or in all. Figures are snapshots: a later one replaces an earlier one and is not added to it.
+
+    ``cached_tokens`` are a part of ``input_tokens``. ``estimated``: counted here, because the provider did not say.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    image_units: int = 0
+    audio_seconds: float = 0.0
+    requests: int = 1
+    estimated: bool = False
+
+    def __post_init__(self) -> None:
+        figures = (self.input_tokens, self.output_tokens, self.image_units, self.audio_seconds, self.requests)
+        if min(figures) < 0 or not math.isfinite(self.audio_seconds):
+            raise ValueError("No figure of a usage is negative or without end.")
+        if not 0 <= self.cached_tokens <= self.input_tokens:
+            raise ValueError("Cached tokens are a part of the input tokens.")
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether it says anything. Some providers report zeros for what they did not count; that is no price of nothing."""
+        return any((self.input_tokens, self.output_tokens, self.image_units, self.audio_seconds))
+
+    def __add__(self, other: Usage) -> Usage:
+        """Of two requests together."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.image_units + other.image_units,
+            self.audio_seconds + other.audio_seconds,
+            self.requests + other.requests,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The price of a usage, by its parts. What has no price has no Cost: it is never one of 0."""
+
+    input: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+    image: Decimal = Decimal(0)
+    audio: Decimal = Decimal(0)
+    price_version: str = ""
+
+    currency: ClassVar[str] = "USD"
+
+    @property
+    def usd(self) -> Decimal:
+        return self.input + self.output + self.image + self.audio
