@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 FILTERS = ("q", "group", "tag", "safety_class", "side_effect", "capability", "state")
 CALLABLE = ("", ToolState.ENABLED, ToolState.DEPRECATED)  # the states of tools that a call could get an answer of
 MAX_WORDS = 8
+# What a page reads of each row: the rest of a version is in its manifest, which is kept.
+SHOWN = (
+    *("name", "state", "version_id", "config_digest", "secrets"),
+    *(f"tool__{field}" for field in ("name", "state", "state_reason", "sunset_on", "successor")),
+)
 MAX_MANIFESTS = 4096
 
 _manifests: OrderedDict[UUID, Manifest] = OrderedDict()
@@ -140,7 +145,8 @@ def load_shown_page(
 
     What only a manifest tells is asked once the page is read, so a page may hold fewer than others, or none, and yet go on.
     """
-    page = fetch_page(find_shown(by=by, state=state, **filters), prefix="ins", after=after, limit=limit)
+    rows = find_shown(by=by, state=state, **filters).select_related(None).select_related("tool").only(*SHOWN)
+    page = fetch_page(rows, prefix="ins", after=after, limit=limit)
     manifests = load_manifests(row.version_id for row in page.rows if row.version_id)
     return (replace(page, rows=filter_ready(page.rows, manifests, by=by)) if state in CALLABLE else page), manifests
 

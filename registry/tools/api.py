@@ -75,10 +75,10 @@ TOOL = build_envelope_serializer("ToolEnvelope", inline_serializer("WholeTool", 
 
 def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = False) -> dict[str, Any]:
     """The public view of what the tenant has installed; ``whole`` adds the schemas."""
-    tool, version = row.tool, row.version
+    tool = row.tool
     state = ToolState.PAUSED if row.state == InstallationState.PAUSED else tool.state
     data: dict[str, Any] = {"id": row.name, "urn": tool.urn, "state": state, "version": None}
-    if version is not None and manifest is not None:
+    if manifest is not None:
         data |= {
             "version": manifest.version,
             "name": manifest.name,
@@ -92,7 +92,7 @@ def tool_json(row: Installation, manifest: Manifest | None, *, whole: bool = Fal
             "ttl_seconds": manifest.ttl_seconds,
             "async": manifest.is_async,
         }
-        if whole:
+        if whole and (version := row.version) is not None:
             data |= {
                 "input_schema": manifest.input_schema,
                 "output_schema": manifest.output_schema,
