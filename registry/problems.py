@@ -120,6 +120,30 @@ class ModelUnsupported(Problem):
     cure = "Use another tool with this model, or call the tool with one of the models that the answer lists."
 
 
+class ToolIsModel(Problem):
+    """This is a model, and no tool."""
+
+    reason, code, status = "TOOL.IS_A_MODEL", PlatformCode.NOT_FOUND, 404
+    cause = "Models are connected under their providers. They are not listed, installed or operated as tools are."
+    cure = "List the models, and ask it as a model; operators change it under its provider."
+
+
+class UnknownModel(Problem):
+    """There is no model with this name here."""
+
+    reason, code, status = "MODEL.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "The tenant has connected no model of this name, or has removed it."
+    cure = "List the models and use a name from there, or ask an operator to connect the model."
+
+
+class UnknownModelProvider(Problem):
+    """There is no model provider with this name here."""
+
+    reason, code, status = "PROVIDER.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "The tenant has connected no provider of this name, or has removed it."
+    cure = "List the model providers and use a name from there, or connect the provider first."
+
+
 class OwnSubmission(Problem):
     """Nobody reviews their own submission."""
 
