@@ -18,6 +18,7 @@ from access.models import Tenant
 from access.roles import ON_TOOL
 from kernel.ids import encode, new_id
 from registry.capsules.models import Capsule, PublisherKey, PublishingRules
+from registry.model_providers.models import ModelProvider, ModelProviderState
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -35,11 +36,14 @@ __all__ = [
     "DependencyState",
     "Installation",
     "InstallationState",
+    "ModelProvider",
+    "ModelProviderState",
     "PublisherKey",
     "PublishingRules",
     "Review",
     "Secret",
     "Tool",
+    "ToolKind",
     "ToolState",
     "ToolVersion",
     "VersionState",
@@ -61,6 +65,11 @@ TRANSITIONS: dict[str, frozenset[str]] = {
 }
 
 
+class ToolKind(models.TextChoices):
+    TOOL = "tool"
+    MODEL = "model"  # connected by the tenant, and answered by its provider (registry.model_providers)
+
+
 class ToolQuerySet(models.QuerySet["Tool"]):
     def visible_to(self, principal: Principal) -> ToolQuerySet:
         return self.filter(tenant_id=principal.tenant_id)
@@ -72,6 +81,7 @@ class Tool(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="tools")
     name = models.CharField(max_length=128)  # group.package.name: the id that callers use
+    kind = models.CharField(max_length=8, choices=ToolKind, default=ToolKind.TOOL)
     state = models.CharField(max_length=16, choices=ToolState, default=ToolState.REGISTERED)
     current = models.ForeignKey("ToolVersion", models.PROTECT, null=True, blank=True, related_name="+")
     state_reason = models.CharField(max_length=500, blank=True)
@@ -129,7 +139,7 @@ class ToolVersion(models.Model):
     version = models.CharField(max_length=64)
     manifest = models.JSONField()
     manifest_digest = models.CharField(max_length=71)
-    build_digest = models.CharField(max_length=71)  # of the capsule where there is one, else of the package's files
+    build_digest = models.CharField(max_length=71)  # of the capsule, else of the package's files; empty: it is a model
     capsule = models.ForeignKey(
         Capsule, models.PROTECT, null=True, blank=True, related_name="versions"
     )  # empty: code of a tools root

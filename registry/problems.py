@@ -120,6 +120,14 @@ class ModelUnsupported(Problem):
     cure = "Use another tool with this model, or call the tool with one of the models that the answer lists."
 
 
+class UnknownModelProvider(Problem):
+    """There is no model provider with this name here."""
+
+    reason, code, status = "PROVIDER.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "The tenant has connected no provider of this name, or has removed it."
+    cure = "List the model providers and use a name from there, or connect the provider first."
+
+
 class OwnSubmission(Problem):
     """Nobody reviews their own submission."""
 

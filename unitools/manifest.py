@@ -23,6 +23,20 @@ def manifest_schema() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelPart:
+    """What a manifest says of a model that a tenant has connected. The hub writes it, and no author does."""
+
+    provider: str
+    name: str  # the provider's own
+    operation: str  # chat, embed or rerank
+    window_tokens: int | None
+    max_output_tokens: int | None
+    default_output_tokens: int  # what an answer may have where the request says nothing
+    features: dict[str, str]  # part of a request: passed, warned or refused
+    unpriced: str  # what becomes of a call without a known price: refuse or count
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A valid manifest document. ``document`` is what was submitted; nothing is added to it."""
 
@@ -173,30 +187,45 @@ class Manifest:
         return None if value is None else int(value)
 
     @property
+    def is_model(self) -> bool:
+        return "model" in self.document
+
+    @property
+    def model(self) -> ModelPart | None:
+        """None: it is a tool."""
+        part = self.document.get("model")
+        return None if part is None else ModelPart(**part)
+
+    @property
+    def _implementation(self) -> dict[str, Any]:
+        """Of a model empty: its provider answers."""
+        return dict(self.document.get("implementation", {}))
+
+    @property
     def module(self) -> str:
-        """Empty when the tool is a program."""
-        return str(self.document["implementation"].get("module", ""))
+        """Empty when the tool is a program, or a model."""
+        return str(self._implementation.get("module", ""))
 
     @property
     def entry(self) -> str:
         default = manifest_schema()["properties"]["implementation"]["properties"]["entry"]["default"]
-        return str(self.document["implementation"].get("entry", default))
+        return str(self._implementation.get("entry", default))
 
     @property
     def program(self) -> tuple[str, ...]:
         """A program of the image and its arguments; empty when the tool is a function."""
-        return tuple(self.document["implementation"].get("program", ()))
+        return tuple(self._implementation.get("program", ()))
 
     @property
     def package(self) -> str:
         """The folder that is shipped to the sandbox."""
-        return str(self.document["implementation"].get("package") or self.module.partition(".")[0])
+        return str(self._implementation.get("package") or self.module.partition(".")[0])
 
     @property
     def image(self) -> str:
         """The name of the sandbox image that it runs in."""
         usual = "browser" if self.capabilities.get("browser") else "python"
-        return str(self.document["implementation"].get("image", usual))
+        return str(self._implementation.get("image", usual))
 
     @property
     def isolation(self) -> str:

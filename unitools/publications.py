@@ -39,6 +39,8 @@ def check_group(name: str) -> str:
         raise ValueError(
             f"{name!r} is no name for tools in a hub: it is group.package, two words of small letters, digits and _."
         )
+    if name.startswith("model."):
+        raise ValueError(f"{name!r} is no name for tools in a hub: the group model is for the models that it connects.")
     return name
 
 

@@ -133,7 +133,7 @@ def _is_taken(name: str, tenant_id: UUID, *, but: Tool) -> bool:
     return taken.exclude(state=InstallationState.REMOVED).exists()
 
 
-def install_at_home(tool: Tool, *, reason: str, by: Principal) -> Installation:
+def install_at_home(tool: Tool, *, reason: str, by: Principal, values: Setup | None = None) -> Installation:
     """The publisher's own tenant gets what is enabled; called with the tool locked, in the transaction that enables it."""
     if _is_taken(tool.name, tool.tenant_id, but=tool):
         raise Conflict(
@@ -143,7 +143,8 @@ def install_at_home(tool: Tool, *, reason: str, by: Principal) -> Installation:
     before = Installation.objects.filter(tenant_id=tool.tenant_id, name=tool.name).first()
     if before is not None and before.tool_id == tool.pk and before.state == InstallationState.ENABLED:
         return before
-    return _write_installation(tool, Setup(pin=""), tenant_id=tool.tenant_id, reason=reason, by=by, before=before)
+    given = values or Setup(pin="")
+    return _write_installation(tool, given, tenant_id=tool.tenant_id, reason=reason, by=by, before=before)
 
 
 def _write_installation(

@@ -62,6 +62,7 @@ ACTS = {
     "implementation.program": ("unitools/packages.py", "manifest.program"),
     "implementation.package": ("unitools/packages.py", "manifest.package"),
     "implementation.image": ("registry/versions/services.py", "manifest.image"),
+    "model…": ("unitools/manifest.py", "def model"),
     "requires_sandbox": ("registry/tools/lifecycle.py", "requires_sandbox"),
     "isolation": ("registry/versions/compiler.py", "manifest.isolation"),
     "isolate_by": ("unitools/manifest.py", "def isolated_by_agent"),

@@ -6,6 +6,8 @@ from tests.mistakes.base import KEY, OBJECT, Mistake, doubling, giving, nested, 
 from unitools.checks import MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
 
 DOCUMENT: dict[str, list[Mistake]] = {
+    "model.written_by_author": [Mistake("what the hub writes of a model", {"model": {"provider": "openai"}}, "/model")],
+    "model.group_reserved": [Mistake("the group of models", {"id": "model.openai.main"}, "/id")],
     "document.size": [
         Mistake("a list of very many", {"tags": ["a"] * 501}, "/tags", {"tags": ["a"]}),
         Mistake("very many values", {"scopes": [[0] * 400] * 20}, "/scopes"),

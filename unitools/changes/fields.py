@@ -367,6 +367,7 @@ FIELDS: dict[str, Field] = {
     "provider_compat": Field(compare_provider_compat, _is_object),
     "deprecations": Field(compare_deprecations, _is_objects("pointer")),
     "implementation": Field(compare_as_value("implementation.changed", "/implementation"), _is_object),
+    "model": Field(compare_as_value("model.changed", "/model"), lambda value: value is None or _is_object(value)),
     "requires_sandbox": Field(compare_as_flag("requires_sandbox", "/requires_sandbox", "raised", "lowered"), _is_flag),
     "isolation": Field(compare_isolation, lambda value: value is None or value in ISOLATION_LEVELS),
     "isolate_by": Field(compare_isolate_by, _is_one_of("tenant", "agent")),

@@ -76,6 +76,7 @@ KINDS: dict[str, Kind] = {
     "deprecations.changed": Kind("minor", "low", "What is said about a deprecation is another."),
     "deprecations.removed": Kind("patch", "low", "A deprecation was withdrawn: {before}."),
     "implementation.changed": Kind("patch", "medium", "Other code answers: {after} instead of {before}."),
+    "model.changed": Kind("patch", "medium", "Another model answers, or the same one otherwise: {after} instead of {before}."),
     "requires_sandbox.raised": Kind("minor", "low", "The tool is always run in the sandbox now."),
     "requires_sandbox.lowered": Kind("major", "high", "The tool asks to run outside the sandbox."),
     "isolation.strengthened": Kind("patch", "low", "Calls share less with each other: {after} instead of {before}."),

@@ -28,6 +28,7 @@ from unitools.checks.document import (
     check_document,
 )
 from unitools.checks.findings import RULES, ManifestFinding, ManifestRule
+from unitools.checks.models import check_is_no_model
 from unitools.checks.programs import check_program
 from unitools.checks.schema_walk import MAX_EXPANSIONS, count_expansions
 from unitools.checks.schemas import compile_schema, describe_violation
@@ -72,9 +73,7 @@ CHECKS: tuple[Check, ...] = (
 
 def check_manifest(document: Any, *, also: Sequence[Check] = ()) -> list[ManifestFinding]:
     """All findings, errors first. When the size or the shape is wrong the others cannot run. ``also``: those of the hub itself."""
-    found = list(check_bounds(document))
-    if not found:
-        found = list(check_document(document))
+    found = list(check_bounds(document)) or list(check_is_no_model(document)) or list(check_document(document))
     if not found:
         manifest = Manifest(document)
         found = [finding for check in (*CHECKS, *also) for finding in check(manifest)]

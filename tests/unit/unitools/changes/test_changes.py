@@ -83,6 +83,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "deprecations.added": ({}, {"deprecations": [GONE]}, "/deprecations/0", "minor", "low"),
     "deprecations.changed": ({"deprecations": [GONE]}, {"deprecations": [SOON]}, "/deprecations/0", "minor", "low"),
     "deprecations.removed": ({"deprecations": [GONE]}, {}, "/deprecations/0", "patch", "low"),
+    "model.changed": ({"model": {"name": "one"}}, {"model": {"name": "two"}}, "/model", "patch", "medium"),
     "implementation.changed": ({}, {"implementation": {"module": "sample.other"}}, "/implementation", "patch", "medium"),
     "requires_sandbox.raised": ({"requires_sandbox": False}, {}, "/requires_sandbox", "minor", "low"),
     "requires_sandbox.lowered": ({}, {"requires_sandbox": False}, "/requires_sandbox", "major", "high"),

@@ -1,0 +1,48 @@
+"""Leaves of models: the providers that a tenant connects, and their models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from evidence.kinds import Kind
+from evidence.leaves.base import LeafData, Written, leaf_data
+
+
+@leaf_data(Kind.MODEL_PROVIDER_CONNECTED, Kind.MODEL_PROVIDER_CHANGED)
+class ConnectedProvider(LeafData):
+    """How a provider is reached, after it."""
+
+    kind: Annotated[str, "which kind of provider"]
+    host: Annotated[str, "of its address; empty: it has none"]
+    secret: Annotated[str, "name of the secret that holds its key; empty: it needs none"]
+    data_classes: Annotated[list[str], "which classes of data it may be sent"]
+    settings: Annotated[str, "digest of times, retries and options"]
+    reason: Written
+
+
+@leaf_data(Kind.MODEL_PROVIDER_PAUSED, Kind.MODEL_PROVIDER_ENABLED, Kind.MODEL_PROVIDER_REMOVED)
+class MovedProvider(LeafData):
+    """That the calls of all its models are stopped, go on, or end."""
+
+    models: Annotated[list[str], "models that it is about, by name"]
+    reason: Written
+
+
+@leaf_data(Kind.MODEL_CONNECTED, Kind.MODEL_CHANGED)
+class ConnectedModel(LeafData):
+    """Which model of a provider a name means from now on; nobody reviews it but the person who says so."""
+
+    version: Annotated[str, "number of its manifest"]
+    id: Annotated[str, "of that version"]
+    provider: Annotated[str, "the tenant's name of the provider"]
+    model: Annotated[str, "the provider's own name of the model"]
+    operation: Annotated[str, "`chat`, `embed` or `rerank`"]
+    manifest_digest: Annotated[str, "of the manifest"]
+    reason: Written
+
+
+@leaf_data(Kind.MODEL_REMOVED)
+class RemovedModel(LeafData):
+    """That a name means no model any more."""
+
+    reason: Written

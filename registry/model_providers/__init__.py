@@ -1,0 +1,1 @@
+"""Model providers: whom a tenant has connected to answer models' calls, and which of their models."""
