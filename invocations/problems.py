@@ -146,14 +146,6 @@ class CallbackUnknown(Problem):
     )
 
 
-class CalledAsTool(Problem):
-    """A model was called as if it were a tool."""
-
-    reason, code, status = "CALL.IS_A_MODEL", PlatformCode.INVALID_ARGUMENT, 422
-    cause = "Models are connected like tools, and governed like them, but they are asked by endpoints of their own."
-    cure = "Send the request to the model's own endpoint, which the answer names."
-
-
 class CalledAsModel(Problem):
     """A tool was called as if it were a model."""
 

@@ -32,6 +32,7 @@ class InstalledTool(NamedTuple):
     paths: list[str] | None
     secrets: dict[str, str]
     tool_id: UUID
+    tool_kind: str
     tool_state: str
     tool_reason: str
     tool_changed_at: datetime
@@ -132,6 +133,7 @@ def read_installation(
     paths: list[str] | None,
     secrets: dict[str, str],
     tool_id: str,
+    tool_kind: str,
     tool_state: str,
     tool_reason: str,
     tool_changed_at: str,
@@ -157,6 +159,7 @@ def read_installation(
         paths=paths,
         secrets=secrets,
         tool_id=read_id(tool_id),
+        tool_kind=tool_kind,
         tool_state=tool_state,
         tool_reason=tool_reason,
         tool_changed_at=_time(tool_changed_at),

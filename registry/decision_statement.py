@@ -52,6 +52,7 @@ COLUMNS = {
         paths="{json}(i.paths)",
         secrets="{json}(i.secrets)",
         tool_id="t.id",
+        tool_kind="t.kind",
         tool_state="t.state",
         tool_reason="t.state_reason",
         tool_changed_at="t.state_changed_at",

@@ -74,6 +74,10 @@ class ToolQuerySet(models.QuerySet["Tool"]):
     def visible_to(self, principal: Principal) -> ToolQuerySet:
         return self.filter(tenant_id=principal.tenant_id)
 
+    def of_kind(self, kind: ToolKind) -> ToolQuerySet:
+        """Lists are of one kind: a model is in no list of tools."""
+        return self.filter(kind=kind)
+
 
 class Tool(models.Model):
     """A name that can be called. ``current`` is the version that calls get."""
@@ -299,6 +303,10 @@ INSTALLATION_TRANSITIONS: dict[str, frozenset[str]] = {
 class InstallationQuerySet(models.QuerySet["Installation"]):
     def visible_to(self, principal: Principal) -> InstallationQuerySet:
         return self.filter(tenant_id=principal.tenant_id)
+
+    def of_kind(self, kind: ToolKind) -> InstallationQuerySet:
+        """Lists are of one kind: a model is in no list of tools."""
+        return self.filter(tool__kind=kind)
 
 
 class Installation(models.Model):

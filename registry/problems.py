@@ -120,6 +120,14 @@ class ModelUnsupported(Problem):
     cure = "Use another tool with this model, or call the tool with one of the models that the answer lists."
 
 
+class ToolIsModel(Problem):
+    """This is a model, and no tool."""
+
+    reason, code, status = "TOOL.IS_A_MODEL", PlatformCode.NOT_FOUND, 404
+    cause = "Models are connected under their providers. They are not listed, installed or operated as tools are."
+    cure = "List the models, and ask it as a model; operators change it under its provider."
+
+
 class UnknownModelProvider(Problem):
     """There is no model provider with this name here."""
 

@@ -26,7 +26,7 @@ from invocations.service_levels.unmapped_errors import list_unmapped_since
 from kernel.database.connections import database_time
 from kernel.http.console import ConsoleRequest, needs, public, render_page
 from kernel.problems import find_problem_class
-from registry.models import Tool, ToolState, ToolVersion, VersionState
+from registry.models import Tool, ToolKind, ToolState, ToolVersion, VersionState
 from toolhub.addresses import collect_navigation
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def build_checklist(request: ConsoleRequest) -> list[dict[str, Any]]:
     """The way to the first governed call, with what is done already."""
     by = request.principal
     done = {
-        "tool": Tool.objects.visible_to(by).exists(),
-        "enabled": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).exists(),
+        "tool": Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).exists(),
+        "enabled": Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(state=ToolState.ENABLED).exists(),
         "grant": Grant.objects.visible_to(by).exists(),
         "call": Invocation.objects.visible_to(by).exists(),
     }
@@ -152,7 +152,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     )
     figures |= {
         "agents": Agent.objects.filter(tenant_id=by.tenant_id, disabled_at=None).count(),
-        "tools": Tool.objects.visible_to(by).filter(state=ToolState.ENABLED).count(),
+        "tools": Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(state=ToolState.ENABLED).count(),
     }
     counts = count_waiting(request) | {"budgets": nearly_used_up(by, now) if by.may("budgets.view") else 0}
     candidates = [

@@ -15,6 +15,7 @@ from kernel.problems import Problem
 from registry.decision_context import load_decision_contexts
 from registry.discovery.search import search_installed
 from registry.discovery.selectors import find_installed, load_manifests
+from registry.models import ToolKind
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
@@ -59,17 +60,20 @@ def _describe_withheld(reason: str, count: int, problem: Problem) -> str:
     return f"{tools} kept back ({reason}). {example}{problem.detail} {problem.remedy}".rstrip()
 
 
-def offer_tools(*, by: Principal, q: str = "", model: str = "", **filters: str) -> Offer:
+def offer_tools(
+    *, by: Principal, q: str = "", model: str = "", kind: ToolKind = ToolKind.TOOL, **filters: str
+) -> Offer:
     """What the agent may call now, of what the tenant has installed. ``filters``: those of :func:`find_installed` but for ``q``.
-    ``model``: which is to call them; empty: any.
+    ``model``: which is to call them; empty: any. ``kind``: of what; models are offered by themselves.
 
     Raises Forbidden for whoever is no agent.
     """
     agent_id = by.agent()
-    decision_contexts = load_decision_contexts(tenant_id=by.tenant_id, agent_id=agent_id, key_id=by.key_id)
+    everything = load_decision_contexts(tenant_id=by.tenant_id, agent_id=agent_id, key_id=by.key_id)
+    decision_contexts = [each for each in everything if each.installed and each.installed.tool_kind == kind]
     asked = decision_contexts
     if any(filters.values()):
-        names = set(find_installed(by=by, **filters).values_list("name", flat=True))
+        names = set(find_installed(by=by, kind=kind, **filters).values_list("name", flat=True))
         asked = [each for each in asked if each.tool in names]
     if q.strip():
         place = {name: place for place, name in enumerate(search_installed(q, by=by))}

@@ -31,12 +31,13 @@ from invocations.metrics.call_metrics import count_validation
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_requests import read_model_request
 from invocations.model_calls.tenant_providers import check_provider_ready
-from invocations.problems import CalledAsModel, CalledAsTool, CapabilityBlocked
+from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
 from registry.dependencies import check_ready
 from registry.discovery.visibility import check_shown
+from registry.problems import ToolIsModel
 from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
 from registry.versions.compiler import compiled_version
 from unitools.capabilities import list_missing_capabilities
@@ -232,7 +233,7 @@ def check_called_as_it_is(look: CallLook) -> None:
     """A model is asked by its own endpoint, and a tool by its own: what comes the other way would be run as what it is not."""
     tool, part = look.call.tool, look.version.manifest.model
     if part is not None and not look.call.model_operation:
-        raise CalledAsTool(
+        raise ToolIsModel(
             f"{tool} is a model, and cannot be called as a tool.",
             remedy=f"Ask it at the model's own endpoint, models/{tool}/{part.operation}.",
         )

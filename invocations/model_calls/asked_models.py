@@ -63,7 +63,7 @@ def choose_tools(wanted: Any, *, by: Principal) -> tuple[ToolSpec, ...]:
         return ()
     if not isinstance(wanted, list) or len(wanted) > MAX_EXPRESSIONS:
         raise SchemaInvalid.at("/tools", f"This is a list of at most {MAX_EXPRESSIONS} ids or expressions.")
-    offered = {each.id: each for each in offer_tools(by=by).manifests if not each.is_model}
+    offered = {each.id: each for each in offer_tools(by=by).manifests}
     chosen: set[str] = set()
     for place, text in enumerate(wanted):
         if not isinstance(text, str):

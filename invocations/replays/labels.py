@@ -29,6 +29,7 @@ WHY: dict[str, StrOrPromise] = {
     "image_gone": gettext_lazy("The image that the call ran in is no longer on the worker."),
     "no_box": gettext_lazy("No sandbox could be started from this image."),
     "network": gettext_lazy("The tool needs the network, which no replay has."),
+    "model": gettext_lazy("A model was called. Another answer of its provider proves nothing about the first."),
     "browser": gettext_lazy("The tool needs a browser with a network, which no replay has."),
     "secrets": gettext_lazy("The tool needs a secret, which no replay has."),
     "files": gettext_lazy("The tool needs the tenant's files, which no replay has."),

@@ -19,7 +19,7 @@ from kernel.database.connections import database_time
 from kernel.http.pagination import Page, fetch_page
 from kernel.problems import SchemaInvalid
 from registry.discovery.visibility import filter_ready, shown_to
-from registry.models import LONG_FIELDS, Installation, InstallationState, ToolState, ToolVersion
+from registry.models import LONG_FIELDS, Installation, InstallationState, ToolKind, ToolState, ToolVersion
 from registry.tools.callability import why_not_installed
 from unitools.expressions import DOMAINS, EFFECTS, SAFETY_CLASSES, build_subject
 from unitools.manifest import Manifest
@@ -101,10 +101,13 @@ def build_filters(
     return found & Q(**{f"{version}__{field}": value for field, value in asked.items() if value})
 
 
-def find_installed(*, by: Principal, q: str = "", state: str = "", **filters: str) -> InstallationQuerySet:
+def find_installed(
+    *, by: Principal, q: str = "", state: str = "", kind: ToolKind = ToolKind.TOOL, **filters: str
+) -> InstallationQuerySet:
     """The tenant's instances under all given filters. ``q``: every word of it is in id, display name, description or tags."""
     rows = (
         Installation.objects.visible_to(by)
+        .of_kind(kind)
         .exclude(state=InstallationState.REMOVED)
         .select_related("tool", "version")
         .defer(*(f"version__{field}" for field in LONG_FIELDS), "config")
@@ -121,7 +124,7 @@ def find_shown(*, by: Principal, state: str = "", **filters: str) -> Installatio
     """Those in the state that was asked for, `enabled` without one. Of what can be called,
     :mod:`registry.discovery.visibility` says what is
     shown; what cannot be called anyway is found as it is."""
-    rows = find_installed(by=by, state=state, **filters)
+    rows = find_installed(by=by, state=state, kind=ToolKind.TOOL, **filters)
     return rows.filter(shown_to(by, state=ToolState(state or ToolState.ENABLED))) if state in CALLABLE else rows
 
 

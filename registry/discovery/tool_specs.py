@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.crypto import salted_hmac
 
-from registry.models import Installation, InstallationState
+from registry.models import Installation, InstallationState, ToolKind
 from registry.problems import UnknownDialect
 from unitools.calls import Annotations, ToolSpec
 from unitools.dialects import DRIVERS, DialectError, ReadOptions, find_driver
@@ -78,6 +78,7 @@ def reading_for(dialect: str, *, by: Principal) -> ReadOptions:
     """What a driver needs to read calls of the tenant's tools."""
     rows = (
         Installation.objects.visible_to(by)
+        .of_kind(ToolKind.TOOL)
         .exclude(state=InstallationState.REMOVED)
         .values_list("name", "version__side_effect", "version__safety_class")
     )

@@ -22,7 +22,7 @@ from kernel.http.envelopes import ResponseEnvelope
 from registry.installations import services as installations
 from registry.installations import setup
 from registry.installations.catalogue import not_gone, publisher_slugs, shared_tools
-from registry.models import Installation, InstallationState, Tool
+from registry.models import Installation, InstallationState, Tool, ToolKind
 from registry.problems import NotInstalled
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class InstallationListView(Endpoint):
     @extend_schema(operation_id="list_installations", responses={200: MANY})
     def get(self, request: Request) -> Response:
         by = get_caller(request)
-        rows = Installation.objects.visible_to(by).exclude(state=InstallationState.REMOVED)
+        rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).exclude(state=InstallationState.REMOVED)
         page = self.page_of(rows.select_related("tool", "version"), prefix="ins")
         publishers = publisher_slugs(row.tool.tenant_id for row in page.rows)
         present = installations.present_secrets(by.tenant_id)

@@ -20,7 +20,7 @@ from registry.installations import services as installations
 from registry.installations.api import list_missing_setup
 from registry.installations.catalogue import not_gone, publisher_slugs, shared_tools
 from registry.installations.forms import SetupForm
-from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState
+from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState, ToolKind
 from registry.object_permissions import on_installation
 from registry.problems import NotInstalled
 from registry.versions.presentation import shown_time_limit
@@ -40,7 +40,7 @@ CHANGES = {
 def installation_list(request: ConsoleRequest) -> HttpResponse:
     """Context: page (Page of Installation with .publisher and .lacking), may_install."""
     by = request.principal
-    rows = Installation.objects.visible_to(by).exclude(state=InstallationState.REMOVED)
+    rows = Installation.objects.visible_to(by).of_kind(ToolKind.TOOL).exclude(state=InstallationState.REMOVED)
     page = fetch_page(rows.select_related("tool", "version"), prefix="ins", after=request.GET.get("after", ""))
     publishers = publisher_slugs(row.tool.tenant_id for row in page.rows)
     present = installations.present_secrets(by.tenant_id)

@@ -19,8 +19,8 @@ from kernel.database.tenancy import hub_wide
 from kernel.problems import Conflict, SchemaInvalid
 from registry.installations import setup
 from registry.installations.resolution import evidence_actor, is_usable, resolve_version
-from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState, Secret, Tool, ToolState
-from registry.problems import NotInstalled, UnknownTool
+from registry.models import INSTALLATION_TRANSITIONS, Installation, InstallationState, Secret, Tool, ToolKind, ToolState
+from registry.problems import NotInstalled, ToolIsModel, UnknownTool
 from registry.secrets.services import open_secrets
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _write_installation(
 
 def find_publishable(name: str, *, publisher: str, by: Principal) -> Tool:
     """The tool of this name that this tenant may install: its own, or one that is shared."""
-    rows = Tool.objects.select_related("current", "tenant").filter(name=name)
+    rows = Tool.objects.of_kind(ToolKind.TOOL).select_related("current", "tenant").filter(name=name)
     if publisher:
         rows = rows.filter(tenant__slug=publisher)
     allowed = [row for row in rows if row.tenant_id == by.tenant_id or row.shared]
@@ -244,8 +244,19 @@ def locked_installation(name: str, *, by: Principal) -> Installation:
 @transaction.atomic
 def configure_installation(*, name: str, values: Setup, reason: str, by: Principal) -> Installation:
     """Change the settings of this tenant's instance; they count with the next call. Nothing is changed when one is not right."""
-    reason = checked_reason(reason)
-    row = locked_installation(name, by=by)
+    reason, row = checked_reason(reason), locked_installation(name, by=by)
+    _check_is_tool(row)
+    return change_setup(row, values, reason=reason, by=by)
+
+
+def _check_is_tool(row: Installation) -> None:
+    """Of a model everything but a pause follows from what its provider's settings say."""
+    if row.tool.kind == ToolKind.MODEL:
+        raise ToolIsModel(f"{row.name} is a model.", remedy="Change or remove it among the models of its provider.")
+
+
+def change_setup(row: Installation, values: Setup, *, reason: str, by: Principal) -> Installation:
+    """Called with the installation locked."""
     now = Setup(pin=row.pin, config=row.config, hosts=row.hosts, paths=row.paths, secrets=row.secrets)
     now.update(values)
     version = _chosen(row.tool, now["pin"]) if now["pin"] != row.pin or row.version is None else row.version
@@ -281,7 +292,7 @@ def settings_for_run(*, tenant_id: UUID, name: str, version: ToolVersion) -> tup
     return row.config, opened
 
 
-def check_can_become(installation: Installation, to: InstallationState) -> None:
+def check_canchange_state(installation: Installation, to: InstallationState) -> None:
     if to not in INSTALLATION_TRANSITIONS[installation.state]:
         allowed = sorted(INSTALLATION_TRANSITIONS[installation.state])
         raise Conflict(
@@ -291,10 +302,11 @@ def check_can_become(installation: Installation, to: InstallationState) -> None:
         )
 
 
-def _become(name: str, to: InstallationState, what: str, *, reason: str, by: Principal) -> Installation:
+def change_state(name: str, to: InstallationState, what: str, *, reason: str, by: Principal) -> Installation:
+    """Also of a model; whose provider is asked for it sees to that. ``what``: as the fact calls it."""
     reason = checked_reason(reason)
     row = locked_installation(name, by=by)
-    check_can_become(row, to)
+    check_canchange_state(row, to)
     row.state, row.reason, row.changed_by = to, reason, by.id
     row.save(update_fields=["state", "reason", "changed_by", "changed_at"])
     _witness(row, what, reason=reason, by=by)
@@ -304,15 +316,16 @@ def _become(name: str, to: InstallationState, what: str, *, reason: str, by: Pri
 @transaction.atomic
 def pause_installation(*, name: str, reason: str, by: Principal) -> Installation:
     """Stop this tenant's calls of the tool at once; other tenants go on."""
-    return _become(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
+    return change_state(name, InstallationState.PAUSED, "paused", reason=reason, by=by)
 
 
 @transaction.atomic
 def resume_installation(*, name: str, reason: str, by: Principal) -> Installation:
-    return _become(name, InstallationState.ENABLED, "resumed", reason=reason, by=by)
+    return change_state(name, InstallationState.ENABLED, "resumed", reason=reason, by=by)
 
 
 @transaction.atomic
 def remove_installation(*, name: str, reason: str, by: Principal) -> Installation:
     """The tenant's agents find the tool no more. The row stays, with its settings, for evidence and for coming back."""
-    return _become(name, InstallationState.REMOVED, "removed", reason=reason, by=by)
+    _check_is_tool(locked_installation(name, by=by))
+    return change_state(name, InstallationState.REMOVED, "removed", reason=reason, by=by)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from access.halts.services import halt_problem
 from registry.installations.setup import missing_setup, not_configured
-from registry.models import InstallationState, Tool, ToolState
+from registry.models import Installation, InstallationState, Tool, ToolKind, ToolState
 from registry.problems import (
     ModelUnsupported,
     NotInstalled,
+    ToolIsModel,
     ToolNotEnabled,
     ToolPaused,
     ToolRetired,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 def why_not_installed(name: str, *, tenant_id: UUID) -> Problem:
     """A tool of the tenant's own that was never enabled, one that it could install, or none at all."""
     own = Tool.objects.filter(tenant_id=tenant_id, name=name).first()
+    if own is not None and own.kind == ToolKind.MODEL:
+        return _describe_model(own)
     if own is not None and own.state == ToolState.REGISTERED:
         return ToolNotEnabled(
             f"{name} has not been enabled yet.", remedy="Ask an operator to have it reviewed and enabled."
@@ -48,6 +51,12 @@ def why_not_installed(name: str, *, tenant_id: UUID) -> Problem:
         f"There is no tool {name[:128]} here.",
         remedy="List the tools again and use an id from there.",
     )
+
+
+def _describe_model(own: Tool) -> Problem:
+    if Installation.objects.filter(tool=own).exclude(state=InstallationState.REMOVED).exists():
+        return ToolIsModel(f"{own.name} is a model.", remedy="List the models, and ask it as a model.")
+    return NotInstalled(f"The model {own.name} was removed.", remedy="Use another model, or have it connected again.")
 
 
 def check_known(decision_context: DecisionContext) -> None:

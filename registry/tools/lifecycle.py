@@ -34,9 +34,18 @@ from registry.installations.resolution import (
     settle_pins,
 )
 from registry.installations.services import checked_reason, install_at_home
-from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolState, ToolVersion, VersionState
+from registry.models import (
+    TRANSITIONS,
+    Installation,
+    InstallationState,
+    Tool,
+    ToolKind,
+    ToolState,
+    ToolVersion,
+    VersionState,
+)
 from registry.problems import NotReviewed, NotTrustable, VersionYanked
-from registry.tools.selectors import get_tool
+from registry.tools.selectors import check_is_tool, get_tool
 from unitools import semver
 
 if TYPE_CHECKING:
@@ -71,11 +80,19 @@ def check_is_usable(version: ToolVersion) -> None:
         )
 
 
+def locked_tool(name: str, by: Principal) -> Tool:
+    """One of the tenant's own, which is no model."""
+    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
+    check_is_tool(tool)
+    return tool
+
+
 def locked_version(version_id: UUID, by: Principal) -> ToolVersion:
     """The version and its tool, both locked: whoever changes one decides about the other."""
     rows = ToolVersion.objects.filter(tool__tenant_id=by.tenant_id)
     tool_id = rows.values_list("tool_id", flat=True).get(pk=version_id)
     tool = Tool.objects.select_for_update(of=("self",)).select_related("current").get(pk=tool_id)
+    check_is_tool(tool)
     # Its key stays: an installation that is being given this version refers to it while its lock is waited for here.
     version = ToolVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version_id)
     version.tool = tool
@@ -133,7 +150,7 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
 
     Everybody who has it installed without a pin gets the version that is named. The publisher's tenant gets it installed.
     """
-    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
+    tool = locked_tool(name, by)
     version = tool.versions.select_related("tool").get(pk=version_id) if version_id else tool.current
     version = version or only_approved_version(tool)
     check_is_usable(version)
@@ -153,7 +170,7 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
 @transaction.atomic
 def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
     """Stop a tool at once, for every tenant: the next call is refused."""
-    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
+    tool = locked_tool(name, by)
     check_can_move(tool, ToolState.PAUSED)
     return _move(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, cls=PausedTool, reason=reason, by=by)
 
@@ -161,13 +178,14 @@ def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
 @transaction.atomic
 def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal, successor: str = "") -> Tool:
     """Hide a tool from discovery; it answers with a warning until ``sunset_on``, then not at all."""
-    tool = get_tool(name, tenant_id=by.tenant_id, locked=True)
+    tool = locked_tool(name, by)
     check_can_move(tool, ToolState.DEPRECATED)
     if sunset_on < timezone.now().date():
         raise SchemaInvalid.at("/sunset_on", "The sunset date is in the past.")
     if successor == name:
         raise SchemaInvalid.at("/successor", "A tool is not its own successor.")
-    if successor and not Tool.objects.filter(tenant_id=by.tenant_id, name=successor, current__isnull=False).exists():
+    usable = Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).filter(name=successor, current__isnull=False)
+    if successor and not usable.exists():
         raise SchemaInvalid.at("/successor", f"There is no tool {successor[:128]} that can be used instead.")
     tool.sunset_on, tool.successor = sunset_on, successor
     said = {"sunset_on": sunset_on.isoformat(), "successor": successor}
@@ -322,7 +340,7 @@ def unshare_tool(*, name: str, reason: str, by: Principal) -> Tool:
 
 
 def _share(name: str, shared: bool, kind: Kind, *, reason: str, by: Principal) -> Tool:
-    reason, tool = checked_reason(reason), get_tool(name, tenant_id=by.tenant_id, locked=True)
+    reason, tool = checked_reason(reason), locked_tool(name, by)
     if tool.shared == shared:
         raise Conflict(f"{tool.name} is {'shared already' if shared else 'not shared'}.")
     tool.shared = shared

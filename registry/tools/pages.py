@@ -20,7 +20,7 @@ from kernel.problems import NotFound, Problem
 from registry.discovery import selectors as discovery_selectors
 from registry.forms import DeprecateForm, EnableForm, StateForm
 from registry.installations.resolution import is_usable, usable_versions
-from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolState
+from registry.models import TRANSITIONS, Installation, InstallationState, Tool, ToolKind, ToolState
 from registry.object_permissions import on_tool
 from registry.tools import selectors
 from registry.versions import services
@@ -63,6 +63,7 @@ def _tool_page(
     version = found.current or newest
     approved = next(iter(usable_versions(found)), None)
     mine = Installation.objects.visible_to(request.principal).filter(tool=found)
+    is_tool = found.kind == ToolKind.TOOL  # a model is operated under its provider
     context = {
         "section": "tools",
         "tool": found,
@@ -71,7 +72,7 @@ def _tool_page(
         "manifest": version.view if version else None,
         "time_limit": shown_time_limit(version, tenant_id=request.principal.tenant_id),
         "allowed": sorted(TRANSITIONS[found.state]),
-        "may_operate": "tools.operate" in allowed_on(request.principal, found),
+        "may_operate": is_tool and "tools.operate" in allowed_on(request.principal, found),
         "may_halt": request.principal.may("halts.throw"),
         "latest_approved": approved if approved and approved != found.current else None,
         "yanked": found.current is not None and not is_usable(found.current),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from registry.discovery.selectors import build_filters, no_such_state, split_query
-from registry.models import Tool, ToolState
-from registry.problems import UnknownTool
+from registry.models import Tool, ToolKind, ToolState
+from registry.problems import ToolIsModel, UnknownTool
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 
 def find_tools(*, by: Principal, q: str = "", state: str = "", **filters: str) -> ToolQuerySet:
     """The tenant's tools under all given filters. ``q`` looks into id, display name, description and tags."""
-    tools = Tool.objects.visible_to(by).select_related("current")
+    tools = Tool.objects.visible_to(by).of_kind(ToolKind.TOOL).select_related("current")
     for word in split_query(q):
         tools = tools.filter(Q(name__contains=word) | Q(current__search__contains=word))
     tools = tools.filter(build_filters("current", **filters))
     if state and state not in ToolState.values:
         raise no_such_state(state)
     return tools.filter(state=state) if state else tools
+
+
+def check_is_tool(tool: Tool) -> None:
+    """What is done with a model is done where it was connected."""
+    if tool.kind == ToolKind.MODEL:
+        raise ToolIsModel(f"{tool.name} is a model.", remedy="Change or remove it among the models of its provider.")
 
 
 def get_tool(name: str, *, tenant_id: UUID, locked: bool = False) -> Tool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.scripted_models import Script
 
 MODEL = "model.script.main"  # tests.support.connected_models
-PATIENCE_S = 10.0
+PATIENCE_S, LONG_S = 10.0, 180.0
 
 
 @dataclass
@@ -153,7 +153,7 @@ class OpenStream:
     async def read(self, *, until: str = "") -> list[tuple[str, Any]]:
         """Up to the first event that has ``until`` in it; without it to the end."""
         while True:
-            message = await self.communicator.receive_output(PATIENCE_S)
+            message = await self.communicator.receive_output(LONG_S)
             if message["type"] == "http.response.start":
                 self.status = message["status"]
                 continue
@@ -162,7 +162,7 @@ class OpenStream:
                 return parse_events(self.text)
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+async def until(condition: Any, *, at_most_s: float = PATIENCE_S) -> None:
+    async with asyncio.timeout(at_most_s):
         while not condition():
             await asyncio.sleep(0.01)

@@ -30,7 +30,7 @@ from access.roles import SCOPES, Role
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.database.tenancy import hub_wide
-from registry.models import Installation, InstallationState, Tool
+from registry.models import Installation, InstallationState, Tool, ToolKind
 from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, ConfigurationEntry, Entries
 from toolhub.configuration.normal_form import (
     format_moment,
@@ -92,7 +92,8 @@ def _agents(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
 
 
 def _installations(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
-    rows = list(Installation.objects.filter(tenant_id=tenant_id).exclude(state=InstallationState.REMOVED))
+    found = Installation.objects.filter(tenant_id=tenant_id).of_kind(ToolKind.TOOL)
+    rows = list(found.exclude(state=InstallationState.REMOVED))
     with hub_wide():  # whom a tool that is installed here belongs to
         tools = Tool.objects.filter(pk__in=[row.tool_id for row in rows])
         publishers = dict(tools.values_list("pk", "tenant__slug"))

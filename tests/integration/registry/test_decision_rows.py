@@ -167,6 +167,7 @@ def test_every_value_is_the_one_of_its_column(everything: dict[str, Any]) -> Non
         "paths": ["a path"],
         "secrets": {"a secret": "of the tenant"},
         "tool_id": tool.pk,
+        "tool_kind": "tool",
         "tool_state": "enabled",
         "tool_reason": "of the tool",
         "tool_changed_at": at(4),
