@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
     from kernel.problems import Problem
     from registry.decision_context import DecisionContext
+    from unitools.calls import ToolSpec
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class CallRequest:
     respond_async: bool = False
     wait_s: float | None = None  # how long the caller wants to wait at most; None: it did not say
     chain_step: ChainStep | None = None  # of the chain whose call this is
+    model_operation: str = ""  # what a model is asked for: chat, embed or rerank; empty: this is the call of a tool
+    shown_tools: tuple[ToolSpec, ...] = ()  # those that the model may propose calls of
     unusable: Problem | None = None  # why the arguments that a model wrote cannot be used; such a call never runs
 
     @property
@@ -72,7 +75,8 @@ class BegunCall:
     """A call that was made, or an earlier one that stands for it. ``waiter`` hears of its end; None: nobody waits for it.
 
     ``replay`` is told of the earlier call once it has ended and is answered again. ``notices``: what the caller should know of the
-    request, beside the answer. Whoever gets one of these closes it.
+    request, beside the answer. ``preflight``: what allowed a call of a model, for whoever runs it now. Whoever gets one of these
+    closes it.
     """
 
     invocation: Invocation
@@ -80,6 +84,7 @@ class BegunCall:
     at_most_s: float = 0
     replay: Callable[[Invocation], object] | None = None
     notices: tuple[str, ...] = ()
+    preflight: Preflight | None = None
     _listening: ExitStack = field(default_factory=ExitStack)
 
     def listen(self, *, at_most_s: float) -> None:

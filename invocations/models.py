@@ -44,7 +44,7 @@ class State(models.TextChoices):
 
 
 TRANSITIONS: dict[str, frozenset[str]] = {
-    State.RECEIVED: frozenset({State.DENIED, State.HELD, State.QUEUED}),
+    State.RECEIVED: frozenset({State.DENIED, State.HELD, State.QUEUED, State.RUNNING}),
     State.HELD: frozenset({State.QUEUED, State.DENIED, State.EXPIRED, State.CANCELLED}),
     State.QUEUED: frozenset({State.RUNNING, State.CANCELLED, State.TIMED_OUT, State.OUTCOME_UNKNOWN}),
     State.RUNNING: frozenset(

@@ -146,6 +146,23 @@ class CallbackUnknown(Problem):
     )
 
 
+class CalledAsModel(Problem):
+    """A tool was called as if it were a model."""
+
+    reason, code, status = "CALL.IS_A_TOOL", PlatformCode.INVALID_ARGUMENT, 422
+    cause = "The name in the address is that of a tool, and only models are asked by this endpoint."
+    cure = "Call the tool by its own endpoint, or list the models and choose one."
+
+
+class ModelNotReady(Problem):
+    """There is nobody to ask: the model's provider is not connected here."""
+
+    reason, code, status = "MODEL.NOT_READY", PlatformCode.UPSTREAM_ERROR, 503
+    retryable = Retryable.AFTER_ACTION
+    cause = "The provider of the model was removed, or this hub does not know providers of its kind."
+    cure = "Ask an operator to connect the provider again, or choose a model of another provider."
+
+
 class TooManyStreams(Problem):
     """The agent follows as many calls at once as it may."""
 

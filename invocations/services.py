@@ -221,6 +221,10 @@ def announce_call(incoming: IncomingCall, decision: Acceptance | Hold, invocatio
     """Wake a worker, once whoever waits for the end listens for it. For a held call there is nothing to do yet."""
     inject_fault("accept.committed")
     call, begun = incoming.call, BegunCall(invocation)
+    if invocation.state == State.RUNNING:
+        # A model's, which no worker takes: whoever has made the call runs it.
+        begun.preflight = decision.preflight
+        return begun
     if isinstance(decision, Hold):
         begun.notices = find_request_notices(incoming)
         return begun

@@ -20,6 +20,13 @@ ATTR_ISOLATION = "toolhub.sandbox.isolation"
 ATTR_QUEUE_MS = "toolhub.queue_ms"  # of a call before its run
 ATTR_STEP_MS = "toolhub.sandbox.{step}_ms"  # wait (for a box), load, run, collect
 ATTR_ERROR = "error.type"
+ATTR_PROVIDER = "gen_ai.provider.name"
+ATTR_REQUEST_MODEL = "gen_ai.request.model"
+ATTR_INPUT_TOKENS = "gen_ai.usage.input_tokens"
+ATTR_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+ATTR_FINISH_REASONS = "gen_ai.response.finish_reasons"
+ATTR_TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  no secret
+MODEL_OPERATIONS = {"chat": "chat", "embed": "embeddings", "rerank": "rerank"}  # by the operation of a model's manifest
 
 METRIC_BOXES = "toolhub.sandbox.boxes"
 METRIC_WAITING = "toolhub.sandbox.waiting"
@@ -53,6 +60,9 @@ METRIC_PREFLIGHT = "toolhub.preflight.duration"
 METRIC_QUEUE_WAIT = "toolhub.queue.wait"
 METRIC_SIDE_EFFECTS = "toolhub.calls.side_effects"
 METRIC_PLACES = "toolhub.worker.places"
+METRIC_MODEL_TOKENS = "gen_ai.client.token.usage"
+METRIC_MODEL_DURATION = "gen_ai.client.operation.duration"
+METRIC_MODEL_FIRST_TOKEN = "gen_ai.client.operation.time_to_first_chunk"  # noqa: S105  no secret
 METRIC_LEVEL = "toolhub.service_level"
 METRIC_OBJECTIVE = "toolhub.service_level.objective"
 

@@ -22,7 +22,7 @@ WITH_QUERY = {404}  # what is asked for may belong to something that is not ther
 WITH_PATH = {404}
 CHANGES = {404, 409}
 # What runs a tool answers with whatever can become of a run.
-RUNS_TOOLS = {"invoke", "propose", "dispatch"}
+RUNS_TOOLS = {"invoke", "propose", "dispatch", "chat", "embed", "rerank"}
 GONE = {"read_invocation", "read_artifact"}  # what they lead to may be gone
 HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to get credentials."}},

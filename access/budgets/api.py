@@ -53,7 +53,7 @@ class BudgetSerializer(serializers.Serializer[Any]):
     tool = serializers.CharField(allow_null=True)
     grant = serializers.CharField(allow_null=True)
     dimension = serializers.ChoiceField(Dimension.choices)
-    amount = serializers.IntegerField(help_text="Calls, bytes, milliseconds, or millionths of the currency.")
+    amount = serializers.IntegerField(help_text="Calls, bytes, milliseconds, tokens, or millionths of the currency.")
     window_s = serializers.IntegerField(help_text="0: calls at the same time have no window.")
     reason = serializers.CharField(allow_blank=True)
     state = serializers.ChoiceField(["in_force", "ended"])
@@ -73,7 +73,7 @@ class SetSerializer(StrictSerializer):
     amount = serializers.IntegerField(
         min_value=0,
         max_value=services.MAX_AMOUNT,
-        help_text="Calls, bytes, milliseconds, or millionths of the currency.",
+        help_text="Calls, bytes, milliseconds, tokens, or millionths of the currency.",
     )
     window_s = serializers.IntegerField(
         required=False,

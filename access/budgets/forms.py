@@ -27,6 +27,7 @@ DIMENSION_WORDS = {
     Dimension.BYTES_IN: gettext_lazy("Bytes of arguments"),
     Dimension.BYTES_OUT: gettext_lazy("Bytes of results"),
     Dimension.CPU_MS: gettext_lazy("CPU time, in milliseconds"),
+    Dimension.TOKENS: gettext_lazy("Tokens of models"),
     Dimension.MONEY: gettext_lazy("Money, by the prices of the policy"),
     Dimension.CONCURRENCY: gettext_lazy("Calls at the same time"),
     Dimension.RATE: gettext_lazy("Rate: calls, spread evenly"),

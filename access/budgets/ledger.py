@@ -33,6 +33,7 @@ class CallUsage:
     bytes_in: int | None = None
     bytes_out: int | None = None
     cpu_ms: int | None = None
+    tokens: int | None = None
     money: int | None = None
 
     def of(self, dimension: str, reserved: int) -> int:
@@ -42,7 +43,7 @@ class CallUsage:
         return reserved if spent is None else spent
 
 
-NOTHING = CallUsage(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, money=0)
+NOTHING = CallUsage(calls=0, bytes_in=0, bytes_out=0, cpu_ms=0, tokens=0, money=0)
 WHAT_WAS_RESERVED = CallUsage(calls=None)
 
 # The same upsert for both databases: a window is made when it is missing, and takes the amount only when it has room for it.
@@ -85,6 +86,7 @@ WITH held AS MATERIALIZED (
          WHEN 'bytes_in' THEN COALESCE(%(bytes_in)s::bigint, r.amount)
          WHEN 'bytes_out' THEN COALESCE(%(bytes_out)s::bigint, r.amount)
          WHEN 'cpu_ms' THEN COALESCE(%(cpu_ms)s::bigint, r.amount)
+         WHEN 'tokens' THEN COALESCE(%(tokens)s::bigint, r.amount)
          WHEN 'money' THEN COALESCE(%(money)s::bigint, r.amount)
          ELSE 0 END
     FROM held WHERE r.window_id = held.id AND r.invocation_id = %(invocation)s::uuid AND r.settled IS NULL
@@ -171,7 +173,7 @@ def settle_reservations(*, invocation_id: UUID, spent: CallUsage) -> int:
     if connection.vendor != "postgresql":
         return _settle_plainly(invocation_id, spent)
     asked: dict[str, Any] = {
-        name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "money")
+        name: getattr(spent, name) for name in ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
     }
     return len(fetch_prepared(SETTLE, asked | {"invocation": invocation_id}))
 

@@ -29,6 +29,7 @@ NOUNS = {
     Dimension.BYTES_IN: "bytes of arguments",
     Dimension.BYTES_OUT: "bytes of results",
     Dimension.CPU_MS: "milliseconds of CPU time",
+    Dimension.TOKENS: "tokens",
     Dimension.MONEY: "millionths of the currency",
     Dimension.CONCURRENCY: "calls at the same time",
     Dimension.RATE: "calls",
@@ -37,12 +38,13 @@ NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The most that one call may take: bytes, milliseconds, millionths of the currency."""
+    """The most that one call may take: bytes, milliseconds, tokens, millionths of the currency."""
 
     calls: int = 1
     bytes_in: int = 0
     bytes_out: int = 0
     cpu_ms: int = 0
+    tokens: int = 0
     money: int = 0
 
     def of(self, dimension: str) -> int:

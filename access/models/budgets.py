@@ -25,6 +25,7 @@ class Dimension(models.TextChoices):
     BYTES_IN = "bytes_in"
     BYTES_OUT = "bytes_out"
     CPU_MS = "cpu_ms"
+    TOKENS = "tokens"  # of models: what a call of one sends and gets
     MONEY = "money"  # millionths of the hub's currency; the price of a call is in the policy
     CONCURRENCY = "concurrency"  # calls at the same time; has no window
     RATE = "rate"  # calls a window, evenly (GCRA): kept outside the database

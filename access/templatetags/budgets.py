@@ -35,6 +35,7 @@ NOUNS: dict[str, str | _StrPromise] = {
     Dimension.BYTES_IN: gettext_lazy("in"),
     Dimension.BYTES_OUT: gettext_lazy("out"),
     Dimension.CPU_MS: gettext_lazy("CPU"),
+    Dimension.TOKENS: gettext_lazy("tokens"),
     Dimension.MONEY: gettext_lazy("money"),
 }
 

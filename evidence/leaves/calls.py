@@ -75,6 +75,49 @@ class ConsentBinding(LeafPart):
 
 
 @leaf_part
+class AskedModel(LeafPart):
+    """Which model a call asks, and for how much."""
+
+    provider: Annotated[str, "its name in the tenant"]
+    name: Annotated[str, "the provider's own name of the model"]
+    operation: Annotated[str, "`chat`, `embed` or `rerank`"]
+    input_tokens: Annotated[int, "of the request, as estimated"]
+    output_tokens: Annotated[int, "that may be answered at most"]
+    price: Annotated[str | None, "version of the price that it was reserved at"] = None
+    tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
+
+
+@leaf_part
+class TokenCount(LeafPart):
+    """What was used of a model."""
+
+    input: Annotated[int, "tokens of the request"]
+    output: Annotated[int, "tokens of the answer"]
+    cached: Annotated[int | None, "those of the request that the provider had kept"] = None
+
+
+@leaf_part
+class AnsweredModel(LeafPart):
+    """What became of a call of a model, in figures."""
+
+    provider: Annotated[str, "its name in the tenant"]
+    name: Annotated[str, "the provider's own name of the model that was asked"]
+    operation: Annotated[str, "`chat`, `embed` or `rerank`"]
+    requests: Annotated[int, "how many the provider was sent"]
+    settled_by: Annotated[
+        str, "what was counted: `provider`: its usage; `estimate`: that of the hub; `nothing`: no request was answered"
+    ]
+    answered_by: Annotated[str | None, "the model that answered, as the provider names it"] = None
+    finish: Annotated[str | None, "why the answer ended"] = None
+    reported: Annotated[TokenCount | None, "what the provider reported"] = None
+    estimated: Annotated[TokenCount | None, "what the hub estimated"] = None
+    price: Annotated[str | None, "version of the price"] = None
+    cost_micros: Annotated[int | None, "what it cost, in millionths of the currency; absent: there is no price"] = None
+    proposals: Annotated[int | None, "how many calls the model proposed"] = None
+    first_token_ms: Annotated[int | None, "from the request to the first piece of the answer"] = None
+
+
+@leaf_part
 class ReservedBudget(LeafPart):
     """What an accepted call holds, until its End says what it took."""
 
@@ -128,6 +171,7 @@ class Begin(DecidedCall):
         SearchTerm("user"),
     ] = None
     chain: Annotated[ChainPlace | None, "for a call of a chain"] = None
+    model: Annotated[AskedModel | None, "for a call of a model"] = None
     caller_trace: Annotated[Any, "the trace that the caller named"] = None
     proposal: Annotated[str | None, "what the model called the call, hashed"] = None
     tool: Annotated[CalledTool | None, "which code, and how the tenant has set it up"] = None
@@ -284,6 +328,7 @@ class End(LeafData):
     all_repairs: Annotated[ListDigest | None, "of very many: how many, and their digest"] = None
     budget: Annotated[SpentBudget | None, "what is taken of the budgets that the Begin names"] = None
     run: Annotated[RunReport | None, "how the tool ran"] = None
+    model: Annotated[AnsweredModel | None, "of a call of a model"] = None
     blocked: Annotated[list[str] | None, "kinds of what it reached for and was refused"] = None
     connections: Annotated[
         list[dict[str, Any]] | None,

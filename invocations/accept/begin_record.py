@@ -34,7 +34,8 @@ from evidence.models import SnapshotKind
 from invocations.accept.value_shape import describe_value_shape
 from invocations.decide.decision import name_step
 from invocations.end.end_record import Ending, write_end
-from invocations.models import Invocation, State, WorkClass
+from invocations.model_calls.model_facts import describe_asked_model
+from invocations.models import Attempt, Invocation, State, WorkClass
 from invocations.step_log import read_step_result
 from kernel.canonical import compute_digest
 from kernel.database.connections import database_time
@@ -42,7 +43,7 @@ from kernel.database.rows import insert_row
 from kernel.fault_injection import inject_fault
 from kernel.ids import encode
 from kernel.observability.log_context import read_log_request
-from kernel.observability.telemetry import current_trace, read_trace_id
+from kernel.observability.telemetry import PROCESS, current_trace, read_trace_id
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -108,6 +109,7 @@ def build_begin_leaf(
         obligations=compute_digest(preflight.obligations) if preflight and preflight.obligations else None,
         refused_at=preflight.refused_at or None if preflight else None,
         budget=budget,
+        model=describe_asked_model(preflight) if preflight else None,
         callback=encode("cbe", callback_id) if callback_id else None,
     )
 
@@ -179,7 +181,7 @@ def build_admitted_fields(incoming: IncomingCall, decision: Acceptance | Hold) -
     }
 
 
-OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted"}
+OUTCOMES = {State.DENIED: "denied", State.HELD: "held", State.QUEUED: "accepted", State.RUNNING: "accepted"}
 
 
 def write_begin(
@@ -200,7 +202,7 @@ def write_begin(
     whose = choose_key_subject(fingerprints["user_fingerprint"], agent_id=by.agent(), at=log.created_at)
     key = get_subject_key(tenant_id=by.tenant_id, subject=whose)
     if version is not None:
-        more |= build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key))
+        more = build_manifest_fields(version.manifest, keyed=bool(call.envelope.idempotency_key)) | more
     invocation = Invocation(
         id=incoming.id,
         tenant_id=by.tenant_id,
@@ -279,6 +281,14 @@ def build_queued_fields(*, somebody_waits: bool = True) -> dict[str, Any]:
     return {"queue_deadline_at": now + timedelta(seconds=longest), "notified_at": now}
 
 
+def build_model_run_fields(*, started_at: datetime) -> dict[str, Any]:
+    """The fields of a row that runs from now on, in the process that took the call. Whatever its manifest says, nothing runs it again:
+    the provider may have been paid.
+    """
+    lease_until = database_time() + timedelta(seconds=settings.TOOLHUB_LEASE_S)
+    return {"attempt": 1, "started_at": started_at, "lease_until": lease_until, "keyed": False}
+
+
 @transaction.atomic
 def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
     """Row, Begin, pending row, a consent for once and the budgets, all or nothing. The budgets come last: their rows are
@@ -287,15 +297,24 @@ def accept_call(incoming: IncomingCall, acceptance: Acceptance) -> Invocation:
     call, by, preflight = incoming.call, incoming.by, acceptance.preflight
     assert preflight.version is not None
     manifest = preflight.version.manifest
+    if manifest.is_model:
+        state, fields = State.RUNNING, build_model_run_fields(started_at=(started_at := datetime.now(UTC)))
+    else:
+        state, fields = (
+            State.QUEUED,
+            build_queued_fields(somebody_waits=not (call.respond_async or manifest.is_async)),
+        )
     invocation = write_begin(
         incoming,
-        state=State.QUEUED,
+        state=state,
         preflight=preflight,
         log=acceptance.log,
         reserved=build_reserved_budget(preflight.lines, preflight.demand),
         **build_admitted_fields(incoming, acceptance),
-        **build_queued_fields(somebody_waits=not (call.respond_async or manifest.is_async)),
+        **fields,
     )
+    if manifest.is_model:
+        insert_row(Attempt(invocation=invocation, number=1, worker=PROCESS, started_at=started_at))
     if preflight.consent is not None and preflight.consent.mode == ConsentMode.ONCE:
         with name_step("consent"):
             spend_consent(consent_id=preflight.consent.id, invocation_id=incoming.id, by=by)

@@ -48,6 +48,12 @@ class PreflightSerializer(serializers.Serializer[Any]):
     budget_snapshot = serializers.JSONField(allow_null=True)
     consent = serializers.CharField(allow_null=True)
     obligations = serializers.JSONField(allow_null=True)
+    model = serializers.JSONField(
+        required=False, help_text="Of a model: the tokens and the money that the call may take."
+    )
+
+
+PREFLIGHT_ENVELOPE = build_envelope_serializer("PreflightEnvelope", PreflightSerializer())
 
 
 class TogetherSerializer(serializers.Serializer[Any]):
@@ -66,7 +72,7 @@ class ToolPreflightView(AskingView):
 
     @extend_schema(
         request=InvokeSerializer,
-        responses={200: build_envelope_serializer("PreflightEnvelope", PreflightSerializer())},
+        responses={200: PREFLIGHT_ENVELOPE},
         examples=[EXAMPLE],
         operation_id="preflight",
     )

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from invocations.calls import CallRequest
     from invocations.decide.profiles import ResolvedProfile
     from invocations.decide.rules import Rule
+    from invocations.model_calls.model_demand import ModelDemand
+    from invocations.model_calls.model_requests import ModelRequest
     from invocations.sandbox.base import Profile
     from registry.decision_context import DecisionContext
     from registry.versions.compiler import CompiledVersion
@@ -52,6 +54,8 @@ class Preflight:
     needs_consent: bool = False
     reach: ResolvedProfile | None = None
     demand: Demand = field(default_factory=Demand)
+    model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
+    model_demand: ModelDemand | None = None
     lines: list[BudgetLine] = field(default_factory=list)
 
     @property

@@ -63,6 +63,8 @@ class PreflightResult(NamedTuple):
             "obligations": preflight.obligations,
         }
         said |= {"refused_at": preflight.refused_at or None, "steps": describe_steps(preflight, self.log)}
+        if (demand := preflight.model_demand) is not None:
+            rest["model"] = demand.to_json()
         return said | rest | {"profile_explanation": preflight.explanation}
 
 

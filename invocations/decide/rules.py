@@ -28,12 +28,16 @@ from invocations.decide.policy_denial import build_policy_denial
 from invocations.decide.profiles import ResolvedProfile, resolve_profile
 from invocations.end.egress_report import suggest_remedy
 from invocations.metrics.call_metrics import count_validation
-from invocations.problems import CapabilityBlocked
+from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
+from invocations.model_calls.model_requests import read_model_request
+from invocations.model_calls.tenant_providers import check_provider_ready
+from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
 from registry.dependencies import check_ready
 from registry.discovery.visibility import check_shown
+from registry.problems import ToolIsModel
 from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
 from registry.versions.compiler import compiled_version
 from unitools.capabilities import list_missing_capabilities
@@ -201,6 +205,7 @@ def check_tool(look: CallLook | ClaimLook | ListingLook) -> str | None:
     match look:
         case CallLook():
             look.result.version = check_callable(context)
+            check_called_as_it_is(look)
             assert context.installed is not None
             return context.installed.version
         case ListingLook():
@@ -224,6 +229,18 @@ def check_tool(look: CallLook | ClaimLook | ListingLook) -> str | None:
     return None
 
 
+def check_called_as_it_is(look: CallLook) -> None:
+    """A model is asked by its own endpoint, and a tool by its own: what comes the other way would be run as what it is not."""
+    tool, part = look.call.tool, look.version.manifest.model
+    if part is not None and not look.call.model_operation:
+        raise ToolIsModel(
+            f"{tool} is a model, and cannot be called as a tool.",
+            remedy=f"Ask it at the model's own endpoint, models/{tool}/{part.operation}.",
+        )
+    if look.call.model_operation and part is None:
+        raise CalledAsModel(f"{tool} is a tool, and no model.", remedy="Call it as a tool, or choose a model.")
+
+
 def check_meant_for_model(look: CallLook | ListingLook) -> None:
     match look:
         case CallLook():
@@ -242,6 +259,9 @@ def check_arguments(look: CallLook) -> str | None:
         count_validation("input", valid=False)
         raise look.call.unusable
     check_input(look.version, look.call.arguments, look.call.body, today=look.now.date())
+    if (part := look.version.manifest.model) is not None:
+        look.result.model_request = read_model_request(look.call, part)
+        check_window(look.result.model_request, part)
     return None
 
 
@@ -319,13 +339,15 @@ def check_quota(look: CallLook) -> None:
     """
     refusals: list[QuotaExceeded] = []
     candidates: list[GrantValue | None] = [*look.grants] or [None]
+    model_demand = compute_model_demand(look)
     for grant in candidates:
         reach = look.resolve_profile_under(grant)
         limits = reach.profile.limits
         demand = Demand(
             bytes_in=look.size,
             bytes_out=limits.result_bytes + limits.artifact_bytes,
-            cpu_ms=limits.cpu_s * 1000,
+            cpu_ms=0 if look.version.manifest.is_model else limits.cpu_s * 1000,
+            tokens=model_demand.tokens if model_demand else 0,
             money=look.verdict.price_micros,
         )
         lines = filter_by_grants(look.decision_context.lines, grant.ids if grant else ())
@@ -339,6 +361,15 @@ def check_quota(look: CallLook) -> None:
             look.result.grant = grant
             return
     raise min(refusals, key=lambda refusal: refusal.retry_after or float("inf"))  # the grant that serves again first
+
+
+def compute_model_demand(look: CallLook) -> ModelDemand | None:
+    """The most that a call of a model may take; None for a tool, and where it is not known what is asked for."""
+    request = look.result.model_request
+    if request is None:
+        return None
+    look.result.model_demand = build_model_demand(request)
+    return look.result.model_demand
 
 
 CONSENT_GONE = {
@@ -412,7 +443,10 @@ def check_policy(look: CallLook) -> str:
 
 
 def check_sandbox(look: CallLook) -> None:
-    """A call that could only fail for want of a capability is refused before it starts."""
+    """A call that could only fail for want of a capability is refused before it starts; of a model, for want of its provider."""
+    if (part := look.version.manifest.model) is not None:
+        check_provider_ready(part, tenant_id=look.decision_context.tenant_id)
+        return
     assert look.result.reach is not None
     tool = look.decision_context.tool
     if (lacks := list_missing_capabilities(look.result.reach.explanation)) and not look.dry_run:

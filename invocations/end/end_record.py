@@ -27,6 +27,7 @@ from invocations.artifacts.services import build_sealed_artifacts, keep_artifact
 from invocations.end.egress_report import EgressReport, build_egress_report, build_sealed_connections
 from invocations.files.services import KeptFiles, keep_files, keep_nothing
 from invocations.metrics.call_metrics import count_call
+from invocations.model_calls.model_facts import describe_answered_model
 from invocations.models import Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
 from invocations.sandbox.base import Profile
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from invocations.artifacts.description import DescribedArtifact
     from invocations.artifacts.models import Artifact
     from invocations.end.output_repair import Repair
+    from invocations.model_calls.model_facts import ModelReport
     from invocations.sandbox.base import RunOutcome, TenantFile
 
 NOTHING = object()
@@ -76,6 +78,7 @@ class Ending:
     ttl_seconds: int | None = None
     sources: list[dict[str, str]] = field(default_factory=list)
     outcome: RunOutcome | None = None
+    model: ModelReport | None = None  # of a call of a model that was asked
     obligations: list[dict[str, Any]] = field(default_factory=list)  # what was done to the output: access.redaction
     # What the call leaves for its caller, if it ends well.
     artifacts: list[DescribedArtifact] = field(default_factory=list)
@@ -145,7 +148,12 @@ def build_spent_budget(ending: Ending) -> SpentBudget:
     spent = compute_spending(ending)
     if spent is None:
         return SpentBudget(spent={}, released=True)
-    measured = {"bytes_out": spent.bytes_out, "cpu_ms": spent.cpu_ms}
+    measured = {
+        "bytes_out": spent.bytes_out,
+        "cpu_ms": spent.cpu_ms,
+        "tokens": spent.tokens,
+        "money": spent.money,
+    }
     return SpentBudget(spent={name: amount for name, amount in measured.items() if amount is not None})
 
 
@@ -188,6 +196,7 @@ def build_end_leaf(
         profile=invocation.profile_hash or None,
         budget=build_spent_budget(ending) if invocation.budget else None,
         run=build_run_report(invocation, outcome) if outcome is not None else None,
+        model=describe_answered_model(ending.model) if ending.model is not None else None,
         blocked=list_blocked_kinds(outcome) or None if outcome is not None else None,
         output=sealed.output,
         raw_output=sealed.raw_output,
@@ -341,7 +350,9 @@ def compute_spending(ending: Ending) -> ledger.CallUsage | None:
     """None: nothing ran, so nothing is taken. What was never measured counts as reserved."""
     if not ending.ran:
         return None
-    outcome = ending.outcome
+    outcome, model = ending.outcome, ending.model
+    if model is not None:
+        return ledger.CallUsage(bytes_out=model.result_bytes, tokens=model.tokens, money=model.money)
     if outcome is None:
         return ledger.CallUsage()
     cpu_ms = None if outcome.cpu_ms is None else math.ceil(outcome.cpu_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernel.fault_injection import POINTS, REPLAYING
+from kernel.fault_injection import MODEL_CALLS, POINTS, REPLAYING
 from tests.crash.page import PAGE, text
 from tests.crash.plan import LOSSES, MOMENTS
 
@@ -16,9 +16,8 @@ def test_every_point_is_in_the_code_and_in_the_plan_of_crashes() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "invocations").rglob("*.py"))
     in_code = set(re.findall(r'\binject_fault(?:\(|, )"([a-z_.]+)"', sources))
 
-    assert in_code == set(POINTS) | set(
-        REPLAYING
-    )  # of a replay: tests/integration/invocations/replays/test_replay_periods.py
+    # Of a replay: tests/integration/invocations/replays/test_replay_periods.py; of a model: model_calls/test_model_crashes.py.
+    assert in_code == set(POINTS) | set(REPLAYING) | set(MODEL_CALLS)
     assert {moment.point for moment in MOMENTS} == set(POINTS)
 
 

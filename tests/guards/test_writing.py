@@ -80,6 +80,7 @@ WRITTEN_WITHOUT_A_FACT_OF_THEIR_OWN = {
     "invocations/queue/claims.py:_claim": "an attempt; the End names it",
     "invocations/queue/claims.py:has_queued_calls": "it reads",
     "invocations/run/lease_heartbeat.py:_keep_lease": "a lease",
+    "invocations/model_calls/run_keeper.py:find_unwanted": "leases",
     "invocations/files/services.py:_write": "part of storing a file, or of the End of a call that made it",
     "invocations/files/services.py:keep_files": "part of an End, which says how many and of what digest",
     "invocations/sandbox_hosts/reports.py:write_report": "how the boxes are now; decides nothing",

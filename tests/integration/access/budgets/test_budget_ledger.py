@@ -31,20 +31,22 @@ def test_a_call_counts_what_it_took_and_gives_back_the_rest(
 ) -> None:
     budgets = {
         dimension: set_budget(scope="tenant", dimension=dimension, amount=1_000_000, by=operator.by)
-        for dimension in ("calls", "bytes_in", "bytes_out", "cpu_ms", "money")
+        for dimension in ("calls", "bytes_in", "bytes_out", "cpu_ms", "tokens", "money")
     }
-    demand = Demand(bytes_in=100, bytes_out=5_000, cpu_ms=2_000, money=700)
+    demand = Demand(bytes_in=100, bytes_out=5_000, cpu_ms=2_000, tokens=900, money=700)
 
     id = take(lines(), demand)
 
     assert {dimension: balance(budget) for dimension, budget in budgets.items()} == {
-        "calls": (0, 1), "bytes_in": (0, 100), "bytes_out": (0, 5_000), "cpu_ms": (0, 2_000), "money": (0, 700)
+        "calls": (0, 1), "bytes_in": (0, 100), "bytes_out": (0, 5_000), "cpu_ms": (0, 2_000), "tokens": (0, 900),
+        "money": (0, 700),
     }  # fmt: skip
 
-    settle_reservations(invocation_id=id, spent=CallUsage(bytes_out=1_234, cpu_ms=56))
+    settle_reservations(invocation_id=id, spent=CallUsage(bytes_out=1_234, cpu_ms=56, tokens=77))
 
     assert {dimension: balance(budget) for dimension, budget in budgets.items()} == {
-        "calls": (1, 0), "bytes_in": (100, 0), "bytes_out": (1_234, 0), "cpu_ms": (56, 0), "money": (700, 0)
+        "calls": (1, 0), "bytes_in": (100, 0), "bytes_out": (1_234, 0), "cpu_ms": (56, 0), "tokens": (77, 0),
+        "money": (700, 0),
     }  # fmt: skip
     assert_conserved()
 
@@ -97,18 +99,33 @@ def test_what_has_no_room_in_one_budget_holds_nothing_of_any(
     assert Reservation.objects.count() == 2
 
 
+@pytest.mark.parametrize("dimension", ["cpu_ms", "tokens"])
 @pytest.mark.django_db
-def test_cpu_time_beyond_what_was_reserved_counts_in_full(
-    operator: Person, lines: Callable[..., list[BudgetLine]]
+def test_what_is_measured_beyond_what_was_reserved_counts_in_full(
+    dimension: str, operator: Person, lines: Callable[..., list[BudgetLine]]
 ) -> None:
-    budget = set_budget(scope="tenant", dimension="cpu_ms", amount=100, by=operator.by)
+    budget = set_budget(scope="tenant", dimension=dimension, amount=100, by=operator.by)
 
-    settle_reservations(invocation_id=take(lines(), Demand(cpu_ms=90)), spent=CallUsage(cpu_ms=130))
+    settle_reservations(invocation_id=take(lines(), Demand(**{dimension: 90})), spent=CallUsage(**{dimension: 130}))
 
     assert balance(budget) == (130, 0)
     assert lines()[0].remaining == 0
     with pytest.raises(QuotaExceeded):
-        take(lines(), Demand(cpu_ms=1))
+        take(lines(), Demand(**{dimension: 1}))
+
+
+@pytest.mark.req("LLM-7")
+@pytest.mark.django_db
+def test_tokens_that_nobody_counted_are_taken_as_they_were_reserved(
+    operator: Person, lines: Callable[..., list[BudgetLine]]
+) -> None:
+    budget = set_budget(scope="tenant", dimension="tokens", amount=100, by=operator.by)
+
+    settle_reservations(invocation_id=take(lines(), Demand(tokens=60)), spent=CallUsage())
+
+    assert balance(budget) == (60, 0)
+    with pytest.raises(QuotaExceeded, match="of 100 tokens, 60 are used"):
+        take(lines(), Demand(tokens=41))
 
 
 @pytest.mark.django_db

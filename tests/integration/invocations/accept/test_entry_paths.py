@@ -223,10 +223,13 @@ def test_where_nothing_is_in_the_way_each_makes_the_call(way: str, world: World,
 
 
 def test_there_is_no_other_way_to_make_a_call() -> None:
-    """A new view that takes calls belongs into `WAYS`. Chains are examined step by step, by the same functions."""
+    """A new view that takes calls belongs into `WAYS`. Chains are examined step by step, by the same functions; what stops a tool stops
+    a model: ../model_calls/test_model_calls.py.
+    """
     views = {route.name for route in routes() if route.api_class is not None and issubclass(route.api_class, CallView)}
 
-    assert views == {"api_invoke", "api_proposals", "api_dispatch"}
+    models = {"api_model_chat", "api_model_embed", "api_model_rerank"}
+    assert views == {"api_invoke", "api_proposals", "api_dispatch"} | models
 
 
 def test_a_second_key_of_the_agent_is_no_way_around_the_scopes_of_the_first(world: World) -> None:

@@ -1,0 +1,216 @@
+"""Models over REST: how agents ask models, and what they are answered."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.renderers import JSONRenderer
+
+from invocations import services
+from invocations.accept.api import AskingView, CallView
+from invocations.answer.envelope import build_answer_envelope
+from invocations.api import answer_later, write_answer, write_answered
+from invocations.calls import CallRefused
+from invocations.decide.api import PREFLIGHT_ENVELOPE
+from invocations.decide.preflight_requests import request_preflight
+from invocations.event_streams.api import EventStreamRenderer
+from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, stream_answer, write_stored_answer
+from invocations.model_calls.asked_models import build_model_call, resolve_model_id
+from invocations.model_calls.model_requests import ANY_OPERATION
+from invocations.model_calls.model_runs import prepare_run
+from invocations.serializers import EnvelopeSerializer, InvokeSerializer
+from kernel.database.tenancy import acting_for
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import validate_data
+from kernel.http.deferred_responses import WaitingResponse, can_wait
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.problems import SchemaInvalid
+
+if TYPE_CHECKING:
+    from django.http.response import HttpResponseBase
+    from rest_framework.request import Request
+
+    from invocations.calls import BegunCall, CallRequest
+    from invocations.model_calls.model_runs import ModelRun
+    from kernel.principal import Principal
+
+LATE_S = 30.0  # behind the time of an answer: for writing it down
+KEY = OpenApiParameter(
+    "Idempotency-Key", str, OpenApiParameter.HEADER, description="Same as the field; 1 to 255 characters."
+)
+ACCEPT = OpenApiParameter(
+    "Accept",
+    str,
+    OpenApiParameter.HEADER,
+    description="`text/event-stream`: the answer while it comes, as events `delta`, and at last `end` with the envelope, or `error`.",
+)
+
+
+def build_example(name: str, arguments: dict[str, Any]) -> OpenApiExample:
+    value = {"request_id": "2f6f1c9e-chat-1", "actor": {"type": "agent", "id": "shopping-assistant"}}
+    return OpenApiExample(name, value=value | {"arguments": arguments}, request_only=True)
+
+
+CHAT = build_example(
+    "A question",
+    {
+        "messages": [{"role": "user", "segments": [{"type": "text", "text": "Which of them is cheapest?"}]}],
+        "max_tokens": 300,
+        "tools": ["commerce.pricing.get_realtime_quote"],
+    },
+)
+EMBED = build_example("Two texts", {"items": ["a red bicycle", "ein rotes Fahrrad"], "kind": "passage"})
+RERANK = build_example("Which answers best", {"query": "cheap bicycles", "candidates": ["…", "…"]})
+
+
+class ModelChatView(CallView):
+    """Ask a model to go on with a conversation. Calls of tools that it proposes are returned and never made."""
+
+    renderer_classes = [JSONRenderer, EventStreamRenderer]
+
+    @extend_schema(
+        request=InvokeSerializer,
+        responses={200: EnvelopeSerializer, (200, EVENT_STREAM): OpenApiTypes.STR},
+        examples=[CHAT],
+        operation_id="chat",
+        parameters=[KEY, ACCEPT],
+    )
+    def post(self, request: Request, model_id: str) -> HttpResponseBase:
+        wants_stream = request.accepted_renderer.media_type == EVENT_STREAM
+        return ask_model(request, read_model_call(request, model_id, "chat"), wants_stream=wants_stream)
+
+
+class ModelEmbedView(CallView):
+    """Turn texts into vectors, one for each, in their order."""
+
+    @extend_schema(
+        request=InvokeSerializer,
+        responses={200: EnvelopeSerializer},
+        examples=[EMBED],
+        operation_id="embed",
+        parameters=[KEY],
+    )
+    def post(self, request: Request, model_id: str) -> HttpResponseBase:
+        return ask_model(request, read_model_call(request, model_id, "embed"))
+
+
+class ModelRerankView(CallView):
+    """Order texts by how well they answer a query."""
+
+    @extend_schema(
+        request=InvokeSerializer,
+        responses={200: EnvelopeSerializer},
+        examples=[RERANK],
+        operation_id="rerank",
+        parameters=[KEY],
+    )
+    def post(self, request: Request, model_id: str) -> HttpResponseBase:
+        return ask_model(request, read_model_call(request, model_id, "rerank"))
+
+
+class ModelPreflightView(AskingView):
+    """Would this call of a model be allowed, and what may it take? Nothing is sent and nothing is taken."""
+
+    @extend_schema(
+        request=InvokeSerializer,
+        responses={200: PREFLIGHT_ENVELOPE},
+        examples=[CHAT],
+        operation_id="preflight_model",
+    )
+    def post(self, request: Request, model_id: str) -> HttpResponse:
+        asked = request_preflight(read_model_call(request, model_id, ANY_OPERATION), by=get_caller(request))
+        return JsonResponse(ResponseEnvelope(data=asked.to_json()).to_json())
+
+
+def read_model_call(request: Request, model_id: str, operation: str) -> CallRequest:
+    """The call in a request. ``model_id``: the whole id, or an alias that only one provider has."""
+    payload, by = validate_data(InvokeSerializer, request.data), get_caller(request)
+    envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
+    if envelope.dry_run:
+        raise SchemaInvalid.at(
+            "/dry_run", "A model cannot be asked for show. Ask its preflight what a call would take."
+        )
+    if envelope.on_consent == "hold":
+        raise SchemaInvalid.at("/on_consent", "A call of a model is not held. Use `ask`, and call again.")
+    tool, arguments = resolve_model_id(model_id, by=by), payload.validated_data["arguments"]
+    return build_model_call(tool, arguments, envelope, operation=operation, by=by)
+
+
+def ask_model(request: Request, call: CallRequest, *, wants_stream: bool = False) -> HttpResponseBase:
+    """Make the call, and answer with what becomes of it."""
+    by = get_caller(request)
+    try:
+        begun = services.begin_call(call, by=by)
+    except CallRefused as refused:
+        envelope = build_answer_envelope(refused.invocation, problem=refused.problem, preflight=refused.preflight)
+        return write_answer(request, refused.invocation, envelope)
+    if begun.preflight is None:
+        return answer_again(request, begun, by=by, wants_stream=wants_stream)
+    run = prepare_run(begun, wants_stream=wants_stream)
+    if run is None:
+        return write_answered(request, services.get_answer(begun))
+    if not can_wait(request._request):
+        run.run_here()
+        return answer_from_store(request, begun, wants_stream=wants_stream)
+    if wants_stream:
+        return build_stream(run, begun)
+    return answer_when_there(request, run, begun, by=by)
+
+
+def build_stream(run: ModelRun, begun: BegunCall) -> StreamingHttpResponse:
+    location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
+    stream = stream_answer(run, begun.invocation)
+    response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | location)
+    # Its caller may be gone before the stream begins.
+    response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
+    return response
+
+
+class RunWaiter:
+    """Who waits for a run waits for its task, and no wake-up is needed."""
+
+    def __init__(self, run: ModelRun) -> None:
+        self._run = run
+
+    async def wait_async(self, seconds: float) -> None:
+        await self._run.wait(seconds)
+
+
+def answer_when_there(request: Request, run: ModelRun, begun: BegunCall, *, by: Principal) -> WaitingResponse:
+    """The answer as a whole, for which no thread waits. Whoever leaves before it is there ends the run."""
+
+    def look(last: bool) -> HttpResponse | None:
+        with acting_for(by.tenant_id):
+            answered = services.find_answer(begun, last=last)
+            return None if answered is None else write_answered(request, answered)
+
+    at_most_s = run.timeout_s + LATE_S
+    return WaitingResponse(RunWaiter(run), at_most_s=at_most_s, look=look, end=run.leave)
+
+
+def answer_again(request: Request, begun: BegunCall, *, by: Principal, wants_stream: bool) -> HttpResponse:
+    """What an earlier call with this key was answered."""
+    if begun.waiter is not None and can_wait(request._request) and not wants_stream:
+        return answer_later(request, begun, by=by)
+    with closing(begun):
+        if begun.waiter is not None:
+            services.wait_for_end(begun.invocation.pk, begun.waiter, at_most_s=begun.at_most_s)
+        return answer_from_store(request, begun, wants_stream=wants_stream)
+
+
+def answer_from_store(request: Request, begun: BegunCall, *, wants_stream: bool) -> HttpResponse:
+    """The answer of a call that has ended, as its caller wants it. One that failed is a problem in both forms."""
+    answered = services.get_answer(begun)
+    whole = write_answered(request, answered)
+    if not wants_stream or whole.status_code != 200:
+        return whole
+    envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+    response = HttpResponse(write_stored_answer(envelope), content_type=EVENT_STREAM, headers=HEADERS)
+    for name in ("Location", "Idempotency-Replayed"):
+        if name in whole.headers:
+            response.headers[name] = whole.headers[name]
+    return response

@@ -1,0 +1,62 @@
+"""Model requests: what a call of a model asks for, read from its arguments within what the model was connected for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kernel.problems import SchemaInvalid
+from llm.documents import read_document
+from llm.problems import ParameterUnsupported
+from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+
+if TYPE_CHECKING:
+    from invocations.calls import CallRequest
+    from unitools.manifest import ModelPart
+
+ANY_OPERATION = "any"  # what the model is for: asked by a preflight
+ModelRequest = ChatRequest | EmbedRequest | RerankRequest
+REQUESTS: dict[str, type[Any]] = {"chat": ChatRequest, "embed": EmbedRequest, "rerank": RerankRequest}
+# What the hub fills in: a caller who sends it would believe that it counts.
+FILLED_IN = {
+    "model": "The address names the model.",
+    "idempotency_key": "The key stands in the envelope or in the Idempotency-Key header.",
+}
+
+
+def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
+    """The request in the arguments of a call.
+
+    Raises:
+        ParameterUnsupported: the model is for something else.
+        SchemaInvalid: with a finding for each mistake.
+    """
+    check_operation(call, part)
+    for name, message in FILLED_IN.items():
+        if name in call.arguments:
+            raise SchemaInvalid.at(f"/{name}", message)
+    document = call.arguments | {"model": f"{part.provider}:{part.name}"}
+    if part.operation == "chat":
+        document["tools"] = call.shown_tools
+    request: ModelRequest = read_document(REQUESTS[part.operation], document)
+    return bound_answer(request, part) if isinstance(request, ChatRequest) else request
+
+
+def check_operation(call: CallRequest, part: ModelPart) -> None:
+    """A preflight takes what the model is for."""
+    if call.model_operation not in (ANY_OPERATION, part.operation):
+        raise ParameterUnsupported(
+            f"{call.tool} was connected for `{part.operation}`, and this asks for `{call.model_operation}`.",
+            remedy=f"Ask it for `{part.operation}`, or choose another model.",
+        )
+
+
+def bound_answer(request: ChatRequest, part: ModelPart) -> ChatRequest:
+    """The request with a limit for its answer: without one nobody could say what it may cost."""
+    most = part.max_output_tokens
+    if request.max_tokens is None:
+        wanted = part.default_output_tokens if most is None else min(part.default_output_tokens, most)
+        return replace(request, max_tokens=wanted)
+    if most is not None and request.max_tokens > most:
+        raise SchemaInvalid.at("/max_tokens", f"This model answers at most {most:,} tokens.")
+    return request

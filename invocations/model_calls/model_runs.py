@@ -1,0 +1,264 @@
+"""Model runs: how a model is asked, on the event loop of the process that took the call.
+
+Before a run the call has its Begin, its lease and what it may take; after it one transaction writes the End, what was taken and the
+answer. In between neither a thread nor a connection is held. Whoever asks for the end of a run closes the provider's stream, and what
+was used until then is estimated. A run that a crash cut off is ended by the sweeper, and never made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from asgiref.sync import async_to_sync, sync_to_async
+
+from invocations.end.end_record import Ending
+from invocations.end.obligation_enforcement import enforce_obligations
+from invocations.metrics.model_metrics import count_model_run
+from invocations.model_calls.model_answers import answer_to_json, describe_warnings
+from invocations.model_calls.model_settlement import RunTally, build_model_report
+from invocations.model_calls.piece_buffer import PieceBuffer
+from invocations.model_calls.run_keeper import get_run_keeper
+from invocations.model_calls.run_spans import begin_model_span, end_model_span
+from invocations.model_calls.tenant_providers import find_model
+from invocations.models import State
+from invocations.problems import CallCancelled
+from invocations.run.execution import write_ending
+from invocations.step_log import StepLog
+from kernel.database.connections import release_connection
+from kernel.database.tenancy import acting_for
+from kernel.fault_injection import inject_fault
+from kernel.observability.log_context import bind_log_context
+from kernel.observability.telemetry import read_trace_id
+from kernel.problems import Internal, Problem
+from llm.answers import ChatAnswer, EmbedAnswer
+from llm.interfaces import ChatModel, EmbedModel, RerankModel, find_exact_tools
+from llm.problems import ModelTimedOut, ParameterUnsupported
+from llm.requests import ChatRequest, EmbedRequest, TextFormat
+from llm.streams import AnswerCollector
+from llm.structured_output import obtain_output
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from invocations.calls import BegunCall
+    from invocations.decide.preflight import Preflight
+    from invocations.model_calls.model_answers import ModelAnswer
+    from invocations.model_calls.model_requests import ModelRequest
+    from invocations.models import Invocation
+    from unitools.manifest import ModelPart
+
+log = logging.getLogger("toolhub.models")
+LEFT = (
+    "The caller left before the answer was whole; the provider's stream was closed, and what it had used was estimated."
+)
+ASKED_FOR = "This call was cancelled while the model answered; what it had used was estimated."
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRun:
+    """What a run was made for. ``model`` is kept to the end, whatever is changed meanwhile."""
+
+    invocation: Invocation
+    preflight: Preflight
+    request: ModelRequest
+    model: ChatModel | EmbedModel | RerankModel
+
+    @property
+    def part(self) -> ModelPart:
+        assert self.preflight.version is not None
+        part = self.preflight.version.manifest.model
+        assert part is not None
+        return part
+
+
+class ModelRun:
+    """One call of a model that runs here. ``live``: its pieces are passed on as they come."""
+
+    def __init__(self, asked: AskedRun, *, live: bool) -> None:
+        self._asked, self._live = asked, live
+        self.id: UUID = asked.invocation.pk
+        self.pieces = PieceBuffer()
+        self._tally = RunTally()
+        self._stopped_by: Problem | None = None
+        self._asking: asyncio.Task[ModelAnswer] | None = None
+        self._whole: asyncio.Task[None] | None = None
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin on the event loop that runs here; once. The task goes on to the End, whoever waits for it."""
+        if self._whole is None:
+            self._whole = asyncio.create_task(self._run())
+            _whole_runs.add(self._whole)
+            self._whole.add_done_callback(_whole_runs.discard)
+        return self._whole
+
+    async def _run(self) -> None:
+        try:
+            ending = await self.execute()
+        finally:
+            self.pieces.close()
+        await sync_to_async(self.finish, thread_sensitive=False)(ending)
+
+    async def execute(self) -> Ending:
+        """Ask the model and judge what it says. Every failure is an ending."""
+        asked, steps = self._asked, StepLog(self._asked.invocation.created_at)
+        if self._stopped_by is not None:
+            return Ending(state=State.CANCELLED, problem=self._stopped_by, ran=False, steps=steps.steps)
+        begin_ms, span = steps.now_ms(), begin_model_span(asked.invocation, asked.part)
+        self._asking = asyncio.create_task(self._ask())
+        try:
+            with get_run_keeper().keep(self):
+                done, _ = await asyncio.wait({self._asking}, timeout=self.timeout_s)
+                if not done:
+                    self._stop(ModelTimedOut(f"The whole answer was not there within {self.timeout_s:g} seconds."))
+                    await asyncio.wait({self._asking})
+        finally:
+            self._asking.cancel()
+        ending = self._judge(self._asking, steps)
+        steps.add("model.ask", "tool", begin_ms, steps.now_ms(), status="ok" if ending.problem is None else "failed")
+        end_model_span(span, ending)
+        count_model_run(ending, steps.now_ms() - begin_ms)
+        return ending
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the whole answer may take."""
+        assert self._asked.preflight.version is not None
+        return self._asked.preflight.version.manifest.timeout_ms / 1000
+
+    async def wait(self, at_most_s: float) -> None:
+        """Until the End is written, or the time is over."""
+        await asyncio.wait({self.start()}, timeout=at_most_s)
+
+    def cancel(self) -> None:
+        """Its caller has asked for its end, or somebody else has closed the call."""
+        self._stop(CallCancelled(ASKED_FOR))
+
+    def leave(self) -> None:
+        """Nobody reads the answer any more. After the end this does nothing."""
+        if self._stopped_by is None and (self._whole is None or not self._whole.done()):
+            self._stop(CallCancelled(LEFT))
+            self.start()
+
+    def _stop(self, problem: Problem) -> None:
+        self._stopped_by = self._stopped_by or problem
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _ask(self) -> ModelAnswer:
+        asked = self._asked
+        if isinstance(asked.request, ChatRequest):
+            return await obtain_output(asked.request, self._collect)
+        self._tally.begin_request()
+        if isinstance(asked.request, EmbedRequest):
+            return await cast("EmbedModel", asked.model).embed(asked.request)
+        return await cast("RerankModel", asked.model).rerank(asked.request)
+
+    async def _collect(self, request: ChatRequest) -> ChatAnswer:
+        model = cast("ChatModel", self._asked.model)
+        deltas, collector = model.stream(request), AnswerCollector(find_exact_tools(request))
+        self._tally.begin_request()
+        async with aclosing(deltas):
+            async for delta in deltas:
+                collector.add(delta)
+                self._tally.add(delta)
+                if self._live:
+                    await self.pieces.put(delta)
+        return collector.build_answer()
+
+    def _judge(self, asking: asyncio.Task[ModelAnswer], steps: StepLog) -> Ending:
+        problem: Problem | None = None
+        answer: ModelAnswer | None = None
+        state = State.FAILED
+        try:
+            answer = asking.result()
+        except asyncio.CancelledError:
+            problem = self._stopped_by or CallCancelled(ASKED_FOR)
+            state = State.CANCELLED if isinstance(problem, CallCancelled) else State.TIMED_OUT
+        except Problem as found:
+            problem, state = found, State.TIMED_OUT if isinstance(found, ModelTimedOut) else State.FAILED
+        except Exception as error:  # noqa: BLE001  whatever an adapter raises, the call gets its End
+            # Without its text, which may quote the prompt.
+            where = "".join(traceback.format_tb(error.__traceback__))
+            log.error("Unmapped %s while %s ran:\n%s", type(error).__name__, self._asked.invocation.wire_id, where)  # noqa: TRY400
+            problem = Internal()
+        report = build_model_report(self._asked, self._tally, answer, problem)
+        if answer is None:
+            # Nothing was sent where the request itself was refused.
+            ran = not isinstance(problem, ParameterUnsupported)
+            return Ending(state=state, problem=problem, ran=ran, model=report if ran else None, steps=steps.steps)
+        return Ending(
+            state=State.SUCCEEDED,
+            output=answer_to_json(answer, report.usage_to_json()),
+            warnings=self._collect_warnings(answer),
+            model=report,
+            steps=steps.steps,
+        )
+
+    def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
+        found = describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
+        if isinstance(answer, ChatAnswer) and answer.repairs:
+            found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
+        return found
+
+    def _enforce_obligations(self, ending: Ending) -> Ending:
+        """Finding personal data in an answer takes a while: not on the event loop."""
+        invocation, version = self._asked.invocation, self._asked.preflight.version
+        if not invocation.obligations or version is None:
+            return ending
+        steps, validator = StepLog(invocation.created_at), version.output_validator
+        enforced = enforce_obligations(
+            ending, invocation.obligations, call_id=invocation.wire_id, validator=validator, steps=steps
+        )
+        return replace(enforced, steps=[*enforced.steps, *steps.steps])
+
+    def finish(self, ending: Ending) -> None:
+        """Write the End, with what was taken. In a thread, or where there is no event loop."""
+        invocation = self._asked.invocation
+        inject_fault("model.answered")
+        try:
+            with acting_for(invocation.tenant_id), bind_log_context(**_log_fields(invocation)):
+                if not write_ending(invocation, self._enforce_obligations(ending)):
+                    log.warning("%s was ended by somebody else; its answer is discarded", invocation.wire_id)
+        finally:
+            release_connection()
+
+    def run_here(self) -> None:
+        """The whole run in this thread, where nobody can wait without one."""
+        self.finish(async_to_sync(self.execute)())
+
+
+_whole_runs: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected
+
+
+def _log_fields(invocation: Invocation) -> dict[str, str]:
+    return {
+        "call_id": invocation.wire_id,
+        "tenant": str(invocation.tenant_id),
+        "trace_id": read_trace_id(invocation.trace),
+    }
+
+
+def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
+    """The run of a call that was accepted; None if its provider cannot be asked, and then the call has its End."""
+    invocation, preflight = begun.invocation, begun.preflight
+    assert preflight is not None
+    assert preflight.model_request is not None
+    inject_fault("model.accepted")
+    try:
+        model = find_model(invocation, preflight)
+    except Exception as error:
+        problem = error if isinstance(error, Problem) else Internal()
+        if not isinstance(error, Problem):
+            log.exception("The provider of %s cannot be asked", invocation.wire_id)
+        write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
+        return None
+    request = replace(preflight.model_request, idempotency_key=invocation.wire_id)
+    is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
+    # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
+    live = wants_stream and is_text and not invocation.obligations
+    return ModelRun(AskedRun(invocation, preflight, request, model), live=live)

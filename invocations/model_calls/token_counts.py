@@ -1,0 +1,50 @@
+"""Token counts: what a request and its answer are estimated at, where nobody has counted them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+from llm.messages import AssistantMessage, Text
+from llm.requests import ChatRequest, EmbedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from invocations.model_calls.model_requests import ModelRequest
+
+BYTES_A_TOKEN = 3  # fewer than texts have as a rule: what is reserved is the most
+OF_A_MESSAGE = 8  # around the text of each
+OF_A_FILE = 3000  # a picture, or some seconds of sound
+
+
+def estimate_text(text: str) -> int:
+    return math.ceil(len(text.encode()) / BYTES_A_TOKEN)
+
+
+def estimate_request(request: ModelRequest) -> int:
+    """Never fewer than a provider is likely to count."""
+    if isinstance(request, ChatRequest):
+        return sum(map(estimate_text, _iter_texts(request))) + _count_frames(request)
+    if isinstance(request, EmbedRequest):
+        return sum(estimate_text(each) + OF_A_MESSAGE for each in request.items)
+    query = estimate_text(request.query)
+    return sum(query + estimate_text(each) + OF_A_MESSAGE for each in request.candidates)
+
+
+def _iter_texts(request: ChatRequest) -> Iterator[str]:
+    for message in request.messages:
+        for segment in message.segments:
+            if isinstance(segment, Text):
+                yield segment.text
+        if isinstance(message, AssistantMessage):
+            for call in message.proposals:
+                yield call.name + (call.raw or json.dumps(call.arguments))
+    for tool in request.tools:
+        yield tool.name + tool.description + json.dumps(dict(tool.parameters))
+
+
+def _count_frames(request: ChatRequest) -> int:
+    files = sum(not isinstance(segment, Text) for message in request.messages for segment in message.segments)
+    return OF_A_MESSAGE * (len(request.messages) + len(request.tools)) + OF_A_FILE * files

@@ -1,0 +1,99 @@
+"""Is a word of a prompt, or of an answer, anywhere but in sealed values?"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from invocations.metrics import model_metrics
+from invocations.model_calls import run_spans
+from invocations.models import Invocation
+from llm.answers import ChatDelta, FinishReason, ToolCallDelta
+from llm.usage import Usage
+from tests.support.model_calls import MODEL, ask, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from registry.models import Tool
+    from tests.conftest import Caller
+    from tests.support.model_calls import ProviderBench
+
+pytestmark = pytest.mark.django_db
+ASKED, ANSWERED, PROPOSED, BROKEN = "quokkaasked", "quokkaanswered", "quokkaproposed", "quokkabroken"
+WORDS = (ASKED, ANSWERED, PROPOSED, BROKEN)
+
+
+def iter_stored_texts() -> Iterator[tuple[str, str]]:
+    """Every column of every row, as text, by its table; of bytes also what they are in plain."""
+    for model in apps.get_models(include_auto_created=True):
+        table = model._meta.db_table
+        with connection.cursor() as cursor:
+            cursor.execute(f'SELECT * FROM "{table}"')
+            for row in cursor.fetchall():
+                for value in row:
+                    plain = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else str(value).encode()
+                    yield table, plain.decode("utf-8", "replace")
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(run_spans, "tracer", provider.get_tracer("test"))
+    return exporter
+
+
+@pytest.fixture
+def metrics(monkeypatch: pytest.MonkeyPatch) -> InMemoryMetricReader:
+    reader = InMemoryMetricReader()
+    instruments = model_metrics._ModelInstruments(MeterProvider([reader]).get_meter("test"))
+    monkeypatch.setattr(model_metrics, "get_model_instruments", lambda: instruments)
+    return reader
+
+
+@pytest.mark.req("LLM-11")
+def test_no_word_of_a_prompt_or_an_answer_is_in_the_database_the_logs_the_traces_or_the_metrics(
+    caller: Caller,
+    model: Tool,
+    bench: ProviderBench,
+    spans: InMemorySpanExporter,
+    metrics: InMemoryMetricReader,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    proposal = ToolCallDelta(0, "call_1", "sample.tools.echo", f'{{"text": "{PROPOSED}"}}')
+    bench.scripts = [
+        (
+            ChatDelta(text=f"The answer: {ANSWERED}", model="script-1"),
+            ChatDelta(tool_call=proposal),
+            ChatDelta(finish_reason=FinishReason.TOOL, usage=Usage(7, 9)),
+        ),
+        (ChatDelta(text=f"Half of {BROKEN}"),),
+    ]
+
+    with caplog.at_level(logging.DEBUG):
+        said = [ask(caller, say(f"The question: {ASKED}")) for _ in range(2)]
+
+    assert [each.status_code for each in said] == [200, 502]
+    assert ANSWERED in said[0].content.decode()
+    assert PROPOSED in said[0].content.decode()
+    stored = list(iter_stored_texts())
+    assert "evidence_fact" in {table for table, text in stored if MODEL in text}
+    assert [table for table, text in stored if any(word in text for word in WORDS)] == []
+    assert Invocation.objects.count() == 2
+    assert not any(word in caplog.text for word in WORDS)
+    told = "".join(each.to_json() for each in spans.get_finished_spans())
+    assert '"gen_ai.usage.input_tokens": 7' in told
+    assert not any(word in told for word in WORDS)
+    counted: Any = metrics.get_metrics_data()
+    assert "gen_ai.client.token.usage" in counted.to_json()
+    assert not any(word in counted.to_json() for word in WORDS)
