@@ -14,7 +14,12 @@ from kernel.problems import SchemaInvalid
 if TYPE_CHECKING:
     from llm.provider_factory import ProviderKind
 
-MODULES: dict[str, str] = {}
+MODULES = {
+    "anthropic": "llm.providers.anthropic",
+    "openai": "llm.providers.openai_chat",
+    "openai_compatible": "llm.providers.openai_compatible",
+    "openai_responses": "llm.providers.openai_responses",
+}
 # Distributions by the name that is imported, and the extra of this program that has them.
 EXTRAS = {"pydantic_ai": "models", "openai": "models", "anthropic": "models"}
 
