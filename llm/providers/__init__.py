@@ -1,0 +1,1 @@
+"""Providers: who answers requests, each a kind of its own; and what they share."""
