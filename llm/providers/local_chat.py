@@ -7,8 +7,8 @@ models know no calls and no answers to them: both are put into the conversation 
 
 from __future__ import annotations
 
-import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
@@ -18,7 +18,9 @@ from llm.model_features import ModelFeatures
 from llm.requests import SchemaFormat
 from llm.usage import Usage
 from unitools.calls import to_json
+from unitools.dialects.model_json import load_json
 from unitools.dialects.streams.base import CollectedText, get_chunk, get_chunks, get_word
+from unitools.strict_json import JsonRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -57,22 +59,25 @@ class LocalChat(ChatModel):
         self._name = name
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        framed, held = CollectedText(), bool(request.tools)
+        framed, is_framed = CollectedText(), bool(request.tools)
         async with aclosing(self._runtime.stream(build_body(request))) as chunks:
             async for chunk in chunks:
-                usage = read_usage(get_chunk(chunk, "usage"))
                 for choice in get_chunks(chunk, "choices"):
                     text = get_word(get_chunk(choice, "delta"), "content")
-                    if held:
+                    if is_framed:
                         framed.add(text)
                     elif text:
                         yield ChatDelta(text=text, model=self._name)
                     if reason := get_word(choice, "finish_reason"):
-                        for delta in read_frame(str(framed), cut=reason != "stop") if held else ():
-                            yield delta
-                        yield ChatDelta(finish_reason=REASONS.get(reason, FinishReason.OTHER), model=self._name)
-                if usage:
+                        finish = REASONS.get(reason, FinishReason.OTHER)
+                        for delta in read_frame(str(framed), finish) if is_framed else [_end(finish)]:
+                            yield replace(delta, model=self._name)
+                if usage := read_usage(get_chunk(chunk, "usage")):
                     yield ChatDelta(usage=usage)
+
+
+def _end(finish: FinishReason) -> ChatDelta:
+    return ChatDelta(finish_reason=finish)
 
 
 def build_body(request: ChatRequest) -> dict[str, Any]:
@@ -112,15 +117,18 @@ def _build_object(**properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_frame(text: str, *, cut: bool) -> Iterator[ChatDelta]:
-    """The pieces of an answer in the form of :func:`build_frame`. Of one that was cut nothing is used."""
-    if cut:
-        return
-    answer = json.loads(text)
-    for index, call in enumerate(answer.get("tool_calls", ())):
-        yield ChatDelta(tool_call=ToolCallDelta(index, name=call["name"], arguments=to_json(call["arguments"])))
+def read_frame(text: str, finish: FinishReason) -> Iterator[ChatDelta]:
+    """The pieces of an answer in the form of :func:`build_frame`. Of one that was cut, also by a stop sequence, nothing is used."""
+    try:
+        answer = load_json(text) if finish is FinishReason.STOP else {}
+    except JsonRefused:
+        answer, finish = {}, FinishReason.OTHER
+    for index, call in enumerate(get_chunks(answer, "tool_calls")):
+        arguments = to_json(call.get("arguments"))
+        yield ChatDelta(tool_call=ToolCallDelta(index, name=get_word(call, "name"), arguments=arguments))
     if "text" in answer or "output" in answer:
-        yield ChatDelta(text=answer["text"] if "text" in answer else to_json(answer["output"]))
+        yield ChatDelta(text=get_word(answer, "text") if "text" in answer else to_json(answer["output"]))
+    yield _end(finish)
 
 
 def _build_messages(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> Iterator[dict[str, str]]:
@@ -161,4 +169,4 @@ def read_usage(counts: dict[str, Any]) -> Usage | None:
     if not counts:
         return None
     cached = get_chunk(counts, "prompt_tokens_details").get("cached_tokens", 0)
-    return Usage(counts["prompt_tokens"], counts["completion_tokens"], cached)
+    return Usage(counts["prompt_tokens"], counts["completion_tokens"], min(cached, counts["prompt_tokens"]))

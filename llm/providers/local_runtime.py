@@ -114,12 +114,14 @@ def keep_signal_handlers() -> Iterator[None]:
 def _read_piece(piece: str | Exception) -> dict[str, Any]:
     if isinstance(piece, Exception):
         raise ProviderUnavailable(NOT_LOADED) from piece
-    chunk = json.loads(piece)
+    try:
+        chunk = json.loads(piece)
+    except ValueError:
+        raise ProviderAnswerUnreadable from None
     if not isinstance(chunk, dict):
         raise ProviderAnswerUnreadable
-    error = get_chunk(chunk, "error") or chunk
     if "choices" not in chunk:
-        raise find_problem(error)
+        raise find_problem(get_chunk(chunk, "error") or chunk)
     return chunk
 
 

@@ -100,6 +100,9 @@ def test_a_model_that_may_propose_calls_can_answer_with_a_text_and_a_cut_answer_
     cut = anyio.run(model('{"tool_calls": [{"name": "acme.w', reason="length").generate, request(tools=(WEATHER,)))
     assert (cut.text, cut.proposals, cut.finish_reason) == ("", (), FinishReason.LENGTH)
 
+    stopped = anyio.run(model('{"tool_calls": [{"name": "acme.w').generate, request(tools=(WEATHER,), stop=("eather",)))
+    assert (stopped.text, stopped.proposals, stopped.finish_reason) == ("", (), FinishReason.OTHER)
+
 
 @pytest.mark.req("LLM-4")
 def test_a_document_is_asked_for_by_its_schema_alone_or_beside_tools() -> None:
