@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernel.problems import NotFound, SchemaInvalid
+from llm.providers.kinds import MODULES, load_kind
 from llm.requests import ModelId, is_alias, is_provider_name
 from unitools.checks.findings import format_pointer
 
@@ -57,7 +58,7 @@ def _load_kind(entry: EntryPoint) -> ProviderKind:
 
 
 class ProviderFactory:
-    """The providers of one program or tenant. ``kinds`` come before those of entry points."""
+    """The providers of one program or tenant. ``kinds`` come before those of this program, and these before entry points."""
 
     def __init__(self, kinds: Mapping[str, ProviderKind] | None = None) -> None:
         self._kinds = dict(kinds or {})
@@ -83,10 +84,12 @@ class ProviderFactory:
         """Those of other distributions are imported when they are asked for, so a broken one harms nobody else."""
         if kind in self._kinds:
             return self._kinds[kind]
+        if kind in MODULES:
+            return load_kind(kind)
         found = entry_points(group=GROUP)
         for each in found.select(name=kind):
             return _load_kind(each)
-        known = ", ".join(sorted({*self._kinds, *found.names})) or "none"
+        known = ", ".join(sorted({*self._kinds, *MODULES, *found.names}))
         raise SchemaInvalid.at("/kind", f"There is no such kind of provider here. There are: {known}.")
 
     def set_aliases(self, aliases: Mapping[str, str]) -> None:

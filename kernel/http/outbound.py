@@ -13,27 +13,22 @@ import socket
 import ssl
 import threading
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from kernel.http.addresses import is_within, may_reach
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from ipaddress import IPv4Address
+    from ipaddress import IPv4Address, IPv6Address
 
 TIMEOUT_S = 5.0  # of one step
 DEADLINE_S = 10.0  # of all: a server that sends a byte now and then holds nobody
 MAX_BYTES = 256 * 1024
 MAX_URL = 500
-
-
-# Public by their numbers, and yet services that a host of a cloud finds beside itself, or not assigned to anybody.
-_NEVER_PUBLIC = (
-    *("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24"),
-    *("3fff::/20", "5f00::/16"),
-)
 
 
 class AddressRefused(Exception):
@@ -65,26 +60,6 @@ class OutboundTarget:
 
 def _networks() -> list[str]:
     return [text for text in settings.TOOLHUB_OUTBOUND_NETWORKS if text]
-
-
-def may_reach(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
-    """Public, or in one of the networks that the operator named. The one rule for whoever is sent to an address."""
-    if isinstance(address, IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
-    if is_within(address, networks):
-        return True
-    if isinstance(address, IPv6Address) and (
-        address.sixtofour  # this one and the next carry an IPv4 address that nobody has checked
-        or address.teredo
-        or address.is_reserved  # all that is not assigned, with NAT64 (64:ff9b::/96) and ::/96 in it
-        or address.is_site_local
-    ):
-        return False
-    return address.is_global and not address.is_multicast and not is_within(address, _NEVER_PUBLIC)
-
-
-def is_within(address: IPv4Address | IPv6Address, networks: Iterable[str]) -> bool:
-    return any(address in network for network in map(ip_network, networks) if network.version == address.version)
 
 
 def is_allowed(address: IPv4Address | IPv6Address) -> bool:

@@ -1,1 +1,1 @@
-"""Providers: who answers requests, each a kind of its own; and what they share."""
+"""Providers of models: one module for each kind, imported when a provider of that kind is registered."""

@@ -28,6 +28,7 @@ PYTHON = VENV / "bin" / "python"
 BOOTSTRAP_LOCK = Path(__file__).with_name("bootstrap.lock")
 UV = str(VENV / "bin" / "uv")
 RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
+MODELS_LOCK = "requirements-models.lock"  # the first, and what connections to providers of models need
 BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environment
 CLIENTS = ROOT / "tests" / "mcp_conformance" / "clients"  # of others: scripts/provision/peers.py
 
@@ -58,9 +59,11 @@ def resolve_locks(*arguments: str) -> None:
     ensure_venv(dev=True)
     compile_lock = [UV, "pip", "compile", "--system-certs", "--universal", "--python-version", "3.11"]
     compile_lock += ["--generate-hashes", "--no-header", "--no-emit-index-url", "--no-emit-find-links", *arguments]
-    with announce_step("resolving the Python packages", f"{RUN_LOCK}, {DEV_LOCK} and {BROWSER_LOCK} written"):
+    with announce_step("resolving the Python packages", "the locks written"):
         run_program([*compile_lock, "pyproject.toml", "--output-file", RUN_LOCK])
-        run_program([*compile_lock, "pyproject.toml", "--group", "dev", "--output-file", DEV_LOCK])
+        models = ["pyproject.toml", "--extra", "models"]
+        run_program([*compile_lock, *models, "--group", "dev", "--output-file", DEV_LOCK])
+        run_program([*compile_lock, *models, "--constraints", DEV_LOCK, "--output-file", MODELS_LOCK])
         run_program(
             [
                 *compile_lock,

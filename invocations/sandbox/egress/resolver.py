@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from invocations.sandbox.egress.denial_reasons import DenialReason, EgressDenied
-from kernel.http.outbound import is_within, may_reach
+from kernel.http.addresses import is_within, may_reach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

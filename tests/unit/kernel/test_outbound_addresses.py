@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from kernel.http.outbound import may_reach
+from kernel.http.addresses import may_reach
 
 
 @pytest.mark.parametrize(

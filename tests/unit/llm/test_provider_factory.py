@@ -11,6 +11,7 @@ import pytest
 from kernel.problems import NotFound, SchemaInvalid
 from llm.messages import Text, UserMessage
 from llm.provider_factory import ProviderConfig, ProviderFactory
+from llm.providers.kinds import MODULES
 from llm.requests import ChatRequest
 from tests.support.scripted_models import ScriptedProvider
 
@@ -111,5 +112,17 @@ def test_other_distributions_add_kinds_and_a_broken_one_harms_nobody_else(
     assert anyio.run(made.get_chat_model("theirs:script").generate, HELLO).text == "from others"
     with pytest.raises(SchemaInvalid, match=r"broken cannot be loaded \(RuntimeError\)"):
         made.register("b", ProviderConfig("broken"))
-    with pytest.raises(SchemaInvalid, match="There are: broken, others, scripted"):
+    with pytest.raises(SchemaInvalid, match=r"There are: (\w+, )*broken, (\w+, )*others, (\w+, )*scripted"):
         made.register("n", ProviderConfig("nothing"))
+
+
+@pytest.mark.req("LLM-10")
+def test_a_kind_of_this_program_says_what_must_be_installed_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "needs_pydantic_ai.py").write_text("import pydantic_ai.models.nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(MODULES, "needy", "needs_pydantic_ai")
+
+    with pytest.raises(SchemaInvalid, match=r"not installed: requirements-models\.lock"):
+        factory().register("n", ProviderConfig("needy"))
