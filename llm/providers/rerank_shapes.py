@@ -1,7 +1,7 @@
 """Rerank shapes: how those who order texts are asked over HTTP, and where their answers hold the scores.
 
-They differ in names only, so a table says them. Answers come in an order of the provider's own, mostly the best first, and name the
-place of each text; an answer that leaves one out or names one twice is none.
+They differ in names only, so a table says them: all are asked at ``/rerank`` behind the provider's address. Answers come in an order
+of the provider's own, mostly the best first, and name the place of each text; one that leaves a place out or names it twice is none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_PLACE = "The provider scored a candidate that was not sent, or one of them tw
 class RerankShape:
     """One way of asking. ``results``: the field that lists the scores; empty where the answer is the list itself."""
 
-    path: str  # behind the address of the provider
+    address: str = ""  # where no other is given
     documents: str = "documents"
     score: str = "relevance_score"
     results: str = "results"
@@ -60,11 +60,10 @@ class RerankShape:
 
 
 SHAPES: Mapping[str, RerankShape] = {
-    "cohere": RerankShape("/v2/rerank", counts="top_n"),
-    "jina": RerankShape("/v1/rerank", counts="top_n", constants={"return_documents": False}),
-    # Both answer with raw scores of a model where they are asked to; between 0 and 1 they are like those of the others.
+    "cohere": RerankShape("https://api.cohere.com/v2", counts="top_n"),
+    "jina": RerankShape("https://api.jina.ai/v1", counts="top_n", constants={"return_documents": False}),
+    # Its raw scores have no bounds; those that it is asked for are between 0 and 1, like those of the others.
     "tei": RerankShape(
-        "/rerank",
         documents="texts",
         score="score",
         results="",
@@ -72,7 +71,7 @@ SHAPES: Mapping[str, RerankShape] = {
         constants={"raw_scores": False},
         max_items=32,
     ),
-    "llamacpp": RerankShape("/v1/rerank", counts="top_n"),
+    "llamacpp": RerankShape(counts="top_n"),
 }
 
 
