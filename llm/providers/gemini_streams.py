@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
 from llm.messages import ProviderState
-from llm.problems import ProviderAnswerUnreadable
+from llm.problems import ProviderAnswerUnreadable, StreamTruncated
+from llm.providers.failures import NOT_JSON
 from llm.providers.gemini_requests import PROVIDER
+from llm.providers.http_client import TOO_LARGE, read_events
 from llm.usage import Usage
 from unitools.calls import to_json
+from unitools.dialects import NotJson, ResponseTooLarge
+from unitools.dialects.model_json import load_response
 from unitools.dialects.streams.base import get_chunk, get_chunks, get_index, get_word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncGenerator, Iterator, Mapping
+
+    import httpx2
 
     from unitools.dialects.streams.base import Chunk
 
@@ -35,6 +41,31 @@ REASONS = {
 }
 IN_PIECES = "The provider sent a call in pieces, which was not asked for."
 MANY_ANSWERS = "The provider sent several answers to one request."
+
+
+async def read_chunks(response: httpx2.Response) -> AsyncGenerator[Chunk, None]:
+    """The chunks of a stream.
+
+    Raises:
+        StreamTruncated: it broke off within a chunk.
+        ProviderAnswerUnreadable: a chunk is no JSON object.
+    """
+    is_broken = False
+    async for text in read_events(response):
+        if is_broken:  # and not the last, which a line that breaks off leaves so
+            raise ProviderAnswerUnreadable(NOT_JSON)
+        try:
+            chunk = load_response(text, "A chunk of the stream")
+        except ResponseTooLarge:
+            raise ProviderAnswerUnreadable(TOO_LARGE) from None
+        except NotJson:
+            is_broken = True
+            continue
+        if not isinstance(chunk, dict):
+            raise ProviderAnswerUnreadable(NOT_JSON)
+        yield chunk
+    if is_broken:
+        raise StreamTruncated
 
 
 class ContentReader:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from llm.provider_factory import ProviderKind
 
 MODULES: dict[str, str] = {
+    "gemini": "llm.providers.gemini",
     "local": "llm.providers.local",
     "retrieval": "llm.providers.retrieval",
 }
