@@ -10,26 +10,27 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kernel.problems import NotFound, SchemaInvalid
+from kernel.problems import NotFound
 from llm.interfaces import ChatModel
 from llm.messages import Text, ToolMessage, UserMessage
 from llm.model_features import ModelFeatures
 from llm.problems import ParameterUnsupported
+from llm.providers.connections import build_http_client
 from llm.providers.failures import classify_frame
 from llm.providers.gemini_requests import build_body, render_tools
 from llm.providers.gemini_streams import ContentReader, read_chunks
-from llm.providers.http_client import AllowedAddresses, HttpClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from llm.answers import ChatDelta
     from llm.interfaces import EmbedModel, RerankModel
-    from llm.messages import Segment
+    from llm.messages import AttachmentRef, AudioRef, ImageRef, Segment
     from llm.provider_factory import Provider, ProviderConfig
+    from llm.providers.http_client import HttpClient
     from llm.requests import ChatRequest
 
-    ReadFile = Callable[[str], Awaitable[bytes]]
+    Resolver = Callable[[ImageRef | AudioRef | AttachmentRef], Awaitable[bytes]]
 
 ADDRESS = "https://generativelanguage.googleapis.com/v1beta"
 # Most of its models refuse penalties, and none knows biases of tokens.
@@ -38,26 +39,23 @@ FILES = ("image_ref", "audio_ref", "attachment_ref")
 
 
 class GeminiProvider:
-    """Google, or an address that speaks as it does. Option ``read_file``: gives the bytes of what the hub holds, by its id."""
+    """Google, or an address that speaks as it does. Option ``resolve``: gives the bytes of what the hub holds."""
 
     def __init__(self, cfg: ProviderConfig) -> None:
-        self._read_file: ReadFile | None = cfg.options.get("read_file")
-        if self._read_file is not None and not callable(self._read_file):
-            raise SchemaInvalid.at("/options/read_file", "This is a function of the program, not a value.")
-        self._client = HttpClient(
-            cfg.base_url or ADDRESS,
-            headers={"x-goog-api-key": cfg.key},
-            check_address=AllowedAddresses(tuple(cfg.options.get("networks", ()))),
-        )
+        self._resolve: Resolver | None = cfg.options.get("resolve")
+        self._client = build_http_client(cfg, ADDRESS, {"x-goog-api-key": cfg.key})
 
     def get_chat_model(self, name: str) -> ChatModel:
-        return GeminiChat(self._client, name, self._read_file)
+        return GeminiChat(self._client, name, self._resolve)
 
     def get_embed_model(self, name: str) -> EmbedModel:
         raise NotFound("The provider has no model here that makes vectors.")
 
     def get_rerank_model(self, name: str) -> RerankModel:
         raise NotFound("The provider has no model that orders texts.")
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:
@@ -67,11 +65,11 @@ def build_provider(cfg: ProviderConfig) -> Provider:
 class GeminiChat(ChatModel):
     """One of its models. Without a way to read files it takes none."""
 
-    def __init__(self, client: HttpClient, name: str, read_file: ReadFile | None = None) -> None:
+    def __init__(self, client: HttpClient, name: str, resolve: Resolver | None = None) -> None:
         self._client = client
         self._name = name
-        self._read_file = read_file
-        self.features = ModelFeatures.passing(*PARAMETERS, *(FILES if read_file else ()))
+        self._resolve = resolve
+        self.features = ModelFeatures.passing(*PARAMETERS, *(FILES if resolve else ()))
 
     async def open_stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
         tools = render_tools(request.tools, self._name)
@@ -97,9 +95,9 @@ class GeminiChat(ChatModel):
             for segment in message.segments if isinstance(message, (UserMessage, ToolMessage)) else ():
                 if isinstance(segment, Text) or segment.id in parts:
                     continue
-                if self._read_file is None:
+                if self._resolve is None:
                     raise ParameterUnsupported
-                data = base64.b64encode(await self._read_file(segment.id)).decode()
+                data = base64.b64encode(await self._resolve(segment)).decode()
                 parts[segment.id] = {"inlineData": {"mimeType": segment.media_type, "data": data}}
         return parts
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.problems import NotFound, SchemaInvalid
 from llm.providers.batches import BatchLimits
 from llm.providers.bi_encoder import BiEncoder
-from llm.providers.http_client import AllowedAddresses, HttpClient
+from llm.providers.connections import build_http_client
 from llm.providers.http_ranker import HttpRanker
 from llm.providers.openai_embeddings import LIMITS, OpenAIEmbedder
 from llm.providers.rerank_shapes import SHAPES
@@ -25,8 +25,7 @@ MOST = 100_000  # of what options count
 
 
 class RetrievalProvider:
-    """Options: ``rerank``; ``dimensions``, the length of vectors; ``batch_items``, texts of one request; ``networks``, private ones
-    that may be asked."""
+    """Options: ``rerank``; ``dimensions``, the length of vectors; ``batch_items``, texts of one request; those of all connections."""
 
     def __init__(self, cfg: ProviderConfig) -> None:
         self._rerank = cfg.options.get("rerank", BI)
@@ -34,12 +33,8 @@ class RetrievalProvider:
             raise SchemaInvalid.at("/options/rerank", f"This is one of: {', '.join([BI, *SHAPES])}.")
         self._dimensions = _read_count(cfg, "dimensions", None)
         self._limits = BatchLimits(_read_count(cfg, "batch_items", LIMITS.max_items) or LIMITS.max_items)
-        address = cfg.base_url or (SHAPES[self._rerank].address if self._rerank in SHAPES else "")
-        self._client = HttpClient(
-            address,
-            headers={"Authorization": f"Bearer {cfg.key}"} if cfg.key else {},
-            check_address=AllowedAddresses(tuple(cfg.options.get("networks", ()))),
-        )
+        address = SHAPES[self._rerank].address if self._rerank in SHAPES else ""
+        self._client = build_http_client(cfg, address, {"Authorization": f"Bearer {cfg.key}"} if cfg.key else None)
 
     def get_chat_model(self, name: str) -> ChatModel:
         raise NotFound("The provider has no model that goes on with a conversation.")
@@ -51,6 +46,9 @@ class RetrievalProvider:
         if self._rerank == BI:
             return BiEncoder(self.get_embed_model(name))
         return HttpRanker(self._client, SHAPES[self._rerank], name)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
 
 def build_provider(cfg: ProviderConfig) -> Provider:

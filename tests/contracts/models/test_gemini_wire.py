@@ -9,7 +9,7 @@ import anyio
 import pytest
 from google.genai import types
 
-from kernel.problems import NotFound, Problem, SchemaInvalid
+from kernel.problems import NotFound, Problem
 from llm.answers import FinishReason
 from llm.messages import (
     AssistantMessage,
@@ -122,16 +122,14 @@ def test_the_key_goes_in_a_header_and_never_in_the_address() -> None:
     for find in (made.get_embed_model, made.get_rerank_model):
         with pytest.raises(NotFound):
             find("google:gemini-2.5-flash")
-    with pytest.raises(SchemaInvalid):
-        made.register("google", ProviderConfig("gemini", options={"read_file": "a path"}))
 
 
 @pytest.mark.req("LLM-2")
 def test_every_part_of_a_request_is_one_that_googles_own_types_know() -> None:
     files: dict[str, bytes] = {ART: b"\x89PNG"}
 
-    async def read_file(id: str) -> bytes:
-        return files[id]
+    async def resolve(segment: Any) -> bytes:
+        return files[segment.id]
 
     seen = (
         ImageRef(id=ART, media_type="image/png", size_bytes=4, width=1, height=1),
@@ -158,7 +156,7 @@ def test_every_part_of_a_request_is_one_that_googles_own_types_know() -> None:
     )
 
     with model_server(first) as server:
-        provider = GeminiProvider(ProviderConfig("gemini", server.url, KEY, {"read_file": read_file, "networks": NEAR}))
+        provider = GeminiProvider(ProviderConfig("gemini", server.url, KEY, {"resolve": resolve, "networks": NEAR}))
         model = provider.get_chat_model("gemini-2.5-flash")
         asked = request(SystemMessage((Text("Be brief."),)), UserMessage((Text("Look"), seen[0])), tools=(WEATHER,))
         said = anyio.run(model.generate, asked).build_message()
