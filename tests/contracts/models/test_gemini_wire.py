@@ -237,6 +237,34 @@ def test_no_fault_of_a_stream_passes_for_an_answer(fault: str, ask: Callable[...
     assert len(server.heard) == 1
 
 
+@pytest.mark.req("LLM-3", "LLM-9")
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_stream_that_ends_at_any_byte_is_the_whole_answer_or_none(cut: bool) -> None:
+    said = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "pay", "args": {"amount": 100}}}]}}]}
+    body = b"".join(event_reply(text("So: "), said, text("", "STOP")).body)
+    places = [*range(0, len(body), 7), len(body) - 4, len(body)]
+
+    async def main(url: str) -> list[ChatAnswer | Problem]:
+        answers: list[ChatAnswer | Problem] = []
+        for _ in places:
+            try:
+                answers.append(await chat(url).generate(request()))
+            except Problem as problem:
+                answers.append(problem)
+        return answers
+
+    waiting = iter(places)
+    with model_server(lambda _: Reply([body[: next(waiting)]], content_type="text/event-stream", cut=cut)) as server:
+        answers = anyio.run(main, server.url)
+
+    broken = [each for each in answers if isinstance(each, Problem)]
+    assert len(broken) >= len(places) - 3  # where only the last line end is missing, nothing is
+    assert {type(each) for each in broken} == {StreamTruncated}
+    for each in answers:
+        if not isinstance(each, Problem):
+            assert [call.arguments for call in each.proposals] == [{"amount": 100}]
+
+
 # What Google answers in the place of a stream.
 PER_DAY = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "50"}]}
 PER_MINUTE = {"violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel", "quotaValue": "10"}]}
