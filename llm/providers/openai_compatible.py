@@ -1,0 +1,80 @@
+"""OpenAI-compatible servers: whatever speaks Chat Completions at an address of its own, and how each differs from OpenAI.
+
+The option ``flavour`` names a row of the table; ``features`` names what a model can do where the table does not know it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic_ai.profiles import merge_profile
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+from kernel.problems import SchemaInvalid
+from llm.model_features import ModelFeatures
+from llm.providers.carried_models import CarriedProvider
+from llm.providers.openai_chat import SAMPLING, UNTOUCHED, OpenAIChat
+from llm.providers.wire_watches import ChatWatch
+
+if TYPE_CHECKING:
+    from llm.interfaces import ChatModel
+    from llm.provider_factory import Provider, ProviderConfig
+
+BASIC = ("max_tokens", "stop", "temperature", "top_p")
+PENALTIES = ("frequency_penalty", "presence_penalty")
+ALL = ("max_tokens", "stop", "seed", *SAMPLING, "tools", "json", "schema", "image_ref")
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """One server. ``needs_mark``: its streams end with ``[DONE]``."""
+
+    features: tuple[str, ...] = ALL
+    needs_mark: bool = True
+
+
+FLAVOURS = {
+    "": Flavour(),
+    "deepseek": Flavour((*BASIC, *PENALTIES, "tools", "json")),
+    "llama.cpp": Flavour(),
+    "ollama": Flavour((*BASIC, *PENALTIES, "seed", "tools", "json", "schema", "image_ref")),
+    "openrouter": Flavour(),
+    "qwen": Flavour((*BASIC, "presence_penalty", "seed", "tools", "json", "image_ref")),
+    "vllm": Flavour(),
+}
+
+
+class CompatibleChat(OpenAIChat):
+    provider: ClassVar = "openai_compatible"
+    profile = merge_profile(UNTOUCHED, OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False))
+    needs_mark = True
+
+    def build_watch(self) -> ChatWatch:
+        return ChatWatch(needs_mark=self.needs_mark)
+
+
+class CompatibleModels(CarriedProvider):
+    chat: ClassVar = CompatibleChat
+
+    def __init__(self, cfg: ProviderConfig) -> None:
+        super().__init__(cfg)
+        name = cfg.options.get("flavour", "")
+        if name not in FLAVOURS:
+            known = ", ".join(filter(None, FLAVOURS))
+            raise SchemaInvalid.at("/options/flavour", f"Leave out the flavour, or name one of {known}.")
+        self.flavour = FLAVOURS[name]
+        self.features = ModelFeatures.passing(*cfg.options.get("features", self.flavour.features))
+
+    def find_features(self, name: str) -> ModelFeatures:
+        return self.features
+
+    def get_chat_model(self, name: str) -> ChatModel:
+        model = super().get_chat_model(name)
+        assert isinstance(model, CompatibleChat)
+        model.needs_mark = self.flavour.needs_mark
+        return model
+
+
+def build_provider(cfg: ProviderConfig) -> Provider:
+    return CompatibleModels(cfg)
