@@ -65,8 +65,8 @@ def build_provider(cfg: ProviderConfig) -> Provider:
 class GeminiChat(ChatModel):
     """One of its models. Without a way to read files it takes none."""
 
-    def __init__(self, client: HttpClient, name: str, resolve: Resolver | None = None) -> None:
-        self._client = client
+    def __init__(self, http: HttpClient, name: str, resolve: Resolver | None = None) -> None:
+        self.http = http
         self._name = name
         self._resolve = resolve
         self.features = ModelFeatures.passing(*PARAMETERS, *(FILES if resolve else ()))
@@ -78,7 +78,7 @@ class GeminiChat(ChatModel):
         reader = ContentReader(tools.names)
         path = f"/models/{quote(self._name.removeprefix('models/'), safe='')}:streamGenerateContent"
         async with (
-            self._client.open_stream(path, body=body, params={"alt": "sse"}) as response,
+            self.http.open_stream(path, body=body, params={"alt": "sse"}) as response,
             aclosing(read_chunks(response)) as chunks,
         ):
             async for chunk in chunks:
