@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic_ai.profiles import merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from kernel.problems import SchemaInvalid
@@ -47,7 +46,7 @@ FLAVOURS = {
 
 class CompatibleChat(OpenAIChat):
     provider: ClassVar = "openai_compatible"
-    profile = merge_profile(UNTOUCHED, OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False))
+    profile = UNTOUCHED | OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
     needs_mark = True
 
     def build_watch(self) -> ChatWatch:

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic_ai.models.openai import OpenAIResponsesModel
-from pydantic_ai.profiles import merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from llm.model_features import ModelFeatures
@@ -33,7 +32,7 @@ class ResponsesChat(CarriedChat):
     def build_model(self, exchange: Exchange) -> OpenAIResponsesModel:
         reasons = OpenAIModelProfile(openai_supports_encrypted_reasoning_content=bool(REASONING.match(self.name)))
         provider = build_openai_provider(self, exchange)
-        return OpenAIResponsesModel(self.name, provider=provider, profile=merge_profile(UNTOUCHED, reasons))
+        return OpenAIResponsesModel(self.name, provider=provider, profile=UNTOUCHED | reasons)
 
     def build_format(self, request: ChatRequest) -> dict[str, Any]:
         wanted = request.response_format
