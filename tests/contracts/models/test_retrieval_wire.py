@@ -19,7 +19,7 @@ from llm.problems import (
     ProviderRateLimited,
     ProviderUnavailable,
 )
-from llm.provider_factory import ProviderConfig
+from llm.provider_factory import ProviderConfig, ProviderFactory
 from llm.providers.rerank_shapes import SHAPES
 from llm.providers.retrieval import RetrievalProvider
 from llm.requests import EmbedRequest, RerankRequest
@@ -181,6 +181,27 @@ def test_where_there_is_no_ranking_model_vectors_are_compared_and_the_answer_say
     assert answer.ordering[0] == 1
     assert server.bodies[0]["input"] == ["query: 5"]
     assert server.bodies[1]["input"] == ["passage: 0", "passage: 5", "passage: 90"]
+
+
+@pytest.mark.req("LLM-10", "LLM-6")
+@pytest.mark.parametrize("kind", ["openai", "openai_compatible", "openai_responses"])
+def test_a_provider_of_conversations_that_speaks_as_openai_does_has_vectors_and_rankings_too(kind: str) -> None:
+    def answer(heard: Heard) -> Reply:
+        return rank(heard) if heard.path.endswith("/rerank") else json_reply(embed(json.loads(heard.body)["input"]))
+
+    with model_server(answer) as server:
+        made = ProviderFactory()
+        options = {"networks": ("127.0.0.0/8",), "rerank": "jina"}
+        made.register("lab", ProviderConfig(kind, f"{server.url}/v1", KEY, options))
+        vectors = anyio.run(
+            made.get_embed_model("lab:bge-m3").embed, EmbedRequest(model="lab:bge-m3", items=("3", "4"))
+        )
+        asked = RerankRequest(model="lab:r", query="q", candidates=("3", "4"))
+        ranked = anyio.run(made.get_rerank_model("lab:r").rerank, asked)
+
+    assert (len(vectors.vectors), ranked.ordering) == (2, (1, 0))
+    assert [each.path for each in server.heard] == ["/v1/embeddings", "/v1/rerank"]
+    assert {each.headers["authorization"] for each in server.heard} == {f"Bearer {KEY}"}
 
 
 @pytest.mark.req("LLM-10")
