@@ -24,9 +24,10 @@ from pydantic_ai.models import ModelRequestParameters
 from kernel.problems import NotFound, Problem
 from llm.answers import ChatDelta, ToolCallDelta
 from llm.interfaces import ChatModel
+from llm.providers.connections import build_http_client
 from llm.providers.conversations import Conversation, refuse_files
 from llm.providers.failures import classify_exception
-from llm.providers.http_client import AllowedAddresses, Exchange, HttpClient, TimeLimits
+from llm.providers.http_client import Exchange, HttpClient
 from unitools.dialects import render
 
 if TYPE_CHECKING:
@@ -176,11 +177,3 @@ class CarriedProvider:
 
     async def aclose(self) -> None:
         await self.http.aclose()
-
-
-def build_http_client(cfg: ProviderConfig, address: str = "") -> HttpClient:
-    """The connections of a provider, as its options say."""
-    limits: TimeLimits | None = cfg.options.get("limits")
-    check = cfg.options.get("check_address") or AllowedAddresses(tuple(cfg.options.get("networks", ())))
-    proxy: str = cfg.options.get("proxy", "")
-    return HttpClient(cfg.base_url or address, limits=limits, check_address=check, proxy=proxy)

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 MODULES = {
     "anthropic": "llm.providers.anthropic",
+    "gemini": "llm.providers.gemini",
+    "local": "llm.providers.local",
     "openai": "llm.providers.openai_chat",
     "openai_compatible": "llm.providers.openai_compatible",
     "openai_responses": "llm.providers.openai_responses",
+    "retrieval": "llm.providers.retrieval",
 }
 # Distributions by the name that is imported, and the extra of this program that has them.
 EXTRAS = {"pydantic_ai": "models", "openai": "models", "anthropic": "models"}

@@ -12,7 +12,8 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from llm.model_features import ModelFeatures
-from llm.providers.carried_models import CarriedChat, CarriedProvider
+from llm.providers.carried_models import CarriedChat
+from llm.providers.openai_like import OpenAILikeProvider
 from llm.providers.wire_watches import ChatWatch
 from llm.requests import SchemaFormat, TextFormat
 from unitools.dialects.schemas import CannotSay
@@ -78,7 +79,7 @@ def build_schema(wanted: SchemaFormat) -> dict[str, Any]:
     return {"name": "answer", "schema": wanted.json_schema, "strict": strict}
 
 
-class OpenAIModels(CarriedProvider):
+class OpenAIModels(OpenAILikeProvider):
     chat: ClassVar = OpenAIChat
     address: ClassVar = ADDRESS
 

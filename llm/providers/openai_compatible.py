@@ -12,8 +12,8 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from kernel.problems import SchemaInvalid
 from llm.model_features import ModelFeatures
-from llm.providers.carried_models import CarriedProvider
 from llm.providers.openai_chat import SAMPLING, UNTOUCHED, OpenAIChat
+from llm.providers.openai_like import OpenAILikeProvider
 from llm.providers.wire_watches import ChatWatch
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class CompatibleChat(OpenAIChat):
         return ChatWatch(needs_mark=self.needs_mark)
 
 
-class CompatibleModels(CarriedProvider):
+class CompatibleModels(OpenAILikeProvider):
     chat: ClassVar = CompatibleChat
 
     def __init__(self, cfg: ProviderConfig) -> None:

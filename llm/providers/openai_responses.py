@@ -9,8 +9,9 @@ from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from llm.model_features import ModelFeatures
-from llm.providers.carried_models import CarriedChat, CarriedProvider
+from llm.providers.carried_models import CarriedChat
 from llm.providers.openai_chat import ADDRESS, REASONING, UNTOUCHED, build_openai_provider, build_schema
+from llm.providers.openai_like import OpenAILikeProvider
 from llm.providers.wire_watches import ResponseWatch
 from llm.requests import SchemaFormat, TextFormat
 
@@ -46,7 +47,7 @@ class ResponsesChat(CarriedChat):
         return {"store": False}
 
 
-class ResponsesModels(CarriedProvider):
+class ResponsesModels(OpenAILikeProvider):
     chat: ClassVar = ResponsesChat
     address: ClassVar = ADDRESS
 

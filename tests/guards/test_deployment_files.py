@@ -181,7 +181,13 @@ def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
     assert {name: dev.get(name) for name in run} == run
 
 
-LOCKS = (venv.RUN_LOCK, venv.DEV_LOCK, venv.BROWSER_LOCK, "scripts/provision/bootstrap.lock")
+LOCKS = (
+    venv.RUN_LOCK,
+    venv.DEV_LOCK,
+    venv.BROWSER_LOCK,
+    "requirements-local-models.lock",
+    "scripts/provision/bootstrap.lock",
+)
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -33,11 +33,19 @@ WIRES = {
     "messages": Wire("anthropic", "claude-new", "anthropic", "/v1/messages", 1),
     "compatible": Wire("openai_compatible", "local", "openai", "/v1/chat/completions", 1),
 }
+# With the one whose requests have a form of their own (tests/contracts/models/test_gemini_wire.py).
+ALL_WIRES = WIRES | {
+    "content": Wire("gemini", "gemini-2.5-flash", "gemini", "/v1/models/gemini-2.5-flash:streamGenerateContent", 1)
+}
 
 
 def build_whole(dialect: str, *, text: str = TEXT, calls: bool = True, stop: str = "") -> dict[str, Any]:
     """An answer with a text and two calls of one tool, or with a text alone."""
     given = CALLS if calls else []
+    if dialect == "gemini":
+        parts = [{"functionCall": {"id": id, "name": "bank_pay", "args": arguments}} for id, arguments in given]
+        written = {"role": "model", "parts": [{"text": text}, *parts]}
+        return {"candidates": [{"content": written, "finishReason": stop or "STOP"}], "modelVersion": "answered-1"}
     if dialect == "openai":
         functions = [
             {"id": id, "type": "function", "function": {"name": "bank_pay", "arguments": json.dumps(arguments)}}
@@ -127,7 +135,7 @@ def text_events(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def frame_event(event: dict[str, Any], dialect: str) -> bytes:
-    name = "" if dialect == "openai" else f"event: {event['type']}\n"
+    name = "" if dialect in {"openai", "gemini"} else f"event: {event['type']}\n"
     return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
 

@@ -20,7 +20,7 @@ from llm.problems import (
 from llm.providers.http_client import TimeLimits
 from llm.requests import ChatRequest
 from tests.support.provider_server import Reply, provider_server
-from tests.support.provider_wires import WIRES, Wire, build_events, connect
+from tests.support.provider_wires import ALL_WIRES, Wire, build_events, connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,9 +94,9 @@ def ask(wire: Wire, reply: Reply, read: Any) -> Any:
 
 @pytest.mark.parametrize("read", [read_stream, ask_whole])
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", WIRES)
+@pytest.mark.parametrize("name", ALL_WIRES)
 def test_a_fault_is_a_problem_that_quotes_nothing(name: str, fault: str, read: Any) -> None:
-    wire = WIRES[name]
+    wire = ALL_WIRES[name]
     build, expected = FAULTS[fault]
 
     with pytest.raises(Problem) as found:
@@ -110,9 +110,9 @@ def test_a_fault_is_a_problem_that_quotes_nothing(name: str, fault: str, read: A
         assert found.value.retry_after == 7
 
 
-@pytest.mark.parametrize("name", WIRES)
+@pytest.mark.parametrize("name", ALL_WIRES)
 def test_no_beginning_of_an_answer_is_taken_for_the_whole(name: str) -> None:
-    wire = WIRES[name]
+    wire = ALL_WIRES[name]
     events = build_events(wire)
 
     async def run() -> list[type[BaseException] | None]:
