@@ -36,7 +36,6 @@ PACKAGE = "genai-prices"
 # Whose prices the package has, by the kind of the provider, where no address says that it is somebody else.
 VENDORS: Mapping[str, str] = {
     "openai": "openai",
-    "openai_chat": "openai",
     "openai_responses": "openai",
     "anthropic": "anthropic",
     "gemini": "google",

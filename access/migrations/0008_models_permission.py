@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("access", "0002_tokens")]
+    dependencies = [("access", "0007_tokens")]
 
     operations = [
         migrations.AlterModelOptions(
