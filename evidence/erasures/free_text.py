@@ -69,6 +69,7 @@ WRITTEN = (
     FreeTextColumn("registry.ToolVersion", "yank_reason", "tool__tenant_id"),
     FreeTextColumn("registry.Review", "note", "version__tool__tenant_id"),
     FreeTextColumn("registry.Installation", "reason"),
+    FreeTextColumn("registry.ModelProvider", "reason"),
     FreeTextColumn("invocations.Replay", "reason"),
     FreeTextColumn("evidence.ExportJob", "reason"),
     FreeTextColumn("evidence.ExportJob", "query", first=forget_exports),

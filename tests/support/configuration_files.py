@@ -51,6 +51,28 @@ def whole(**sections: Any) -> dict[str, Any]:
                 "state": "paused",
             }
         ],
+        "model_providers": [
+            {
+                "name": "shop",
+                "kind": "scripted",
+                "address": "https://models.example/v1",
+                "secret": "token",
+                "settings": {"timeouts": {"total_s": 30}, "retries": 1},
+                "data_classes": ["personal"],
+                "state": "paused",
+            }
+        ],
+        "models": [
+            {
+                "provider": "shop",
+                "alias": "main",
+                "model": "shop-1",
+                "window_tokens": 4096,
+                "features": {"tools": "passed"},
+                "unpriced": "count",
+                "state": "paused",
+            }
+        ],
         "grants": [
             {
                 "agent": "buyer",

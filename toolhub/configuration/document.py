@@ -17,6 +17,7 @@ import jsonschema_rs
 
 from access.policies.language import validate_policy
 from kernel.canonical import compute_digest
+from registry.model_providers.manifests import USUAL
 from toolhub.configuration.findings import build_finding, escape_pointer_step, raise_findings
 from toolhub.configuration.normal_form import normalize_entry
 
@@ -53,6 +54,15 @@ SECTIONS: dict[str, ConfigurationSection] = {
             ("tool",),
             ("publisher", "pin", "config", "hosts", "paths", "secrets", "state"),
             {"pin": "", "config": {}, "hosts": None, "paths": None, "secrets": {}, "state": "enabled"},
+        ),
+        ConfigurationSection(
+            "model_providers",
+            ("name",),
+            ("kind", "address", "secret", "settings", "data_classes", "state"),
+            {"address": "", "secret": "", "settings": {}, "data_classes": [], "state": "enabled"},
+        ),
+        ConfigurationSection(
+            "models", ("provider", "alias"), ("model", *USUAL, "state"), {**USUAL, "state": "enabled"}
         ),
         ConfigurationSection(
             "grants",

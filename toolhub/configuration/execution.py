@@ -24,6 +24,8 @@ from access.policies import services as policies
 from access.roles import Role
 from kernel.problems import NotFound, Problem
 from registry.installations import services as installations
+from registry.model_providers import connected_models as models
+from registry.model_providers import services as providers
 from registry.object_permissions import thing_named
 from toolhub.configuration.document import EVERY_AGENT, POLICY
 from toolhub.configuration.normal_form import parse_moment
@@ -147,6 +149,47 @@ def _install(run: ConfigurationRun, entry: ConfigurationEntry) -> None:
     installations.install_tool(name=name, publisher=publisher, values=values, reason=run.reason, by=run.by)
     if entry.get("state") == "paused":
         installations.pause_installation(name=name, reason=run.reason, by=run.by)
+
+
+# Model providers and models.
+
+
+def _start_providers(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    if change.action is Action.END:
+        return
+    name, after = _wanted(change).identity[0], dict(change.after or {})
+    state = after.pop("state", "")
+    if change.action is Action.CREATE:
+        providers.connect_provider(name=name, reason=run.reason, by=run.by, **after)
+    elif after:
+        providers.change_provider(name=name, reason=run.reason, by=run.by, **after)
+    if state == "paused":
+        providers.pause_provider(name=name, reason=run.reason, by=run.by)
+    elif state and change.action is Action.CHANGE:
+        providers.enable_provider(name=name, reason=run.reason, by=run.by)
+
+
+def _stop_providers(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    """After its models, of which a file may say the same."""
+    if change.action is Action.END:
+        providers.remove_provider(name=_current(change).identity[0], reason=run.reason, by=run.by)
+
+
+def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    if change.action is Action.END:
+        provider, alias = _current(change).identity
+        models.remove_model(provider=provider, alias=alias, reason=run.reason, by=run.by)
+        return
+    (provider, alias), after = _wanted(change).identity, dict(change.after or {})
+    state, name = after.pop("state", ""), f"model.{provider}.{alias}"
+    if change.action is Action.CREATE:
+        models.connect_model(provider=provider, alias=alias, reason=run.reason, by=run.by, **after)
+    elif after:
+        models.change_model(provider=provider, alias=alias, reason=run.reason, by=run.by, **after)
+    if state == "paused":
+        installations.pause_installation(name=name, reason=run.reason, by=run.by)
+    elif state and change.action is Action.CHANGE:
+        installations.resume_installation(name=name, reason=run.reason, by=run.by)
 
 
 # Grants, with their limits.
@@ -328,6 +371,9 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("agents", _start_agents),
     ("issuers", _start_issuers),
     ("installations", _installation),
+    ("model_providers", _start_providers),
+    ("models", _model),
+    ("model_providers", _stop_providers),
     ("grants", _end_grants),
     ("grants", _give_grants),
     ("budgets", _budget),

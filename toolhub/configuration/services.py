@@ -36,6 +36,8 @@ MAX_REASON = 500
 NEEDED: dict[str, tuple[str, str | None]] = {
     "agents": ("agents.manage", "agents:manage"),
     "installations": ("tools.install", "tools:operate"),
+    "model_providers": ("models.manage", "models:manage"),
+    "models": ("models.manage", "models:manage"),
     "grants": ("grants.give", "grants:manage"),
     "budgets": ("budgets.manage", "budgets:manage"),
     "issuers": ("issuers.manage", "issuers:manage"),

@@ -30,7 +30,9 @@ from access.roles import SCOPES, Role
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.database.tenancy import hub_wide
-from registry.models import Installation, InstallationState, Tool, ToolKind
+from registry.model_providers.manifests import read_terms
+from registry.model_providers.rows import FIELDS
+from registry.models import Installation, InstallationState, ModelProvider, Tool, ToolKind
 from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, ConfigurationEntry, Entries
 from toolhub.configuration.normal_form import (
     format_moment,
@@ -62,6 +64,8 @@ def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool =
     read: dict[str, Callable[[UUID], Iterator[ConfigurationEntry]]] = {
         "agents": _agents,
         "installations": _installations,
+        "model_providers": _model_providers,
+        "models": _models,
         "grants": _grants,
         "budgets": _budgets,
         "issuers": _issuers,
@@ -108,6 +112,22 @@ def _installations(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
             "state": str(row.state),
         }
         yield ConfigurationEntry("installations", (row.name,), fields, ref=row.pk)
+
+
+def _model_providers(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
+    for row in ModelProvider.objects.filter(tenant_id=tenant_id):
+        fields = {name: getattr(row, name) for name in FIELDS} | {"state": str(row.state)}
+        yield ConfigurationEntry("model_providers", (row.name,), fields, ref=row.pk)
+
+
+def _models(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
+    """Paused is what was paused by itself; a provider says the same of all its models."""
+    found = Installation.objects.filter(tenant_id=tenant_id).of_kind(ToolKind.MODEL).select_related("version")
+    for row in found.exclude(state=InstallationState.REMOVED):
+        assert row.version is not None
+        _, provider, alias = row.name.split(".")
+        fields = {**read_terms(row.version.view), "state": str(row.state)}
+        yield ConfigurationEntry("models", (provider, alias), fields, ref=row.pk)
 
 
 def _grants(tenant_id: UUID) -> Iterator[ConfigurationEntry]:

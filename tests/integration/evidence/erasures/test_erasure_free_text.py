@@ -108,6 +108,8 @@ NO_WORDS = {
     | dict.fromkeys(("progress", "failure", "builder"), HUBS),
     "registry.Installation": {"name": AUTHORS, "config_digest": IDS, "changed_by": IDS}
     | dict.fromkeys(("pin", "config", "hosts", "paths", "secrets"), SETUP),
+    "registry.ModelProvider": {"name": CHOSEN, "changed_by": IDS}
+    | dict.fromkeys(("kind", "address", "secret", "settings", "data_classes"), SETUP),
     "registry.Secret": {"name": CHOSEN, "key_id": IDS, "set_by": IDS},
     "invocations.ArtifactContent": {"fingerprint": IDS, "key_id": IDS},
     "invocations.CallbackEndpoint": {"name": SETUP, "url": SETUP, "created_by": IDS},

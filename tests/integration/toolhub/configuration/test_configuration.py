@@ -24,7 +24,7 @@ from access.models import (
 from access.roles import Role
 from evidence.models import Fact
 from kernel.problems import Problem
-from registry.models import Installation
+from registry.models import Installation, ModelProvider
 from registry.secrets import services as secrets
 from tests.conftest import make_person
 from tests.support.configuration_files import (
@@ -121,7 +121,7 @@ def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
     again = apply(whole(), ready.by)
 
     assert doing(again.plan) == []
-    assert again.plan.counts["same"] == 13  # all but the policy, which waits as a draft
+    assert again.plan.counts["same"] == 15  # all but the policy, which waits as a draft
     assert "already waiting to be published, as the draft tenant@1" in again.plan.warnings[0]
     assert Fact.objects.count() == count
 
@@ -131,7 +131,7 @@ def test_a_plan_changes_nothing(ready: Person) -> None:
 
     found = plan(whole(), ready.by)
 
-    assert found.counts["create"] == 12
+    assert found.counts["create"] == 14
     assert (Agent.objects.filter(name="buyer").exists(), Fact.objects.count()) == (False, count)
 
 
@@ -140,6 +140,8 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
     changed = whole()
     changed["agents"][1]["disabled"] = False
     changed["installations"][0] |= {"state": "enabled", "config": {"region": "south"}}
+    changed["model_providers"][0] |= {"state": "enabled", "settings": {"retries": 3}}
+    changed["models"][0] |= {"model": "shop-2", "state": "enabled"}
     changed["budgets"][0]["amount"] = 2000
     changed["issuers"][0]["audience"] = "other"
     changed["identities"][0]["agent"] = "old one"
@@ -156,6 +158,11 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
             {"config": {"region": "north", "ratio": 0.5}, "state": "paused"},
             {"config": {"region": "south"}, "state": "enabled"},
         ),
+        "model_providers": (
+            {"settings": {"timeouts": {"total_s": 30}, "retries": 1}, "state": "paused"},
+            {"settings": {"retries": 3}, "state": "enabled"},
+        ),
+        "models": ({"model": "shop-1", "state": "paused"}, {"model": "shop-2", "state": "enabled"}),
         "budgets": ({"amount": 1000}, {"amount": 2000}),
         "issuers": ({"audience": "hub"}, {"audience": "other"}),
         "identities": ({"agent": "buyer"}, {"agent": "old one"}),
@@ -163,7 +170,9 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
         "members": ({"roles": ["reviewer", "developer"]}, {"roles": ["auditor"]}),
     }
     assert plan(changed, ready.by).is_empty
-    assert Installation.objects.get().config == {"region": "south"}
+    assert Installation.objects.get(name=ECHO).config == {"region": "south"}
+    model = Installation.objects.select_related("tool", "version").get(name="model.shop.main")
+    assert (model.state, model.tool.state, model.version.view.model.name) == ("enabled", "enabled", "shop-2")  # type: ignore[union-attr]
     assert Budget.objects.get(scope="tenant", ended_at=None).amount == 2000
     assert [row.user.username for row in Membership.objects.filter(role="auditor")] == ["dana"]
 
@@ -238,7 +247,8 @@ def test_a_pruned_section_has_nothing_beside_the_file(ready: Person) -> None:
     assert not Agent.objects.filter(disabled_at=None).exists()
     assert not Grant.objects.in_force(timezone.now()).exists()
     assert not Budget.objects.filter(ended_at=None).exclude(scope="grant").exists()
-    assert Installation.objects.get().state == "removed"
+    assert set(Installation.objects.values_list("state", flat=True)) == {"removed"}
+    assert not ModelProvider.objects.exists()
     assert not Notification.objects.filter(disabled_at=None).exists()
     assert not AgentIdentity.objects.exists()
     assert [row.user.username for row in Membership.objects.all()] == ["ophelia"]
