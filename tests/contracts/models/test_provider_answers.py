@@ -64,7 +64,9 @@ def send(wire: Wire, request: ChatRequest, **options: Any) -> tuple[ChatAnswer, 
         assert asked.path.partition("?")[0] == wire.path
         return answer, asked.document
 
-    return ask(wire, [Reply(build_events(wire, calls=False, text='{"x": "y"}'))], work, **options)
+    reply = Reply(build_events(wire, calls=False, text='{"x": "y"}'))
+    answer, body = ask(wire, [reply], work, **options)
+    return answer, body
 
 
 def find(document: Any, value: object) -> bool:
