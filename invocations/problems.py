@@ -163,6 +163,15 @@ class ModelNotReady(Problem):
     cure = "Ask an operator to connect the provider again, or choose a model of another provider."
 
 
+class ModelUnpriced(Problem):
+    """Nobody knows what a call of this model costs."""
+
+    reason, code, status = "MODEL.UNPRICED", PlatformCode.FORBIDDEN, 403
+    retryable = Retryable.AFTER_ACTION
+    cause = "There is no price for this model, and it was connected to be refused without one."
+    cure = "Ask an operator to let its calls be counted in tokens only, or choose a model whose price is known."
+
+
 class TooManyStreams(Problem):
     """The agent follows as many calls at once as it may."""
 

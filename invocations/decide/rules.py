@@ -29,8 +29,9 @@ from invocations.decide.profiles import ResolvedProfile, resolve_profile
 from invocations.end.egress_report import suggest_remedy
 from invocations.metrics.call_metrics import count_validation
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
+from invocations.model_calls.model_prices import check_priced, choose_prices
 from invocations.model_calls.model_requests import read_model_request
-from invocations.model_calls.tenant_providers import check_provider_ready
+from invocations.model_calls.tenant_providers import check_provider_ready, load_provider
 from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
@@ -348,7 +349,7 @@ def check_quota(look: CallLook) -> None:
             bytes_out=limits.result_bytes + limits.artifact_bytes,
             cpu_ms=0 if look.version.manifest.is_model else limits.cpu_s * 1000,
             tokens=model_demand.tokens if model_demand else 0,
-            money=look.verdict.price_micros,
+            money=look.verdict.price_micros + ((model_demand.cost_micros or 0) if model_demand else 0),
         )
         lines = filter_by_grants(look.decision_context.lines, grant.ids if grant else ())
         look.result.demand, look.result.lines = demand, lines
@@ -365,11 +366,13 @@ def check_quota(look: CallLook) -> None:
 
 def compute_model_demand(look: CallLook) -> ModelDemand | None:
     """The most that a call of a model may take; None for a tool, and where it is not known what is asked for."""
-    request = look.result.model_request
-    if request is None:
+    request, part = look.result.model_request, look.version.manifest.model
+    if request is None or part is None:
         return None
-    look.result.model_demand = build_model_demand(request)
-    return look.result.model_demand
+    prices = choose_prices(part, load_provider(part, tenant_id=look.decision_context.tenant_id))
+    demand = look.result.model_demand = build_model_demand(request, prices)
+    check_priced(demand.cost_micros, part)
+    return demand
 
 
 CONSENT_GONE = {

@@ -10,31 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.model_calls.token_counts import estimate_request
 from llm.problems import ContextOverflow
-from llm.requests import ChatRequest
+from llm.requests import ChatRequest, TextFormat
+from llm.usage import Usage
 
 if TYPE_CHECKING:
+    from invocations.model_calls.model_prices import CallPrices
     from invocations.model_calls.model_requests import ModelRequest
     from unitools.manifest import ModelPart
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDemand:
-    """Tokens of the request and of the answer."""
+    """Tokens of one request and of its answer, and how many requests there may be: JSON that is refused is asked for once more."""
 
     input_tokens: int
     output_tokens: int
+    prices: CallPrices
+    requests: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "requests": self.requests,
+            "cost_micros": self.cost_micros,
+            "price_version": None if self.cost_micros is None else self.prices.table.version,
+        }
 
     @property
     def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
+        return (self.input_tokens + self.output_tokens) * self.requests
+
+    @property
+    def cost_micros(self) -> int | None:
+        """The most that it costs; None where there is no price."""
+        most = Usage(self.input_tokens * self.requests, self.output_tokens * self.requests, requests=self.requests)
+        return self.prices.find_micros(most)
 
 
-def build_model_demand(request: ModelRequest) -> ModelDemand:
-    output_tokens = (request.max_tokens or 0) if isinstance(request, ChatRequest) else 0
-    return ModelDemand(estimate_request(request), output_tokens)
+def build_model_demand(request: ModelRequest, prices: CallPrices) -> ModelDemand:
+    if not isinstance(request, ChatRequest):
+        return ModelDemand(estimate_request(request), 0, prices)
+    requests = 1 if isinstance(request.response_format, TextFormat) else 2
+    return ModelDemand(estimate_request(request), request.max_tokens or 0, prices, requests)
 
 
 def check_window(request: ModelRequest, part: ModelPart) -> None:

@@ -60,6 +60,8 @@ def build_model_report(
     else:
         counted, settled_by = Usage(requests=tally.requests), NOTHING_ANSWERED
     chat = answer if isinstance(answer, ChatAnswer) else None
+    answered_by = answer.model if answer is not None else tally.model
+    cost_micros = demand.prices.find_micros(counted, answered_by=answered_by)
     verdict = asked.preflight.verdict
     return ModelReport(
         part=asked.part,
@@ -67,7 +69,9 @@ def build_model_report(
         settled_by=settled_by,
         reported=reported,
         estimated=estimated,
-        answered_by=answer.model if answer is not None else tally.model,
+        answered_by=answered_by,
+        price="" if cost_micros is None else demand.prices.table.version,
+        cost_micros=cost_micros,
         finish=str(chat.finish_reason) if chat is not None else "",
         surcharge_micros=verdict.price_micros if verdict is not None else 0,
         proposals=len(chat.proposals) if chat is not None else 0,

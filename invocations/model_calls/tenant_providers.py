@@ -14,12 +14,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from invocations.problems import ModelNotReady
+from kernel.http.outbound import list_allowed_networks
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.model_features import ModelFeatures, Treatment
 from llm.provider_factory import GROUP, ProviderConfig, ProviderFactory
+from llm.providers.http_client import TimeLimits
+from llm.providers.kinds import MODULES
 from registry.installations.services import settings_for_run
 from registry.model_providers.manifests import KEY
-from registry.model_providers.settings import ProviderSettings
+from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
 from registry.models import ModelProvider
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 Model = ChatModel | EmbedModel | RerankModel
 M = TypeVar("M", ChatModel, EmbedModel)
 MAX_PROVIDERS = 1024
-KINDS: dict[str, ProviderKind] = {}  # beside those of entry points
+KINDS: dict[str, ProviderKind] = {}  # beside those that the hub brings, and those of entry points
 
 _kept: OrderedDict[tuple[UUID, str], tuple[ProviderConfig, ProviderFactory]] = OrderedDict()
 _lock = Lock()
@@ -55,13 +58,14 @@ def load_provider(part: ModelPart, *, tenant_id: UUID) -> ModelProvider:
 def check_provider_ready(part: ModelPart, *, tenant_id: UUID) -> None:
     """Is there anybody to ask? Its key was looked for with the other settings of the model."""
     kind = load_provider(part, tenant_id=tenant_id).kind
-    if kind not in {*KINDS, *entry_points(group=GROUP).names}:
+    if kind not in {*KINDS, *MODULES, *entry_points(group=GROUP).names}:
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
 
 
 def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:
     settings = ProviderSettings.from_json(provider.settings)
-    options = dict(settings.options) | {"timeouts": asdict(settings.timeouts), "retries": settings.retries}
+    options = {name: value for name, value in settings.options.items() if name not in OF_THE_HUB}
+    options |= {"limits": TimeLimits(**asdict(settings.timeouts)), "networks": tuple(list_allowed_networks())}
     return ProviderConfig(kind=provider.kind, base_url=provider.address, key=key, options=options)
 
 

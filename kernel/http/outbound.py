@@ -58,13 +58,14 @@ class OutboundTarget:
     path: str
 
 
-def _networks() -> list[str]:
+def list_allowed_networks() -> list[str]:
+    """Those that the operator named, beside all public addresses."""
     return [text for text in settings.TOOLHUB_OUTBOUND_NETWORKS if text]
 
 
 def is_allowed(address: IPv4Address | IPv6Address) -> bool:
     """Public, or in a network that the operator named for the hub itself."""
-    return may_reach(address, _networks())
+    return may_reach(address, list_allowed_networks())
 
 
 def read_url(url: str) -> OutboundTarget:
@@ -84,7 +85,7 @@ def read_url(url: str) -> OutboundTarget:
         or parts.fragment
     ):
         raise AddressRefused("Give an https:// address without a user name or a fragment.")
-    if parts.scheme == "http" and not _networks():
+    if parts.scheme == "http" and not list_allowed_networks():
         raise AddressRefused("Give an https:// address.")
     try:
         host = parts.hostname.encode("idna").decode()
@@ -105,7 +106,7 @@ def resolve_target(target: OutboundTarget) -> str:
         address = ip_address(text.partition("%")[0])
         if not is_allowed(address):
             raise AddressRefused(f"{target.host} is at a private address, which the hub does not ask.")
-        if target.scheme == "http" and not is_within(address, _networks()):
+        if target.scheme == "http" and not is_within(address, list_allowed_networks()):
             raise AddressRefused("Give an https:// address.")
     return addresses[0]
 
@@ -116,7 +117,7 @@ def check_url(url: str) -> None:
     try:
         address = ip_address(target.host)
     except ValueError:
-        if target.host.rpartition(".")[2] in ("localhost", "local", "internal") and not _networks():
+        if target.host.rpartition(".")[2] in ("localhost", "local", "internal") and not list_allowed_networks():
             raise AddressRefused(f"{target.host} is a private name, which the hub does not ask.") from None
         return
     if not is_allowed(address):

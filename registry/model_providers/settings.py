@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_RETRIES = 5
 MAX_OPTIONS_BYTES = 4096
+# What whoever runs the hub decides: where its processes may connect to, and which of their files are read.
+OF_THE_HUB = ("check_address", "files", "limits", "networks", "proxy", "resolve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ def check_settings(given: Mapping[str, Any], *, at: str = "/settings") -> None:
     options = given.get("options", {})
     if not isinstance(options, dict) or len(json.dumps(options)) > MAX_OPTIONS_BYTES:
         raise SchemaInvalid.at(f"{at}/options", f"Options are an object of at most {MAX_OPTIONS_BYTES:,} bytes.")
+    for name in options:
+        if name in OF_THE_HUB:
+            raise SchemaInvalid.at(f"{at}/options/{name}", "This is set by whoever runs the hub, and not for one provider.")
 
 
 def _check_timeouts(given: Any, at: str) -> None:
