@@ -128,6 +128,14 @@ class ToolIsModel(Problem):
     cure = "List the models, and ask it as a model; operators change it under its provider."
 
 
+class UnknownModel(Problem):
+    """There is no model with this name here."""
+
+    reason, code, status = "MODEL.UNKNOWN", PlatformCode.NOT_FOUND, 404
+    cause = "The tenant has connected no model of this name, or has removed it."
+    cure = "List the models and use a name from there, or ask an operator to connect the model."
+
+
 class UnknownModelProvider(Problem):
     """There is no model provider with this name here."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from access.models import Tenant
-from kernel.ids import new_id
+from kernel.ids import encode, new_id
 
 
 class ModelProviderState(models.TextChoices):
@@ -38,6 +38,10 @@ class ModelProvider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def wire_id(self) -> str:
+        return encode("mpr", self.id)
 
     @property
     def urn(self) -> str:

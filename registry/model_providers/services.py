@@ -6,73 +6,29 @@ changes.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
 from evidence import services as evidence
 from evidence.kinds import Kind
-from evidence.leaves.models import ConnectedProvider
+from evidence.leaves.models import ConnectedProvider, MovedProvider
 from kernel.canonical import compute_digest
-from kernel.http.outbound import AddressRefused, check_url, read_url
-from kernel.problems import Conflict, SchemaInvalid
+from kernel.http.outbound import read_url
+from kernel.problems import Conflict
 from registry.installations.services import checked_reason
-from registry.model_providers.settings import check_settings
-from registry.models import ModelProvider, Secret
-from registry.problems import UnknownModelProvider
+from registry.model_providers.connected_models import find_models, move_models, rewrite_models, take_away
+from registry.model_providers.rows import FIELDS, check_provider, check_segment, find_provider
+from registry.models import ModelProvider, ModelProviderState, ToolState
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from kernel.principal import Principal
 
 MAX_PROVIDERS = 50
-MAX_DATA_CLASSES = 20
-SEGMENT = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-_DATA_CLASS = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-FIELDS = ("kind", "address", "secret", "settings", "data_classes")
+CHANGED = ("reason", "changed_by", "changed_at")
 
 
-class ProviderTerms(TypedDict, total=False):
-    """What a person says of a provider; of a change what is left out stays as it is."""
-
-    kind: str
-    address: str
-    secret: str
-    settings: dict[str, Any]
-    data_classes: list[str]
-
-
-def check_segment(text: str, *, at: str) -> None:
-    """Names of providers and models are segments of a tool's id."""
-    if not SEGMENT.fullmatch(text):
-        raise SchemaInvalid.at(
-            at, "A name has up to 40 lower-case letters, digits and underscores, and begins with a letter."
-        )
-
-
-def _check_terms(row: ModelProvider) -> None:
-    if not _KIND.fullmatch(row.kind):
-        raise SchemaInvalid.at("/kind", "A kind has up to 40 lower-case letters, digits, hyphens and underscores.")
-    if row.address:
-        try:
-            check_url(row.address)
-        except AddressRefused as error:
-            raise SchemaInvalid.at("/address", str(error)) from None
-    if row.secret and not Secret.objects.filter(tenant_id=row.tenant_id, name=row.secret).exists():
-        raise SchemaInvalid.at("/secret", f"There is no secret {row.secret[:80]!r} in this tenant. Set it first.")
-    check_settings(row.settings)
-    if len(row.data_classes) > MAX_DATA_CLASSES or len(set(row.data_classes)) < len(row.data_classes):
-        raise SchemaInvalid.at("/data_classes", f"At most {MAX_DATA_CLASSES} classes, each once.")
-    for place, each in enumerate(row.data_classes):
-        if not _DATA_CLASS.fullmatch(each):
-            raise SchemaInvalid.at(f"/data_classes/{place}", "A class is a word, such as personal or health.")
-
-
-def record_provider(kind: Kind, row: ModelProvider, *, by: Principal) -> None:
-    """The fact about what a provider is after a change."""
+def _record_provider(kind: Kind, row: ModelProvider, *, by: Principal) -> None:
     evidence.record(
         kind=kind,
         subject=row.urn,
@@ -88,15 +44,6 @@ def record_provider(kind: Kind, row: ModelProvider, *, by: Principal) -> None:
     )
 
 
-def find_provider(name: str, *, tenant_id: UUID, locked: bool = False) -> ModelProvider:
-    """One of the tenant's providers; ``locked`` until the transaction ends."""
-    rows = ModelProvider.objects.filter(tenant_id=tenant_id, name=name)
-    row = (rows.select_for_update() if locked else rows).first()
-    if row is None:
-        raise UnknownModelProvider(f"This tenant has no model provider {name[:40]}.")
-    return row
-
-
 @transaction.atomic
 def connect_provider(*, name: str, reason: str, by: Principal, **terms: Any) -> ModelProvider:
     """Let this tenant's models be answered by somebody. ``terms``: :class:`ProviderTerms`. It has no models yet."""
@@ -104,7 +51,7 @@ def connect_provider(*, name: str, reason: str, by: Principal, **terms: Any) -> 
     row = ModelProvider(tenant_id=by.tenant_id, name=name, reason=checked_reason(reason), changed_by=by.id)
     for field, value in terms.items():
         setattr(row, field, value)
-    _check_terms(row)
+    check_provider(row)
     if ModelProvider.objects.filter(tenant_id=by.tenant_id).count() >= MAX_PROVIDERS:
         raise Conflict(f"A tenant has at most {MAX_PROVIDERS} model providers.", remedy="Remove one that nobody needs.")
     try:
@@ -114,5 +61,57 @@ def connect_provider(*, name: str, reason: str, by: Principal, **terms: Any) -> 
         raise Conflict(
             f"There is a model provider {name} already.", remedy="Change that one, or choose another name."
         ) from error
-    record_provider(Kind.MODEL_PROVIDER_CONNECTED, row, by=by)
+    _record_provider(Kind.MODEL_PROVIDER_CONNECTED, row, by=by)
     return row
+
+
+@transaction.atomic
+def change_provider(*, name: str, reason: str, by: Principal, **terms: Any) -> ModelProvider:
+    """Reach a provider otherwise, from the next call on. Its models get new versions where their manifests say it."""
+    row = find_provider(name, tenant_id=by.tenant_id, locked=True)
+    before = {field: getattr(row, field) for field in FIELDS}
+    for field, value in terms.items():
+        setattr(row, field, value)
+    check_provider(row)
+    row.reason, row.changed_by = checked_reason(reason), by.id
+    row.save(update_fields=[*FIELDS, *CHANGED])
+    _record_provider(Kind.MODEL_PROVIDER_CHANGED, row, by=by)
+    if before != {field: getattr(row, field) for field in FIELDS}:
+        rewrite_models(row, reason=row.reason, by=by)
+    return row
+
+
+def _move_provider(name: str, to: ModelProviderState, kind: Kind, *, reason: str, by: Principal) -> ModelProvider:
+    row = find_provider(name, tenant_id=by.tenant_id, locked=True)
+    if row.state == to:
+        raise Conflict(f"The model provider {name} is {to} already.", remedy="There is nothing to do.")
+    row.state, row.reason, row.changed_by = to, checked_reason(reason), by.id
+    row.save(update_fields=["state", *CHANGED])
+    tools = ToolState.ENABLED if to == ModelProviderState.ENABLED else ToolState.PAUSED
+    names = move_models(row, tools, reason=row.reason, by=by)
+    evidence.record(kind=kind, subject=row.urn, actor=by, data=MovedProvider(models=names, reason=row.reason))
+    return row
+
+
+@transaction.atomic
+def pause_provider(*, name: str, reason: str, by: Principal) -> ModelProvider:
+    """Stop the calls of all its models at once: the next one is refused. Those that run go on."""
+    return _move_provider(name, ModelProviderState.PAUSED, Kind.MODEL_PROVIDER_PAUSED, reason=reason, by=by)
+
+
+@transaction.atomic
+def enable_provider(*, name: str, reason: str, by: Principal) -> ModelProvider:
+    """Let the calls of its models through again. A model that was paused by itself stays so."""
+    return _move_provider(name, ModelProviderState.ENABLED, Kind.MODEL_PROVIDER_ENABLED, reason=reason, by=by)
+
+
+@transaction.atomic
+def remove_provider(*, name: str, reason: str, by: Principal) -> None:
+    """Forget a provider and remove its models. What was called and decided stays in evidence."""
+    reason, row = checked_reason(reason), find_provider(name, tenant_id=by.tenant_id, locked=True)
+    models = list(find_models(row))
+    for each in models:
+        take_away(each, reason=reason, by=by)
+    said = MovedProvider(models=[each.name for each in models], reason=reason)
+    evidence.record(kind=Kind.MODEL_PROVIDER_REMOVED, subject=row.urn, actor=by, data=said)
+    row.delete()

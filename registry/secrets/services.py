@@ -20,7 +20,7 @@ from evidence.leaves.tools import NamedSecret
 from evidence.problems import KeyUnavailable
 from kernel.problems import SchemaInvalid
 from registry.installations.setup import SECRET_NAME, declared_secrets
-from registry.models import Installation, InstallationState, Secret
+from registry.models import Installation, InstallationState, ModelProvider, Secret
 from registry.problems import SecretInUse, UnknownSecret
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ def remove_secret(*, name: str, by: Principal) -> None:
     secret = Secret.objects.select_for_update().filter(tenant_id=by.tenant_id, name=name).first()
     if secret is None:
         raise UnknownSecret(f"There is no secret {name[:80]} here.")
-    used = users_by_secret(by.tenant_id).get(name, [])
+    providers = ModelProvider.objects.filter(tenant_id=by.tenant_id, secret=name).values_list("name", flat=True)
+    used = [*users_by_secret(by.tenant_id).get(name, []), *(f"the model provider {each}" for each in providers)]
     if used:
         raise SecretInUse(
             f"{name} is used by {', '.join(used[:10])}.",

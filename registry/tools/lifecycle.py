@@ -120,9 +120,10 @@ def only_approved_version(tool: Tool) -> ToolVersion:
 MOVED = ("state", "state_reason", "state_changed_at", "state_changed_by", "current", "sunset_on", "successor")
 
 
-def _move(
+def move_tool(
     tool: Tool, to: ToolState, kind: Kind, *, cls: type[MovedTool], reason: str, by: Principal, **more: Any
 ) -> Tool:
+    """Called with the tool locked, once it is clear that it can move."""
     before = tool.state
     tool.state, tool.state_reason = to, checked_reason(reason)
     tool.state_changed_at, tool.state_changed_by = timezone.now(), by.id
@@ -159,7 +160,7 @@ def enable_tool(*, name: str, reason: str, by: Principal, version_id: UUID | Non
         check_can_move(tool, ToolState.ENABLED)
     tool.current = version
     said = {"version": version.version, "id": version.wire_id}
-    _move(tool, ToolState.ENABLED, Kind.TOOL_ENABLED, cls=EnabledTool, reason=reason, by=by, **said)
+    move_tool(tool, ToolState.ENABLED, Kind.TOOL_ENABLED, cls=EnabledTool, reason=reason, by=by, **said)
     install_at_home(tool, reason=tool.state_reason, by=by)
     if version_id is not None:
         follow_current(tool, why=f"{version.version} was enabled", by=by)
@@ -172,7 +173,7 @@ def pause_tool(*, name: str, reason: str, by: Principal) -> Tool:
     """Stop a tool at once, for every tenant: the next call is refused."""
     tool = locked_tool(name, by)
     check_can_move(tool, ToolState.PAUSED)
-    return _move(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, cls=PausedTool, reason=reason, by=by)
+    return move_tool(tool, ToolState.PAUSED, Kind.TOOL_PAUSED, cls=PausedTool, reason=reason, by=by)
 
 
 @transaction.atomic
@@ -189,7 +190,7 @@ def deprecate_tool(*, name: str, reason: str, sunset_on: date, by: Principal, su
         raise SchemaInvalid.at("/successor", f"There is no tool {successor[:128]} that can be used instead.")
     tool.sunset_on, tool.successor = sunset_on, successor
     said = {"sunset_on": sunset_on.isoformat(), "successor": successor}
-    return _move(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, cls=DeprecatedTool, reason=reason, by=by, **said)
+    return move_tool(tool, ToolState.DEPRECATED, Kind.TOOL_DEPRECATED, cls=DeprecatedTool, reason=reason, by=by, **said)
 
 
 @transaction.atomic

@@ -61,6 +61,7 @@ from tests.conftest import make_caller, make_person
 from tests.support.begin_end_pairs import keep_calls
 from tests.support.calls import row_of
 from tests.support.capsules import capsule, pem_of, public_pem_of, shouting
+from tests.support.connected_models import ALIAS, MODEL, PROVIDER, connect_scripted_model
 from tests.support.evidence_logs import seal_everything, signing_with
 from tests.support.manifests import manifest
 from tests.support.policies import permits
@@ -184,6 +185,8 @@ def _tools(things: Things) -> dict[str, Any]:
     owner, packed = things.people["owner"].by, capsule(shouting(display_name=things.word), readme=things.word)
     publisher = add_publisher_key(name=things.word, pem=public_pem_of(), by=owner)
     uploaded = upload_capsule(content=packed.data, envelope=sign(packed, pem_of()), by=things.people["author"].by)
+    connect_scripted_model(things.people["first"].by, model=things.word)
+    access.give_grant(agent_id=None, tools=MODEL, reason=things.word, by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)
     return {
@@ -193,6 +196,9 @@ def _tools(things: Things) -> dict[str, Any]:
         "install.publisher": PUBLISHER,
         "install.name": OFFERED,
         "secrets.name": "shop.token",
+        "model-providers.name": PROVIDER,
+        "model-providers.alias": ALIAS,
+        "model_id": MODEL,
         "capsule_id": uploaded.capsule.pk,
         "publisher_key_id": publisher.pk,
         "version_capsule.version_id": uploaded.versions[0].pk,

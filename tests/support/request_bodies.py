@@ -14,8 +14,10 @@ from access.members import services as members
 from access.models import AgentIdentity, PolicyVersion
 from evidence.models import SavedSearch
 from registry.installations import services as installations
+from registry.model_providers.services import pause_provider
 from registry.tools import lifecycle
 from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
+from tests.support.connected_models import PROVIDER
 from tests.support.manifests import manifest
 from tests.support.policies import permits
 from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
@@ -196,6 +198,14 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_installation_pause": REASON,
         "POST api_installation_resume": REASON,
         "POST api_installation_remove": REASON,
+        "POST api_model_providers": {"name": "other", "kind": "scripted", **REASON},
+        "PATCH api_model_provider": {"settings": {"retries": 1}, **REASON},
+        "POST api_model_provider_pause": REASON,
+        "POST api_model_provider_enable": REASON,
+        "POST api_model_provider_remove": REASON,
+        "POST api_connected_models": {"alias": "other", "model": "script", **REASON},
+        "PATCH api_connected_model": {"window_tokens": 8192, **REASON},
+        "POST api_connected_model_remove": REASON,
         "PUT api_secret": {"value": "not shown anywhere"},
         "DELETE api_secret": None,
         "POST api_capsules": capsule(shouting(name="another")).data,
@@ -301,6 +311,10 @@ def _pause_installation(things: Things, by: Principal) -> None:
     installations.pause_installation(name=ECHO, reason="for a test", by=things.people["first"].by)
 
 
+def _pause_provider(things: Things, by: Principal) -> None:
+    pause_provider(name=PROVIDER, reason="for a test", by=things.people["first"].by)
+
+
 def _disable_agent(things: Things, by: Principal) -> None:
     access.disable_agent(agent_id=things.caller.agent.pk, reason="for a test", by=things.people["first"].by)
 
@@ -334,6 +348,7 @@ PREPARATIONS: dict[str, Callable[[Things, Principal], None]] = {
     "api_tool_enable": _pause_tool,
     "api_tool_unshare": _share_tool,
     "api_installation_resume": _pause_installation,
+    "api_model_provider_enable": _pause_provider,
     "api_agent_enable": _disable_agent,
     "policy_edit": _hand_over_draft,
     "policy_rule_new": _hand_over_draft,

@@ -1,0 +1,139 @@
+"""Model catalogue over REST: the models that an agent may call now.
+
+By the rules that hold in lists of tools (:mod:`invocations.decide.callable_tools`), for the other kind. The tag of an answer is made
+from what it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse, JsonResponse
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+
+from invocations.decide.callable_tools import offer_tools
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import QuerySerializer, build_envelope_serializer
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from kernel.version import HUB_VERSION
+from llm.model_features import Treatment
+from registry.model_providers.manifests import OPERATIONS, UNPRICED
+from registry.models import ToolKind
+from registry.problems import UnknownModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rest_framework.request import Request
+
+    from unitools.manifest import Manifest
+
+SCOPE = "models:call"
+ETAG = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of an answer, for 304 while it holds."
+)
+
+
+class OfferedModelSerializer(serializers.Serializer[Any]):
+    """A model that this agent may call."""
+
+    id = serializers.CharField(help_text="What it is called by.")
+    alias = serializers.CharField(help_text="Its short name, which stands for it where no other provider has the same.")
+    provider = serializers.CharField()
+    model = serializers.CharField(help_text="The provider's own name.")
+    version = serializers.CharField(help_text="Another with each change of what is said here.")
+    operation = serializers.ChoiceField(OPERATIONS)
+    window_tokens = serializers.IntegerField(
+        allow_null=True, help_text="Question and answer together; null: not known."
+    )
+    max_output_tokens = serializers.IntegerField(allow_null=True)
+    default_output_tokens = serializers.IntegerField(help_text="The longest answer where a request names no limit.")
+    features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
+    unpriced = serializers.ChoiceField(UNPRICED, help_text="What becomes of a call without a known price.")
+    data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
+
+
+class ModelQuerySerializer(QuerySerializer):
+    operation = serializers.ChoiceField(OPERATIONS, required=False)
+
+
+MODEL = build_envelope_serializer("OfferedModelEnvelope", OfferedModelSerializer())
+MODELS = build_envelope_serializer(
+    "OfferedModelsEnvelope", inline_serializer("OfferedModels", {"models": OfferedModelSerializer(many=True)})
+)
+
+
+def show_offered_model(manifest: Manifest) -> dict[str, Any]:
+    part = manifest.model
+    assert part is not None
+    return {
+        "id": manifest.id,
+        "alias": manifest.name,
+        "provider": part.provider,
+        "model": part.name,
+        "version": manifest.version,
+        "operation": part.operation,
+        "window_tokens": part.window_tokens,
+        "max_output_tokens": part.max_output_tokens,
+        "default_output_tokens": part.default_output_tokens,
+        "features": part.features,
+        "unpriced": part.unpriced,
+        "data_classes": manifest.data_classes,
+    }
+
+
+def find_named_model(manifests: Iterable[Manifest], name: str) -> Manifest:
+    """By its id, or by an alias that only one of them has. Raises :class:`UnknownModel`."""
+    found = [each for each in manifests if name in (each.id, each.name)]
+    exact = [each for each in found if each.id == name] or found
+    if len(exact) != 1:
+        several = f" Several have the alias: {', '.join(each.id for each in exact)}." if exact else ""
+        raise UnknownModel(f"This agent may call no model {name[:128]}.{several}")
+    return exact[0]
+
+
+def _answer(request: Request, data: dict[str, Any], warnings: tuple[str, ...] = ()) -> HttpResponse:
+    """The answer, or 304 to who has it already."""
+    response = JsonResponse(ResponseEnvelope(data=data, warnings=warnings).to_json())
+    said = json.dumps([HUB_VERSION, data, warnings]).encode()
+    etag = f'W/"{hashlib.sha256(said).hexdigest()[:32]}"'
+    response.headers["ETag"], response.headers["Cache-Control"] = etag, "private, no-cache"
+    patch_vary_headers(response, ["Authorization"])
+    answer = get_conditional_response(request._request, etag=etag, response=response)
+    assert isinstance(answer, HttpResponse)
+    return answer
+
+
+class OfferedModelListView(Endpoint):
+    """The models that this agent may call now."""
+
+    required_scope = SCOPE
+    query = ModelQuerySerializer
+
+    @extend_schema(operation_id="list_models", parameters=[ETAG], responses={200: MODELS, 304: None})
+    def get(self, request: Request) -> HttpResponse:
+        found = [
+            show_offered_model(each) for each in offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
+        ]
+        operation = self.asked.get("operation")
+        shown = [each for each in found if operation in (None, each["operation"])]
+        warnings = () if shown else ("No model may be called. Ask an operator to connect one, or for a grant.",)
+        return _answer(request, {"models": sorted(shown, key=lambda each: str(each["id"]))}, warnings)
+
+
+class OfferedModelView(Endpoint):
+    """One of them, by its id or its alias."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_model", parameters=[ETAG], responses={200: MODEL, 304: None})
+    def get(self, request: Request, model_id: str) -> HttpResponse:
+        offer = offer_tools(by=get_caller(request), kind=ToolKind.MODEL)
+        if problem := offer.kept_back.get(model_id):
+            raise UnknownModel(f"This agent may not call it now. {problem.detail}", remedy=problem.remedy)
+        return _answer(request, show_offered_model(find_named_model(offer.manifests, model_id)))

@@ -1,0 +1,270 @@
+"""Model providers over REST: how a tenant connects, changes, pauses and removes them, and their models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from access.authentication.bearer import ApiKeyAuthentication
+from access.authentication.sessions import PersonAuthentication
+from kernel.http.actions import ActionTable
+from kernel.http.api_requests import get_caller, read_body
+from kernel.http.base_serializers import (
+    PageSerializer,
+    ReasonSerializer,
+    build_envelope_serializer,
+    build_page_serializer,
+)
+from kernel.http.endpoints import Endpoint
+from kernel.http.envelopes import ResponseEnvelope
+from llm.model_features import Treatment
+from registry.model_providers import connected_models, services
+from registry.model_providers.manifests import MAX_TOKENS, OPERATIONS, UNPRICED
+from registry.model_providers.rows import find_provider
+from registry.models import Installation, InstallationState, ModelProvider, ModelProviderState, ToolState
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from registry.models import Tool
+
+SCOPE, PERMISSION = "models:manage", "models.manage"
+FEATURES = serializers.DictField(
+    child=serializers.ChoiceField(list(Treatment)),
+    required=False,
+    help_text="Each part of a request that the model can take or not: passed, warned (left out and said) or refused.",
+)
+EXAMPLE = OpenApiExample(
+    "A provider that speaks OpenAI's API",
+    value={
+        "name": "openai",
+        "kind": "openai",
+        "address": "https://api.openai.com/v1",
+        "secret": "openai.key",
+        "settings": {"timeouts": {"first_event_s": 30}},
+        "data_classes": ["personal"],
+        "reason": "for the assistants",
+    },
+    request_only=True,
+)
+
+
+class ModelSerializer(serializers.Serializer[Any]):
+    """A model that is connected."""
+
+    id = serializers.CharField(help_text="What it is granted, limited, stopped and called by.")
+    alias = serializers.CharField()
+    version = serializers.CharField(help_text="Of what the hub knows of it; another with each change.")
+    model = serializers.CharField(help_text="The provider's own name.")
+    operation = serializers.ChoiceField(OPERATIONS)
+    window_tokens = serializers.IntegerField(allow_null=True)
+    max_output_tokens = serializers.IntegerField(allow_null=True)
+    default_output_tokens = serializers.IntegerField()
+    features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
+    unpriced = serializers.ChoiceField(UNPRICED)
+    state = serializers.ChoiceField(
+        [ToolState.ENABLED.value, ToolState.PAUSED.value], help_text="Paused by itself, or with its provider."
+    )
+
+
+class ProviderSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    address = serializers.CharField(allow_null=True)
+    secret = serializers.CharField(allow_null=True, help_text="Name of the secret that holds the key.")
+    settings = serializers.JSONField()
+    data_classes = serializers.ListField(child=serializers.CharField())
+    state = serializers.ChoiceField(ModelProviderState.values)
+    models = ModelSerializer(many=True)
+    reason = serializers.CharField()
+    changed_by = serializers.CharField()
+    changed_at = serializers.DateTimeField()
+
+
+class ChangeProviderSerializer(ReasonSerializer):
+    kind = serializers.CharField(max_length=40, required=False, help_text="Which kind of provider, as `openai`.")
+    address = serializers.CharField(
+        max_length=500, allow_blank=True, required=False, help_text="Empty: the usual one of its kind, or none."
+    )
+    secret = serializers.CharField(
+        max_length=80, allow_blank=True, required=False, help_text="Name of a secret that is set. Empty: no key."
+    )
+    settings = serializers.DictField(
+        required=False, help_text="`timeouts` in seconds, `retries`, and `options` for its kind to read."
+    )
+    data_classes = serializers.ListField(
+        child=serializers.CharField(max_length=40), required=False, help_text="Which classes of data it may be sent."
+    )
+
+
+class ConnectProviderSerializer(ChangeProviderSerializer):
+    name = serializers.CharField(max_length=40)
+    kind = serializers.CharField(max_length=40, help_text="Which kind of provider, as `openai`.")
+
+
+class ChangeModelSerializer(ReasonSerializer):
+    model = serializers.CharField(max_length=200, required=False, help_text="The provider's own name.")
+    operation = serializers.ChoiceField(OPERATIONS, required=False)
+    window_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, allow_null=True, required=False)
+    max_output_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, allow_null=True, required=False)
+    default_output_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, required=False)
+    features = FEATURES
+    unpriced = serializers.ChoiceField(UNPRICED, required=False)
+
+
+class ConnectModelSerializer(ChangeModelSerializer):
+    alias = serializers.CharField(max_length=40)
+    model = serializers.CharField(max_length=200, help_text="The provider's own name.")
+
+
+ONE = build_envelope_serializer("ModelProviderEnvelope", ProviderSerializer())
+MANY = build_page_serializer("ModelProviderPage", "model_providers", ProviderSerializer)
+MODEL = build_envelope_serializer("ConnectedModelEnvelope", ModelSerializer())
+
+
+def show_model(row: Installation) -> dict[str, Any]:
+    assert row.version is not None
+    manifest = row.version.view
+    part = manifest.model
+    assert part is not None
+    works = row.state == InstallationState.ENABLED and row.tool.state == ToolState.ENABLED
+    return {
+        "id": row.name,
+        "alias": manifest.name,
+        "version": manifest.version,
+        "model": part.name,
+        "operation": part.operation,
+        "window_tokens": part.window_tokens,
+        "max_output_tokens": part.max_output_tokens,
+        "default_output_tokens": part.default_output_tokens,
+        "features": part.features,
+        "unpriced": part.unpriced,
+        "state": str(ToolState.ENABLED if works else ToolState.PAUSED),
+    }
+
+
+def show_provider(row: ModelProvider) -> dict[str, Any]:
+    return {
+        "id": row.wire_id,
+        "name": row.name,
+        "kind": row.kind,
+        "address": row.address or None,
+        "secret": row.secret or None,
+        "settings": row.settings,
+        "data_classes": row.data_classes,
+        "state": row.state,
+        "models": [show_model(each) for each in connected_models.find_models(row)],
+        "reason": row.reason,
+        "changed_by": row.changed_by,
+        "changed_at": row.changed_at.isoformat(),
+    }
+
+
+def _answer(data: dict[str, Any], *, status: int = 200) -> Response:
+    return Response(ResponseEnvelope(data=data).to_json(), status=status)
+
+
+def _answer_model(tool: Tool, *, status: int = 200) -> Response:
+    row = Installation.objects.select_related("tool", "version").get(tenant_id=tool.tenant_id, name=tool.name)
+    return _answer(show_model(row), status=status)
+
+
+class ProviderEndpoint(Endpoint):
+    """For keys with the scope, and for people with the permission."""
+
+    authentication_classes = [PersonAuthentication, ApiKeyAuthentication]
+    required_scope = SCOPE
+    required_permission = PERMISSION
+
+
+class ProviderListView(ProviderEndpoint):
+    """Whom this tenant has connected to answer models; connecting another one."""
+
+    query = PageSerializer
+
+    @extend_schema(operation_id="list_model_providers", responses={200: MANY})
+    def get(self, request: Request) -> Response:
+        rows = ModelProvider.objects.filter(tenant_id=get_caller(request).tenant_id)
+        page = self.page_of(rows, prefix="mpr")
+        return _answer({"model_providers": [show_provider(row) for row in page.rows], "next": page.next or None})
+
+    @extend_schema(
+        operation_id="connect_model_provider",
+        request=ConnectProviderSerializer,
+        responses={201: ONE},
+        examples=[EXAMPLE],
+    )
+    def post(self, request: Request) -> Response:
+        row = services.connect_provider(by=get_caller(request), **read_body(request, ConnectProviderSerializer))
+        return _answer(show_provider(row), status=201)
+
+
+class ProviderView(ProviderEndpoint):
+    """One provider, by its name; changing how it is reached, which counts with the next call."""
+
+    @extend_schema(operation_id="read_model_provider", responses={200: ONE})
+    def get(self, request: Request, name: str) -> Response:
+        return _answer(show_provider(find_provider(name, tenant_id=get_caller(request).tenant_id)))
+
+    @extend_schema(operation_id="change_model_provider", request=ChangeProviderSerializer, responses={200: ONE})
+    def patch(self, request: Request, name: str) -> Response:
+        said = read_body(request, ChangeProviderSerializer)
+        return _answer(show_provider(services.change_provider(name=name, by=get_caller(request), **said)))
+
+
+PROVIDER_ACTIONS = ActionTable(__name__, SCOPE, ONE, show_provider)
+ProviderPauseView = PROVIDER_ACTIONS.build_view(
+    "pause_model_provider", services.pause_provider, "Stop the calls of all its models at once."
+)
+ProviderEnableView = PROVIDER_ACTIONS.build_view(
+    "enable_model_provider", services.enable_provider, "Let the calls of its models through again."
+)
+
+
+class ProviderRemoveView(Endpoint):
+    """Forget a provider, and remove its models."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="remove_model_provider", request=ReasonSerializer, responses={204: None})
+    def post(self, request: Request, name: str) -> Response:
+        services.remove_provider(name=name, by=get_caller(request), **read_body(request, ReasonSerializer))
+        return Response(status=204)
+
+
+class ModelListView(Endpoint):
+    """Connecting a model of a provider, under an alias."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="connect_model", request=ConnectModelSerializer, responses={201: MODEL})
+    def post(self, request: Request, name: str) -> Response:
+        said = read_body(request, ConnectModelSerializer)
+        return _answer_model(connected_models.connect_model(provider=name, by=get_caller(request), **said), status=201)
+
+
+class ModelView(Endpoint):
+    """Letting an alias mean another model, or the same one otherwise; counts with the next call."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="change_model", request=ChangeModelSerializer, responses={200: MODEL})
+    def patch(self, request: Request, name: str, alias: str) -> Response:
+        said = read_body(request, ChangeModelSerializer)
+        return _answer_model(connected_models.change_model(provider=name, alias=alias, by=get_caller(request), **said))
+
+
+class ModelRemoveView(Endpoint):
+    """Let an alias mean no model any more; it may be connected again."""
+
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="remove_model", request=ReasonSerializer, responses={204: None})
+    def post(self, request: Request, name: str, alias: str) -> Response:
+        said = read_body(request, ReasonSerializer)
+        connected_models.remove_model(provider=name, alias=alias, by=get_caller(request), **said)
+        return Response(status=204)
