@@ -19,7 +19,7 @@ from invocations.decide.api import PREFLIGHT_ENVELOPE
 from invocations.decide.preflight_requests import request_preflight
 from invocations.event_streams.api import EventStreamRenderer
 from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS, stream_answer, write_stored_answer
-from invocations.model_calls.asked_models import build_model_call, resolve_model_id
+from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.model_requests import ANY_OPERATION
 from invocations.model_calls.model_runs import prepare_run
 from invocations.serializers import EnvelopeSerializer, InvokeSerializer
@@ -70,6 +70,7 @@ RERANK = build_example("Which answers best", {"query": "cheap bicycles", "candid
 class ModelChatView(CallView):
     """Ask a model to go on with a conversation. Calls of tools that it proposes are returned and never made."""
 
+    required_scope = SCOPE
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 
     @extend_schema(
@@ -87,6 +88,8 @@ class ModelChatView(CallView):
 class ModelEmbedView(CallView):
     """Turn texts into vectors, one for each, in their order."""
 
+    required_scope = SCOPE
+
     @extend_schema(
         request=InvokeSerializer,
         responses={200: EnvelopeSerializer},
@@ -101,6 +104,8 @@ class ModelEmbedView(CallView):
 class ModelRerankView(CallView):
     """Order texts by how well they answer a query."""
 
+    required_scope = SCOPE
+
     @extend_schema(
         request=InvokeSerializer,
         responses={200: EnvelopeSerializer},
@@ -114,6 +119,8 @@ class ModelRerankView(CallView):
 
 class ModelPreflightView(AskingView):
     """Would this call of a model be allowed, and what may it take? Nothing is sent and nothing is taken."""
+
+    required_scope = SCOPE
 
     @extend_schema(
         request=InvokeSerializer,

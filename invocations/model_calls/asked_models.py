@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unitools.calls import ToolSpec
 
 
-SCOPE = "invocations:create"
+SCOPE = "models:call"
 MAX_EXPRESSIONS = 100
 PREFIX = "model."
 NO_SPEC = (

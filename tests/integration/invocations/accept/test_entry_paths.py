@@ -223,8 +223,8 @@ def test_where_nothing_is_in_the_way_each_makes_the_call(way: str, world: World,
 
 
 def test_there_is_no_other_way_to_make_a_call() -> None:
-    """A new view that takes calls belongs into `WAYS`. Chains are examined step by step, by the same functions; what stops a tool stops
-    a model: ../model_calls/test_model_calls.py.
+    """A new view that takes calls belongs into `WAYS`. Chains are examined step by step, by the same functions; what stops a
+    tool stops a model: ../model_calls/test_model_calls.py.
     """
     views = {route.name for route in routes() if route.api_class is not None and issubclass(route.api_class, CallView)}
 
