@@ -27,7 +27,7 @@ PASSING = (ModelTimedOut, ProviderRateLimited, ProviderUnavailable, StreamTrunca
 
 
 @dataclass(frozen=True, slots=True)
-class RetryLimits:
+class RetryBounds:
     """``most``: tries beside the first. A provider that wants to be left alone for longer than ``longest_wait_s`` is."""
 
     most: int = 2
@@ -41,14 +41,14 @@ class RetriedChat(ChatModel):
     def __init__(
         self,
         model: ChatModel,
-        limits: RetryLimits | None = None,
+        limits: RetryBounds | None = None,
         *,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         chance: Callable[[], float] = random,
     ) -> None:
         self.features = model.features
         self._model = model
-        self._limits = limits or RetryLimits()
+        self._limits = limits or RetryBounds()
         self._sleep = sleep
         self._chance = chance
 

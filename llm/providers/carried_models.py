@@ -93,11 +93,11 @@ class CarriedChat(ChatModel):
     async def _read_stream(
         self, request: ChatRequest, exchange: Exchange, watch: WireWatch
     ) -> AsyncGenerator[ChatDelta, None]:
-        conversation = Conversation(self.provider, self.dialect, self.resolve)
+        model = self.build_model(exchange)
+        conversation = Conversation(self.provider, model.system, self.dialect, self.resolve)
         messages = await conversation.build_messages(request.messages)
         rendered = render(request.tools, self.dialect)
         settings = self.build_settings(request, rendered.payload)
-        model = self.build_model(exchange)
         async with model.request_stream(messages, settings, ModelRequestParameters()) as stream:
             async with aclosing(cast("AsyncGenerator[ModelResponseStreamEvent]", aiter(stream))) as events:
                 async for delta in read_deltas(events, rendered.names):

@@ -57,10 +57,11 @@ async def refuse_files(segment: ImageRef | AudioRef | AttachmentRef) -> bytes:  
 
 
 class Conversation:
-    """The messages of one request. ``provider``: whose own state is sent back to it."""
+    """The messages of one request. ``provider``: whose own state is sent back to it; ``carrier``: what the carrier calls that one."""
 
-    def __init__(self, provider: str, dialect: str, resolve: Resolver) -> None:
+    def __init__(self, provider: str, carrier: str, dialect: str, resolve: Resolver) -> None:
         self._provider = provider
+        self._carrier = carrier
         self._dialect = dialect
         self._resolve = resolve
         self._names: dict[str, str] = {}  # of the tools, by the ids of the calls
@@ -104,7 +105,7 @@ class Conversation:
             # What could not be read goes back as it was written: the answer of the tool says what was wrong with it.
             given = call.arguments if call.arguments is not None else {}
             parts.append(ToolCallPart(name, given, tool_call_id=call.id))
-        return ModelResponse(parts=parts, provider_name=self._provider)
+        return ModelResponse(parts=parts, provider_name=self._carrier)
 
     def _read_state(self, state: ProviderState | None) -> list[ThinkingPart]:
         if state is None or state.provider != self._provider:
@@ -114,7 +115,7 @@ class Conversation:
         except ValidationError:
             raise ParameterUnsupported("A provider's state is not what this provider once answered.") from None
         for part in parts:
-            part.provider_name = self._provider
+            part.provider_name = self._carrier
         return parts
 
     def keep_state(self, parts: list[Any]) -> ProviderState | None:

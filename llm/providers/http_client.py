@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     AddressCheck = Callable[[str, str, int], Awaitable[tuple[str, ...]]]
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 200
 KEPT_S = 30.0  # an idle connection
 EVENTS = "text/event-stream"

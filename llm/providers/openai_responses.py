@@ -25,7 +25,7 @@ import_module("openai.resources.responses")  # the library would do it when the 
 
 class ResponsesChat(CarriedChat):
     dialect: ClassVar = "openai-responses"
-    provider: ClassVar = "openai"
+    provider: ClassVar = "openai_responses"
 
     def build_watch(self) -> ResponseWatch:
         return ResponseWatch()

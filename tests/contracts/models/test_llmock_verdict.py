@@ -16,7 +16,7 @@ from llm.problems import (
     StreamTruncated,
 )
 from llm.requests import ChatRequest
-from llm.retries import RetriedChat, RetryLimits
+from llm.retries import RetriedChat, RetryBounds
 from tests.support.provider_wires import WIRES, connect
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.req("LLM-9")
 
 HELLO = ChatRequest(model="main", messages=(UserMessage((Text("Hello there"),)),))
 PREFIX = {"messages": "/anthropic"}
-QUICK = RetryLimits(first_wait_s=0.1)
+QUICK = RetryBounds(first_wait_s=0.1)
 
 
 def ask(llmock: LLMock, name: str) -> ChatAnswer:

@@ -282,20 +282,45 @@ def test_leaving_a_stream_early_stops_the_request_of_the_provider(name: str) -> 
     ask(WIRES[name], [Reply(build_events(WIRES[name])[:6], end="stall")], work)
 
 
-THINKING = [
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Let me see."}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "c2lnbmVk"}},
-    {"type": "content_block_stop", "index": 0},
-]
+def frame(event: dict[str, Any]) -> bytes:
+    return f"event: {event.get('type', '')}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2lnbmVk", "status": "completed"}
+# What a provider says of its reasoning before its answer, and how much later the answer's own parts are then counted.
+REASONING: dict[str, list[dict[str, Any]]] = {
+    "messages": [
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Let me see."}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "c2lnbmVk"}},
+        {"type": "content_block_stop", "index": 0},
+    ],
+    "responses": [
+        {"type": "response.output_item.added", "output_index": 7, "sequence_number": 0, "item": SEALED},
+        {"type": "response.output_item.done", "output_index": 7, "sequence_number": 0, "item": SEALED},
+    ],
+    "compatible": [
+        {
+            "id": "x",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "answered-1",
+            "choices": [{"index": 0, "delta": {"reasoning_content": "c2lnbmVk"}, "finish_reason": None}],
+        }
+    ],
+}
 
 
 @pytest.mark.req("LLM-1")
-def test_reasoning_that_is_signed_goes_back_to_its_provider_and_to_no_other() -> None:
-    wire = WIRES["messages"]
+@pytest.mark.parametrize("name", REASONING)
+def test_what_a_provider_wants_back_of_its_reasoning_goes_to_it_and_to_no_other(name: str) -> None:
+    wire = replace(WIRES[name], model="gpt-5") if name == "responses" else WIRES[name]
     events = build_events(wire, calls=False)
-    framed = [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in THINKING]
-    later = [each.replace(b'"index": 0', b'"index": 1') for each in events[1:]]
+    later = [each.replace(b'"index": 0', b'"index": 1') if name == "messages" else each for each in events[1:]]
 
     async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, Any]:
         answer = await model.generate(HELLO)
@@ -303,12 +328,13 @@ def test_reasoning_that_is_signed_goes_back_to_its_provider_and_to_no_other() ->
         await model.generate(replace(HELLO, messages=talk))
         return answer, server.asked[1].document
 
-    answer, body = ask(wire, [Reply([events[0], *framed, *later])], work)
+    answer, body = ask(wire, [Reply([events[0], *map(frame, REASONING[name]), *later])], work)
 
     assert answer.text == TEXT
     assert isinstance(answer.provider_state, ProviderState)
     assert find(body, "c2lnbmVk")
     talk = (*HELLO.messages, answer.build_message(), UserMessage((Text("And?"),)))
-    _, elsewhere = send(WIRES["chat"], replace(HELLO, messages=talk))
-    assert "c2lnbmVk" not in str(elsewhere)
-    assert "Let me see." not in str(elsewhere)
+    for other in set(WIRES) - {name}:
+        _, elsewhere = send(WIRES[other], replace(HELLO, messages=talk))
+        assert "c2lnbmVk" not in str(elsewhere)
+        assert "Let me see." not in str(elsewhere)

@@ -20,7 +20,7 @@ from llm.problems import (
     StreamTruncated,
 )
 from llm.requests import ChatRequest
-from llm.retries import RetriedChat, RetryLimits
+from llm.retries import RetriedChat, RetryBounds
 from tests.support.scripted_models import ScriptedChat, text_answer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ HELLO = ChatRequest(model="main", messages=(UserMessage((Text("Hi"),)),))
 ANSWER = text_answer("Hello")
 
 
-def ask(model: ScriptedChat, limits: RetryLimits | None = None) -> tuple[str, list[float]]:
+def ask(model: ScriptedChat, limits: RetryBounds | None = None) -> tuple[str, list[float]]:
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -71,7 +71,7 @@ def test_a_provider_is_asked_so_often_and_no_more() -> None:
     model = ScriptedChat([(ProviderUnavailable(),)] * 9)
 
     with pytest.raises(ProviderUnavailable):
-        ask(model, RetryLimits(most=3))
+        ask(model, RetryBounds(most=3))
     assert len(model.requests) == 4
 
 
