@@ -124,7 +124,7 @@ def make_person(tenant: Tenant, username: str, *roles: Role) -> Person:
     user = get_user_model().objects.create_user(username=username, password=PASSWORD, first_name=username.title())
     for role in roles:
         access.give_membership(tenant=tenant, user=user, role=role, by=Principal.system("test", tenant_id=tenant.pk))
-    return Person(user, principal_of_user(get_user_model().objects.get(pk=user.pk), tenant))
+    return Person(user, principal_of_user(user, tenant))
 
 
 @pytest.fixture

@@ -74,12 +74,15 @@ def create_tenant(*, slug: str, name: str, by: Principal | None = None, owner: A
 def _make_groups(tenant: Tenant) -> None:
     """The groups of a new tenant's roles. All at once: guardian asks the database seven times for each of their permissions."""
     of_tenant = get_content_type(Tenant)
-    permissions = {each.codename: each for each in Permission.objects.filter(content_type=of_tenant)}
+    permissions = dict(Permission.objects.filter(content_type=of_tenant).values_list("codename", "pk"))
     roles = list(ROLE_PERMISSIONS.items())
     groups = Group.objects.bulk_create(Group(name=group_name(tenant, Role(role))) for role, _ in roles)
     GroupObjectPermission.objects.bulk_create(
         GroupObjectPermission(
-            group=group, permission=permissions[permission], content_type=of_tenant, object_pk=str(tenant.pk)
+            group_id=group.pk,
+            permission_id=permissions[permission],
+            content_type_id=of_tenant.pk,
+            object_pk=str(tenant.pk),
         )
         for group, (_, allowed) in zip(groups, roles, strict=True)
         for permission in sorted(allowed)

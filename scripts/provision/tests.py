@@ -56,7 +56,7 @@ ONLY_WITH_SQLITE = (
 )
 # These start whole hubs, whose databases are their own, ...
 HUBS = ("tests/compose", "tests/e2e")
-# ... and these mostly wait: for boxes, for hubs that were killed, for clients of others, for a browser.
+# ... and these mostly wait: for boxes, for hubs that were killed or lose a service, for clients of others, for a browser.
 BOXES = (
     "tests/attacks",
     "tests/crash",
@@ -65,6 +65,10 @@ BOXES = (
     "tests/egress",
     "tests/e2e/test_console_walk.py",
     "tests/e2e/test_doc_blocks.py",
+    "tests/e2e/test_json_logs.py",
+    "tests/e2e/test_long_calls.py",
+    "tests/e2e/test_production_shape.py",
+    "tests/e2e/test_readiness.py",
     "tests/e2e/test_signing_in_walk.py",
 )
 
