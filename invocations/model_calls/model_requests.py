@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
-from llm.problems import ParameterUnsupported
+from llm.problems import ParameterUnsupported, SensitiveBlocked
 from llm.requests import ChatRequest, EmbedRequest, RerankRequest
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
 
     Raises:
         ParameterUnsupported: the model is for something else.
+        SensitiveBlocked: it asks for what nobody can allow.
         SchemaInvalid: with a finding for each mistake.
     """
     check_operation(call, part)
@@ -39,7 +40,13 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     if part.operation == "chat":
         document["tools"] = call.shown_tools
     request: ModelRequest = read_document(REQUESTS[part.operation], document)
-    return bound_answer(request, part) if isinstance(request, ChatRequest) else request
+    if not isinstance(request, ChatRequest):
+        return request
+    if request.allow_sensitive:  # no consent and no policy can say so yet: better no answer than a permission that nobody gave
+        raise SensitiveBlocked(
+            "Nobody can allow sensitive data to be sent to a model of this hub.", remedy="Ask without `allow_sensitive`."
+        )
+    return bound_answer(request, part)
 
 
 def check_operation(call: CallRequest, part: ModelPart) -> None:

@@ -20,6 +20,7 @@ from llm.model_features import ModelFeatures, Treatment
 from llm.provider_factory import GROUP, ProviderConfig, ProviderFactory
 from llm.providers.http_client import TimeLimits
 from llm.providers.kinds import MODULES
+from llm.retries import RetriedChat, RetryBounds
 from registry.installations.services import settings_for_run
 from registry.model_providers.manifests import KEY
 from registry.model_providers.settings import OF_THE_HUB, ProviderSettings
@@ -101,7 +102,8 @@ def find_model(invocation: Invocation, preflight: Preflight) -> Model:
         case "rerank":
             return factory.get_rerank_model(id)
         case _:
-            return _with_features(factory.get_chat_model(id), part)
+            retries = RetryBounds(most=ProviderSettings.from_json(provider.settings).retries)
+            return _with_features(RetriedChat(factory.get_chat_model(id), retries), part)
 
 
 def _with_features(model: M, part: ModelPart) -> M:

@@ -368,10 +368,10 @@ def test_a_preflight_says_what_a_call_would_take_and_asks_nobody(
 def test_a_change_of_the_provider_counts_with_the_next_call(caller: Caller, model: Tool, bench: ProviderBench) -> None:
     ask(caller, say("Hello"))
     ask(caller, say("Hello"))
-    ModelProvider.objects.update(settings={"retries": 4})
+    ModelProvider.objects.update(settings={"timeouts": {"idle_s": 7}})
     ask(caller, say("Hello"))
 
-    assert [each.options["retries"] for each in bench.configs] == [2, 4]
+    assert [each.options["limits"].idle_s for each in bench.configs] == [60, 7]
 
 
 def test_json_that_was_asked_for_is_checked_and_given_as_a_value(
