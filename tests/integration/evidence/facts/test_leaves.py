@@ -30,6 +30,7 @@ ECHO = "sample.tools.echo"
 NAMES = {
     "callback.made",
     "issuer.trusted",
+    "model.connected",
     "publisher_key.added",
     "secret.set",
     "sink.made",
