@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Sequence
 
 EVENTS = {"content-type": "text/event-stream"}
@@ -92,7 +93,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
 
 
 @asynccontextmanager
-async def provider_server(*replies: Reply) -> AsyncIterator[ProviderServer]:
+async def provider_server(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIterator[ProviderServer]:
     """A server in the event loop of the test, on a port of its own."""
     played = ProviderServer(replies)
     tasks: set[asyncio.Task[None]] = set()
@@ -100,8 +101,8 @@ async def provider_server(*replies: Reply) -> AsyncIterator[ProviderServer]:
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.add(asyncio.create_task(played.serve(reader, writer)))
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    played.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    played.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield played
     finally:

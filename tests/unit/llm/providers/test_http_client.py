@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from kernel.problems import Problem, SchemaInvalid
 from llm.problems import (
@@ -18,7 +25,7 @@ from llm.problems import (
 )
 from llm.providers import http_client
 from llm.providers.http_client import AllowedAddresses, Exchange, HttpClient, TimeLimits, read_events
-from tests.support.provider_server import ProviderServer, Reply, provider_server
+from tests.support.provider_server import Asked, ProviderServer, Reply, provider_server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -126,6 +133,43 @@ def test_the_connection_goes_to_the_address_that_was_checked_and_names_the_host(
             await client.aclose()
 
     anyio.run(run)
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's side of TLS, whose certificate names models.example, and that of a client that trusts it."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "models.example")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+    named = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("models.example")]), critical=False)
+    certificate = named.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    file = tmp_path_factory.mktemp("tls") / "both.pem"
+    file.write_bytes(certificate + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(file)
+    return server, ssl.create_default_context(cadata=certificate.decode())
+
+
+@pytest.mark.parametrize(("host", "trusted"), [("models.example", True), ("other.example", False)])
+def test_the_certificate_must_name_the_host_though_the_connection_goes_to_an_address(
+    certified: tuple[ssl.SSLContext, ssl.SSLContext], host: str, trusted: bool
+) -> None:
+    async def check(scheme: str, host: str, port: int) -> tuple[str, ...]:
+        return ("127.0.0.1",)
+
+    async def run() -> list[Asked]:
+        async with provider_server(Reply.json({"ok": True}), tls=certified[0]) as server:
+            port = server.url.rpartition(":")[2]
+            client = HttpClient(f"https://{host}:{port}/v1", check_address=check, tls=certified[1])
+            if trusted:
+                assert await client.fetch_json("models") == {"ok": True}
+            else:
+                with pytest.raises(ProviderUnavailable):
+                    await client.fetch_json("models")
+            await client.aclose()
+            return server.asked
+
+    assert bool(anyio.run(run)) is trusted
 
 
 def test_a_redirect_is_not_followed_and_no_other_host_is_asked() -> None:
