@@ -4,16 +4,16 @@ import asyncio
 import json
 from typing import Any
 
-from pydantic_ai import Agent, FunctionToolset, RunContext  # type: ignore[import-not-found]
-from pydantic_ai.messages import (  # type: ignore[import-not-found]
+from pydantic_ai import Agent, FunctionToolset, RunContext
+from pydantic_ai.messages import (
     ModelResponse,
     RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
 )
-from pydantic_ai.models.function import FunctionModel  # type: ignore[import-not-found]
-from pydantic_ai.toolsets import WrapperToolset  # type: ignore[import-not-found]
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.toolsets import WrapperToolset
 
 from bench.probes.timer import measure_microseconds
 
@@ -21,7 +21,7 @@ ran: list[str] = []
 AT_ONCE = 10  # calls of one answer of the model: a run of the agent is not what is measured
 
 
-class FailingToolset(WrapperToolset):  # type: ignore[misc]
+class FailingToolset(WrapperToolset):
     async def call_tool(self, *given: Any) -> Any:
         await super().call_tool(*given)
         raise RuntimeError("the layer is broken")
@@ -30,17 +30,17 @@ class FailingToolset(WrapperToolset):  # type: ignore[misc]
 def build_toolset() -> Any:
     made = FunctionToolset()
 
-    @made.tool  # type: ignore[untyped-decorator]
+    @made.tool
     def add(ctx: RunContext, a: int, b: int = 1) -> int:
         ran.append("add")
         return a + b
 
-    @made.tool  # type: ignore[untyped-decorator]
+    @made.tool
     def mine(ctx: RunContext, a: int) -> str:
         ran.append("mine")
         return str(ctx.deps)
 
-    @made.tool  # type: ignore[untyped-decorator]
+    @made.tool
     def free(ctx: RunContext, data: dict[str, int]) -> int:
         ran.append("free")
         return sum(data.values())

@@ -42,9 +42,11 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     request: ModelRequest = read_document(REQUESTS[part.operation], document)
     if not isinstance(request, ChatRequest):
         return request
-    if request.allow_sensitive:  # no consent and no policy can say so yet: better no answer than a permission that nobody gave
+    # No consent and no policy can say so yet: better no answer than a permission that nobody gave.
+    if request.allow_sensitive:
         raise SensitiveBlocked(
-            "Nobody can allow sensitive data to be sent to a model of this hub.", remedy="Ask without `allow_sensitive`."
+            "Nobody can allow sensitive data to be sent to a model of this hub.",
+            remedy="Ask without `allow_sensitive`.",
         )
     return bound_answer(request, part)
 

@@ -58,7 +58,9 @@ def check_settings(given: Mapping[str, Any], *, at: str = "/settings") -> None:
         raise SchemaInvalid.at(f"{at}/options", f"Options are an object of at most {MAX_OPTIONS_BYTES:,} bytes.")
     for name in options:
         if name in OF_THE_HUB:
-            raise SchemaInvalid.at(f"{at}/options/{name}", "This is set by whoever runs the hub, and not for one provider.")
+            raise SchemaInvalid.at(
+                f"{at}/options/{name}", "This is set by whoever runs the hub, and not for one provider."
+            )
 
 
 def _check_timeouts(given: Any, at: str) -> None:

@@ -34,11 +34,11 @@ def three(enable: Callable[..., Tool]) -> None:
         enable(name)
 
 
-def names(caller: Caller, **filters: str) -> list[str]:
+def names(caller: Caller, **filters: Any) -> list[str]:
     return [each.id for each in offer_tools(by=caller.by, **filters).manifests]
 
 
-def warnings(caller: Caller, **filters: str) -> str:
+def warnings(caller: Caller, **filters: Any) -> str:
     offer = offer_tools(by=caller.by, **filters)
     assert offer.manifests == []
     return " ".join(offer.warnings(shown=0))

@@ -12,11 +12,11 @@ from django.db import connections
 
 from access.budgets.services import set_budget
 from invocations.model_calls import model_runs
-from invocations.model_calls.model_requests import ChatRequest
 from invocations.model_calls.token_counts import estimate_request
 from invocations.models import Invocation
 from kernel.http.deferred_responses import Handler
 from llm.documents import read_document
+from llm.requests import ChatRequest
 from tests.support.budgets import DAY, assert_conserved, balance
 from tests.support.model_calls import HeldChat, OpenStream, build_body, say, until
 

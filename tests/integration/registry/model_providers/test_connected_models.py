@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://api.models.example/v1"
-PART = {
+PART: dict[str, Any] = {
     "provider": "script",
     "name": "script",
     "operation": "chat",
