@@ -11,9 +11,10 @@ from access.budgets.services import set_budget
 from access.halts.services import throw_halt
 from access.models import Reach
 from evidence.models import Fact
-from invocations.model_calls import model_runs
+from invocations.model_calls import model_prices, model_runs
 from invocations.models import Attempt, Invocation
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
+from llm.prices import PriceTable
 from llm.problems import ProviderRateLimited, StreamTruncated
 from llm.usage import Usage
 from registry.models import ModelProvider
@@ -157,6 +158,7 @@ def test_a_provider_that_fails_is_a_problem_of_the_catalogue_and_an_end(
     bench: ProviderBench,
 ) -> None:
     budget = limit(operator, "tokens", 10_000)
+    ModelProvider.objects.update(settings={"retries": 0})
     bench.scripts = [script]
 
     answer = ask(caller, say("Hello"))
@@ -363,6 +365,87 @@ def test_a_preflight_says_what_a_call_would_take_and_asks_nobody(
     assert asked["budget_snapshot"][0]["takes"] == asked["model"]["input_tokens"] + 300
     assert Invocation.objects.count() == 0
     assert bench.provider is None
+
+
+def test_a_provider_that_is_busy_is_asked_again_and_one_call_comes_of_it(
+    caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    bench.scripts = [(ProviderRateLimited(retry_after_s=0),), text_answer("Hi there")]
+
+    answer = ask(caller, say("Hello"))
+
+    assert answer.json()["data"]["text"] == "Hi there"
+    assert len(bench.requests) == 2
+    assert kinds_of(row_of(answer)) == PAIR
+
+
+def test_nobody_can_allow_sensitive_data(caller: Caller, model: Tool, bench: ProviderBench) -> None:
+    answer = ask(caller, say("Hello", allow_sensitive=True))
+
+    assert_problem(answer, 403, "LLM.SENSITIVE_BLOCKED")
+    assert kinds_of(row_of(answer)) == PAIR
+    assert bench.provider is None
+
+
+def test_a_model_without_a_price_is_refused_where_that_was_decided(
+    caller: Caller, grant: Callable[..., Any], connect: Callable[..., Tool], bench: ProviderBench
+) -> None:
+    grant("model.*")
+    connect(unpriced="refuse")
+
+    answer = ask(caller, say("Hello"))
+
+    assert_problem(answer, 403, "MODEL.UNPRICED")
+    assert kinds_of(row_of(answer)) == PAIR
+    assert bench.provider is None
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that costs a dollar for a million tokens of a request, and ten for a million of an answer."""
+    price = {"provider": "script", "effective_from": "2026-01-01", "input": "1", "output": "10"}
+    table = PriceTable.read({"prices": [price | {"model": name} for name in ("script", "script-1")]})
+    monkeypatch.setattr(model_prices, "get_price_table", lambda: table)
+
+
+@pytest.mark.req("LLM-7", "LLM-11")
+def test_money_is_reserved_for_the_longest_answer_and_settled_by_what_the_provider_counted(
+    caller: Caller, operator: Person, model: Tool, bench: ProviderBench, priced: None
+) -> None:
+    budget = limit(operator, "money", 10_000)
+    preflight = ask(caller, say("Hello", max_tokens=100), operation="preflight").json()["data"]
+    most = preflight["model"]["input_tokens"] + 10 * 100
+
+    answer = ask(caller, say("Hello", max_tokens=100))
+
+    usage = answer.json()["data"]["usage"]
+    cost = usage["input_tokens"] + 10 * usage["output_tokens"]  # in millionths
+    assert preflight["model"]["cost_micros"] == preflight["budget_snapshot"][0]["takes"] == most
+    assert (usage["counted_by"], usage["cost_micros"], balance(budget)) == ("provider", cost, (cost, 0))
+    said = leaf_of(row_of(answer), "invocation.ended")["model"]
+    assert (said["cost_micros"], said["price"]) == (cost, usage["price_version"])
+
+
+@pytest.mark.req("LLM-11")
+def test_a_call_for_which_there_is_no_money_is_refused_before_anything_is_sent(
+    caller: Caller, operator: Person, model: Tool, bench: ProviderBench, priced: None
+) -> None:
+    limit(operator, "money", 900)
+
+    assert_problem(ask(caller, say("Hello", max_tokens=100)), 429, "QUOTA.BUDGET_EXCEEDED")
+    assert bench.provider is None
+    assert ask(caller, say("Hello", max_tokens=50)).status_code == 200
+
+
+def test_two_requests_are_reserved_for_json_that_may_be_asked_for_again(
+    caller: Caller, model: Tool, bench: ProviderBench
+) -> None:
+    text, wanted = say("Hello", max_tokens=100), {"type": "json"}
+    once = ask(caller, text, operation="preflight").json()["data"]["model"]
+    twice = ask(caller, text | {"response_format": wanted}, operation="preflight").json()["data"]["model"]
+
+    assert (once["requests"], twice["requests"]) == (1, 2)
+    assert twice["input_tokens"] == once["input_tokens"]
 
 
 def test_a_change_of_the_provider_counts_with_the_next_call(caller: Caller, model: Tool, bench: ProviderBench) -> None:
