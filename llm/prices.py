@@ -68,7 +68,7 @@ def _read_day(value: object) -> date:
     if type(value) is date:
         return value
     try:
-        return date.fromisoformat(value) if isinstance(value, str) else date.max
+        return date.fromisoformat(value if isinstance(value, str) else "")
     except ValueError:
         raise refuse_field("This is a day: `2026-11-30`.") from None
 

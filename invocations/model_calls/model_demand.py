@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from invocations.model_calls.token_counts import estimate_request
+from invocations.model_calls.token_counts import BYTES_A_TOKEN, MOST_BYTES_A_TOKEN, estimate_request
 from llm.problems import ContextOverflow
 from llm.requests import ChatRequest, TextFormat
 from llm.usage import Usage
@@ -56,12 +56,12 @@ def build_model_demand(request: ModelRequest, prices: CallPrices) -> ModelDemand
 
 
 def check_window(request: ModelRequest, part: ModelPart) -> None:
-    """Refuse what the model would refuse, before anybody pays for it."""
+    """Refuse what cannot fit, before anybody pays for it. What may fit is sent: the estimate is a high one."""
     if part.window_tokens is None or not isinstance(request, ChatRequest):
         return
-    estimated, room = estimate_request(request), request.max_tokens or 0
-    if estimated + room > part.window_tokens:
+    least, room = estimate_request(request) * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN, request.max_tokens or 0
+    if least + room > part.window_tokens:
         raise ContextOverflow(
-            f"The request has some {estimated:,} tokens and asks for {room:,} more; this model takes {part.window_tokens:,} in all.",
-            details={"estimated_tokens": estimated, "max_tokens": room, "window_tokens": part.window_tokens},
+            f"The request has at least some {least:,} tokens and asks for {room:,} more; this model takes {part.window_tokens:,} in all.",
+            details={"estimated_tokens": least, "max_tokens": room, "window_tokens": part.window_tokens},
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from invocations.model_calls.model_requests import ModelRequest
 
 BYTES_A_TOKEN = 3  # fewer than texts have as a rule: what is reserved is the most
+MOST_BYTES_A_TOKEN = 6  # hardly any text has more
 OF_A_MESSAGE = 8  # around the text of each
 OF_A_FILE = 3000  # a picture, or some seconds of sound
 

@@ -132,6 +132,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a float": ({"output": 0.1}, "/prices/0/output"),
     "a truth": ({"output": True}, "/prices/0/output"),
     "endless": ({"output": "Infinity"}, "/prices/0/output"),
+    "a number for a day": ({"effective_from": 20261130}, "/prices/0/effective_from"),
     "no day": ({"effective_from": "soon"}, "/prices/0/effective_from"),
     "an unknown unit": ({"pages": "1"}, "/prices/0/pages"),
     "no name of a provider": ({"provider": "Main Street"}, "/prices/0/provider"),
