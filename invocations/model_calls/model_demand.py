@@ -62,6 +62,6 @@ def check_window(request: ModelRequest, part: ModelPart) -> None:
     least, room = estimate_request(request) * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN, request.max_tokens or 0
     if least + room > part.window_tokens:
         raise ContextOverflow(
-            f"The request has at least some {least:,} tokens and asks for {room:,} more; this model takes {part.window_tokens:,} in all.",
+            f"The request has at least {least:,} tokens and asks for {room:,} more; this model takes {part.window_tokens:,} in all.",
             details={"estimated_tokens": least, "max_tokens": room, "window_tokens": part.window_tokens},
         )
