@@ -65,9 +65,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField()
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED)
-    state = serializers.ChoiceField(
-        [ToolState.ENABLED.value, ToolState.PAUSED.value], help_text="Paused by itself, or with its provider."
-    )
+    state = serializers.ChoiceField(ModelProviderState.choices, help_text="Paused by itself, or with its provider.")
 
 
 class ProviderSerializer(serializers.Serializer[Any]):
@@ -78,7 +76,7 @@ class ProviderSerializer(serializers.Serializer[Any]):
     secret = serializers.CharField(allow_null=True, help_text="Name of the secret that holds the key.")
     settings = serializers.JSONField()
     data_classes = serializers.ListField(child=serializers.CharField())
-    state = serializers.ChoiceField(ModelProviderState.values)
+    state = serializers.ChoiceField(ModelProviderState.choices)
     models = ModelSerializer(many=True)
     reason = serializers.CharField()
     changed_by = serializers.CharField()
