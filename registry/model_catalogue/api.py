@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
 from kernel.http.api_requests import get_caller
-from kernel.http.base_serializers import QuerySerializer, build_envelope_serializer
+from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
+from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
 from registry.model_providers.manifests import OPERATIONS, UNPRICED
@@ -58,14 +59,12 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
 
 
-class ModelQuerySerializer(QuerySerializer):
+class ModelQuerySerializer(PageSerializer):
     operation = serializers.ChoiceField(OPERATIONS, required=False)
 
 
 MODEL = build_envelope_serializer("OfferedModelEnvelope", OfferedModelSerializer())
-MODELS = build_envelope_serializer(
-    "OfferedModelsEnvelope", inline_serializer("OfferedModels", {"models": OfferedModelSerializer(many=True)})
-)
+MODELS = build_page_serializer("OfferedModels", "models", OfferedModelSerializer)
 
 
 def show_offered_model(manifest: Manifest) -> dict[str, Any]:
@@ -110,7 +109,7 @@ def _answer(request: Request, data: dict[str, Any], warnings: tuple[str, ...] = 
 
 
 class OfferedModelListView(Endpoint):
-    """The models that this agent may call now."""
+    """The models that this agent may call now, by their ids. The cursor is the id of the last one."""
 
     required_scope = SCOPE
     query = ModelQuerySerializer
@@ -120,10 +119,15 @@ class OfferedModelListView(Endpoint):
         found = [
             show_offered_model(each) for each in offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
         ]
-        operation = self.asked.get("operation")
-        shown = [each for each in found if operation in (None, each["operation"])]
+        operation, after = self.asked.get("operation"), self.asked.get("after", "")
+        limit: int = self.asked.get("limit", PAGE_SIZE)
+        shown = sorted(
+            (each for each in found if operation in (None, each["operation"])), key=lambda each: str(each["id"])
+        )
+        rest = [each for each in shown if str(each["id"]) > after]
+        following = rest[limit - 1]["id"] if len(rest) > limit else None
         warnings = () if shown else ("No model may be called. Ask an operator to connect one, or for a grant.",)
-        return _answer(request, {"models": sorted(shown, key=lambda each: str(each["id"]))}, warnings)
+        return _answer(request, {"models": rest[:limit], "next": following}, warnings)
 
 
 class OfferedModelView(Endpoint):

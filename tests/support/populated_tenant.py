@@ -185,8 +185,10 @@ def _tools(things: Things) -> dict[str, Any]:
     owner, packed = things.people["owner"].by, capsule(shouting(display_name=things.word), readme=things.word)
     publisher = add_publisher_key(name=things.word, pem=public_pem_of(), by=owner)
     uploaded = upload_capsule(content=packed.data, envelope=sign(packed, pem_of()), by=things.people["author"].by)
-    connect_scripted_model(things.people["first"].by, model=things.word)
-    access.give_grant(agent_id=None, tools=MODEL, reason=things.word, by=things.people["first"].by)
+    for alias, operation in {ALIAS: "chat", "vectors": "embed", "ranker": "rerank"}.items():
+        terms = {"model": things.word, "operation": operation, "unpriced": "count"}
+        connect_scripted_model(things.people["first"].by, alias, **terms)
+    access.give_grant(agent_id=None, tools="model.*", reason=things.word, by=things.people["first"].by)
     for path in ("/data/of/all.csv", f"/data/of/{things.word}.csv"):
         files.store_file(path=path, content=b"not shown anywhere", by=things.people["first"].by)
     return {
@@ -199,6 +201,8 @@ def _tools(things: Things) -> dict[str, Any]:
         "model-providers.name": PROVIDER,
         "model-providers.alias": ALIAS,
         "model_id": MODEL,
+        "api_model_embed.model_id": f"model.{PROVIDER}.vectors",
+        "api_model_rerank.model_id": f"model.{PROVIDER}.ranker",
         "capsule_id": uploaded.capsule.pk,
         "publisher_key_id": publisher.pk,
         "version_capsule.version_id": uploaded.versions[0].pk,

@@ -170,6 +170,7 @@ MODEL_ANSWER = {
     "role": "assistant",
     "content": [{"type": "tool_use", "id": "call-1", "name": "sample_tools_echo", "input": {"text": "x"}}],
 }
+ASKED = ENVELOPE | {"arguments": {"messages": [{"role": "user", "segments": [{"type": "text", "text": "x"}]}]}}
 PLAN = ENVELOPE | {"plan": {"steps": [{"id": "one", "tool": ECHO, "arguments": {"text": "x"}}]}}
 
 
@@ -198,6 +199,10 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_installation_pause": REASON,
         "POST api_installation_resume": REASON,
         "POST api_installation_remove": REASON,
+        "POST api_model_chat": ASKED,
+        "POST api_model_embed": ENVELOPE | {"arguments": {"items": ["x"]}},
+        "POST api_model_rerank": ENVELOPE | {"arguments": {"query": "x", "candidates": ["x"]}},
+        "POST api_model_preflight": ASKED,
         "POST api_model_providers": {"name": "other", "kind": "scripted", **REASON},
         "PATCH api_model_provider": {"settings": {"retries": 1}, **REASON},
         "POST api_model_provider_pause": REASON,

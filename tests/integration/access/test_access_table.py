@@ -15,12 +15,15 @@ from django.test import Client
 from access import services as access
 from access.members import services as members
 from access.roles import HUB_PERMISSIONS, PERMISSIONS, SCOPES, Role
+from invocations.model_calls import tenant_providers
 from kernel.principal import Principal
 from tests.conftest import make_person
 from tests.support.access_tables import read_access_tables
+from tests.support.connected_models import SCRIPTED
 from tests.support.populated_tenant import make_publisher, make_things, send
 from tests.support.request_bodies import bodies, forms, prepare
 from tests.support.routes import api_routes, console_routes
+from tests.support.scripted_models import ScriptedProvider
 from tests.support.tenant_rows import rows_of
 
 if TYPE_CHECKING:
@@ -53,8 +56,15 @@ def by_session() -> list[tuple[Route, str]]:
     return [(route, method) for route, method in actions(SCOPED) if route.permission(method)]
 
 
+class WillingProvider(ScriptedProvider):
+    """Has models of all names."""
+
+    def _check_name(self, name: str) -> None: ...
+
+
 @pytest.fixture
-def things(bell: Bell) -> Things:
+def things(bell: Bell, monkeypatch: pytest.MonkeyPatch) -> Things:
+    monkeypatch.setitem(tenant_providers.KINDS, SCRIPTED, WillingProvider)
     make_publisher()
     return make_things("acme")
 

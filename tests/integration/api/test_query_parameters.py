@@ -121,6 +121,11 @@ def lists() -> list[tuple[Route, dict[str, Any]]]:
     return [(route, listed) for route, listed, name in queried() if name.startswith(("list_", "search_"))]
 
 
+def strip_links(rows: list[Any]) -> list[Any]:
+    """Without links that are signed anew in each second."""
+    return [{name: value for name, value in row.items() if name != "url"} for row in rows if isinstance(row, dict)]
+
+
 @pytest.mark.req("TOOLS-11")
 def test_every_list_is_read_page_by_page_without_losing_a_row(things: Things, key: dict[str, str]) -> None:
     wrong = {}
@@ -137,7 +142,7 @@ def test_every_list_is_read_page_by_page_without_losing_a_row(things: Things, ke
             after = page["next"]
             if not after:
                 break
-        if found != whole[name] and route.name != "api_facts":  # reading facts leaves facts
+        if strip_links(found) != strip_links(whole[name]) and route.name != "api_facts":  # reading facts leaves facts
             wrong[route.name] = f"{len(found)} of {len(whole[name])}"
 
     assert len(lists()) > 25
