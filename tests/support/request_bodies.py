@@ -204,6 +204,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_model_rerank": ENVELOPE | {"arguments": {"query": "x", "candidates": ["x"]}},
         "POST api_model_preflight": ASKED,
         "POST served_chat_completions": {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
+        "POST served_embeddings": {"model": f"model.{PROVIDER}.vectors", "input": "x"},
+        "POST served_rerank": {"model": f"model.{PROVIDER}.ranker", "query": "x", "documents": ["x"]},
         "POST api_model_providers": {"name": "other", "kind": "scripted", **REASON},
         "PATCH api_model_provider": {"settings": {"retries": 1}, **REASON},
         "POST api_model_provider_pause": REASON,
