@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
 from llm.problems import ForeignTool, ParameterUnsupported, SensitiveBlocked
-from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+from llm.requests import ChatRequest, EmbedRequest, NamedTool, RerankRequest
 
 if TYPE_CHECKING:
     from invocations.calls import CallRequest
@@ -43,6 +43,7 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     request: ModelRequest = read_document(REQUESTS[part.operation], document)
     if not isinstance(request, ChatRequest):
         return request
+    check_tool_choice(request)
     # No consent and no policy can say so yet: better no answer than a permission that nobody gave.
     if request.allow_sensitive:
         raise SensitiveBlocked(
@@ -50,6 +51,15 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
             remedy="Ask without `allow_sensitive`.",
         )
     return bound_answer(request, part)
+
+
+def check_tool_choice(request: ChatRequest) -> None:
+    """Whoever wants a call has to show what may be called."""
+    choice, shown = request.tool_choice, {tool.name for tool in request.tools}
+    if choice == "required" and not shown:
+        raise SchemaInvalid.at("/tool_choice", "There are no tools to choose from.")
+    if isinstance(choice, NamedTool) and choice.name not in shown:
+        raise SchemaInvalid.at("/tool_choice/name", "The model is not shown this tool.")
 
 
 def check_operation(call: CallRequest, part: ModelPart) -> None:
