@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
-from llm.problems import ParameterUnsupported, SensitiveBlocked
+from llm.problems import ForeignTool, ParameterUnsupported, SensitiveBlocked
 from llm.requests import ChatRequest, EmbedRequest, NamedTool, RerankRequest
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
             raise SchemaInvalid.at(f"/{name}", message)
     document = call.arguments | {"model": f"{part.provider}:{part.name}"}
     if part.operation == "chat":
+        check_own_tools(call, part)
         document["tools"] = call.shown_tools
     request: ModelRequest = read_document(REQUESTS[part.operation], document)
     if not isinstance(request, ChatRequest):
@@ -67,6 +68,20 @@ def check_operation(call: CallRequest, part: ModelPart) -> None:
         raise ParameterUnsupported(
             f"{call.tool} was connected for `{part.operation}`, and this asks for `{call.model_operation}`.",
             remedy=f"Ask it for `{part.operation}`, or choose another model.",
+        )
+
+
+def check_own_tools(call: CallRequest, part: ModelPart) -> None:
+    """What a model is shown comes from the registry, unless it was connected for callers' own tools as well (ADR 0039)."""
+    if call.own_tools and part.caller_tools != "allow":
+        own = call.shown_tools[-call.own_tools :]
+        raise ForeignTool(
+            f"{call.tool} is shown tools of the hub alone, and the agent may call no tool {own[0].name[:80]}.",
+            details={
+                "findings": [
+                    {"pointer": "/tools", "message": f"{each.name[:80]} is no tool of the hub."} for each in own
+                ]
+            },
         )
 
 

@@ -1,0 +1,9 @@
+"""Addresses of served formats: at the root, where programs look that were written for others."""
+
+from django.urls import path
+
+from invocations.model_calls.served import api
+
+PAGES = [
+    path("v1/chat/completions", api.ChatCompletionsView.as_view(), name="served_chat_completions"),
+]
