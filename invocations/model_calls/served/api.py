@@ -78,9 +78,11 @@ class ServedForm:
         *,
         names: Mapping[str, str],
         warnings: tuple[str, ...] = (),
+        options: Mapping[str, Any] | None = None,
         open_stream: Callable[[Answered], StreamWriter] | None = None,
     ) -> None:
         self._write, self._names, self._warnings, self._open_stream = write, names, warnings, open_stream
+        self._options = options or {}
 
     def describe(self, invocation: Invocation, warnings: tuple[str, ...] = ()) -> Answered:
         return Answered(
@@ -89,6 +91,7 @@ class ServedForm:
             created=int(invocation.created_at.timestamp()),
             names=self._names,
             warnings=(*self._warnings, *warnings),
+            options=self._options,
         )
 
     def write_refused(self, request: Request, refused: CallRefused) -> HttpResponse:
@@ -193,7 +196,9 @@ class ServedChatView(ServedView):
         def open_stream(about: Answered) -> StreamWriter:
             return self.served.open_stream(about, asked.options)
 
-        form = ServedForm(self.served.write, names=names, warnings=asked.warnings, open_stream=open_stream)
+        form = ServedForm(
+            self.served.write, names=names, warnings=asked.warnings, options=asked.options, open_stream=open_stream
+        )
         return ask_model(request, call, wants_stream=asked.wants_stream, form=form)
 
 
