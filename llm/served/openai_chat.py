@@ -65,6 +65,7 @@ STREAM_OPTIONS = (
 )
 FINISHES = {"stop": "stop", "length": "length", "tool": "tool_calls", "safety": "content_filter"}
 NOT_WHOLE = "length"  # this format has no other word for an answer of which nobody knows that it is whole
+PREFIX = "chatcmpl-"  # before the id of the call
 DONE = "data: [DONE]\n\n"
 
 
@@ -113,7 +114,7 @@ class OpenAIChatFormat:
             message["provider_state"] = answer["provider_state"]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": write_finish(answer)}
         return {
-            "id": about.call_id,
+            "id": PREFIX + about.call_id,
             "object": "chat.completion",
             "created": about.created,
             "model": about.model,
@@ -274,7 +275,7 @@ class ChatChunks:
         return self._write([choice], **more)
 
     def _write(self, choices: list[dict[str, Any]], **more: Any) -> str:
-        head = {"id": self._about.call_id, "object": "chat.completion.chunk", "created": self._about.created}
+        head = {"id": PREFIX + self._about.call_id, "object": "chat.completion.chunk", "created": self._about.created}
         return write_data({**head, "model": self._about.model, "choices": choices, **more})
 
 

@@ -207,6 +207,8 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST served_messages": {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]},
         "POST served_message_count": {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
         "POST served_responses": {"model": MODEL, "input": "x"},
+        "POST served_embeddings": {"model": f"model.{PROVIDER}.vectors", "input": "x"},
+        "POST served_rerank": {"model": f"model.{PROVIDER}.ranker", "query": "x", "documents": ["x"]},
         "POST api_model_providers": {"name": "other", "kind": "scripted", **REASON},
         "PATCH api_model_provider": {"settings": {"retries": 1}, **REASON},
         "POST api_model_provider_pause": REASON,

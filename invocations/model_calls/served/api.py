@@ -1,8 +1,9 @@
-"""Served formats over HTTP: conversations with models, as OpenAI's SDKs and most frameworks ask for them."""
+"""Served formats over HTTP: models as OpenAI's SDKs and most frameworks ask for them."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
@@ -14,10 +15,11 @@ from access.authentication.bearer import SCHEME, ApiKeyAuthentication, ApiKeySch
 from invocations import services
 from invocations.accept.api import CallView
 from invocations.answer.envelope import build_answer_envelope
+from invocations.decide.callable_tools import offer_tools
 from invocations.event_streams.api import EventStreamRenderer
 from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
 from invocations.model_calls.api import LATE_S, ask_model
-from invocations.model_calls.asked_models import SCOPE
+from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
 from invocations.model_calls.served.served_calls import build_served_call
 from invocations.model_calls.served.stream_openings import FirstWord, stream_served
 from invocations.serializers import InvokeSerializer
@@ -25,13 +27,18 @@ from kernel.database.tenancy import act_for, acting_for
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import validate_data
 from kernel.http.deferred_responses import WaitingResponse
+from kernel.http.endpoints import Endpoint
 from kernel.http.exception_handlers import build_problem_response
 from kernel.ids import new_id
 from llm.served.formats import Answered
 from llm.served.openai_chat import OpenAIChatFormat
+from llm.served.openai_embeddings import read_embedding, write_embedding
+from llm.served.rerank import read_rerank, write_rerank
+from registry.model_catalogue.api import find_named_model, show_offered_model
+from registry.models import Installation, ToolKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
     from kernel.principal import Principal
     from kernel.problems import Problem
     from llm.served.formats import ChatFormat, ServedChat, StreamWriter
+    from unitools.manifest import Manifest
 
 CALL = "X-Hub-Call"
 KEY = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="1 to 255 characters.")
@@ -202,6 +210,25 @@ class ServedChatView(ServedView):
         return ask_model(request, call, wants_stream=asked.wants_stream, form=form)
 
 
+class ServedModelView(ServedView):
+    """Of models that do not converse. ``operation``: what they are for."""
+
+    operation: str
+
+    def answer(
+        self,
+        request: Request,
+        model: str,
+        arguments: dict[str, Any],
+        envelope: Mapping[str, Any],
+        write: Callable[[dict[str, Any], Answered], dict[str, Any]],
+    ) -> HttpResponseBase:
+        by = get_caller(request)
+        around, tool = build_envelope(request, envelope), resolve_model_id(model, by=by)
+        call = build_model_call(tool, arguments, around, operation=self.operation, by=by)
+        return ask_model(request, call, form=ServedForm(write, names={}))
+
+
 class ChatCompletionsView(ServedChatView):
     """OpenAI's Chat Completions. Calls of tools that the model proposes are returned and never made."""
 
@@ -216,3 +243,77 @@ class ChatCompletionsView(ServedChatView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         return self.answer(request)
+
+
+class EmbeddingsView(ServedModelView):
+    """OpenAI's embeddings: a vector for each text."""
+
+    operation = "embed"
+
+    @extend_schema(
+        request=OpenApiTypes.OBJECT,
+        responses={200: OpenApiTypes.OBJECT},
+        operation_id="create_embedding",
+        parameters=[KEY],
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        model, arguments, envelope, as_base64 = read_embedding(request.data)
+        return self.answer(request, model, arguments, envelope, partial(write_embedding, as_base64=as_base64))
+
+
+class RerankView(ServedModelView):
+    """Texts in the order of how well they answer a query, in the shape of Cohere and Jina."""
+
+    operation = "rerank"
+
+    @extend_schema(
+        request=OpenApiTypes.OBJECT,
+        responses={200: OpenApiTypes.OBJECT},
+        operation_id="create_rerank",
+        parameters=[KEY],
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        model, arguments, wanted = read_rerank(request.data)
+        return self.answer(request, model, arguments, {}, partial(write_rerank, **wanted))
+
+
+class ServedModelListView(Endpoint):
+    """The models that this agent may call now, as OpenAI's list has them."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="list_served_models", responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request) -> JsonResponse:
+        models = offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
+        return JsonResponse({"object": "list", "data": describe_models(models, by=get_caller(request))})
+
+
+class ServedOneModelView(Endpoint):
+    """One of them, by its id or its alias."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_served_model", responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request, model_id: str) -> JsonResponse:
+        by = get_caller(request)
+        found = find_named_model(offer_tools(by=by, kind=ToolKind.MODEL).manifests, model_id)
+        return JsonResponse(describe_models([found], by=by)[0])
+
+
+def describe_models(manifests: Iterable[Manifest], *, by: Principal) -> list[dict[str, Any]]:
+    """Each with the time since which it is what it is, and what the hub says of it beside."""
+    models = {each.id: each for each in manifests}
+    rows = Installation.objects.visible_to(by).filter(name__in=models)
+    since = dict(rows.values_list("name", "version__created_at"))
+    return [
+        {
+            "id": id,
+            "object": "model",
+            "created": int(since[id].timestamp()) if since.get(id) else 0,
+            "owned_by": id.split(".")[1],
+            "hub": show_offered_model(manifest),
+        }
+        for id, manifest in sorted(models.items())
+    ]

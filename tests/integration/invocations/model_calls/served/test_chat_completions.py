@@ -43,7 +43,7 @@ def test_a_question_is_answered_as_the_format_has_it_and_the_call_has_its_pair(c
 
     call, said = Invocation.objects.get(), answer.json()
     assert answer.status_code == 200
-    assert answer.headers["X-Hub-Call"] == said["id"] == call.wire_id
+    assert answer.headers["X-Hub-Call"] == call.wire_id == said["id"].removeprefix("chatcmpl-")
     assert said["object"] == "chat.completion"
     assert said["model"] == MODEL
     (choice,) = said["choices"]
@@ -62,7 +62,7 @@ def test_a_stream_ends_with_its_reason_and_the_mark_of_a_good_end(caller: Caller
     assert "".join(each["choices"][0]["delta"].get("content", "") for each in chunks) == "Hi there"
     assert [each["choices"][0]["finish_reason"] for each in chunks] == [None, "stop"]
     assert (usage["choices"], usage["usage"]["prompt_tokens"], done) == ([], 10, DONE)
-    assert {each["id"] for each in chunks} == {Invocation.objects.get().wire_id}
+    assert {each["id"].removeprefix("chatcmpl-") for each in chunks} == {Invocation.objects.get().wire_id}
 
 
 def test_usage_is_told_in_a_stream_only_to_whom_asks_for_it(caller: Caller, model: Tool) -> None:
