@@ -85,6 +85,7 @@ class AskedModel(LeafPart):
     output_tokens: Annotated[int, "that may be answered at most"]
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
+    own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
 
 
 @leaf_part

@@ -67,8 +67,11 @@ class ModelReport:
         return (self.cost_micros or 0) + self.surcharge_micros
 
 
-def describe_asked_model(preflight: Preflight) -> AskedModel | None:
-    """None for a call of a tool, and for one that was refused before it was known what it asks for."""
+def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedModel | None:
+    """None for a call of a tool, and for one that was refused before it was known what it asks for.
+
+    ``own_tools``: how many the caller has described itself.
+    """
     demand, version, request = preflight.model_demand, preflight.version, preflight.model_request
     if demand is None or version is None or version.manifest.model is None:
         return None
@@ -80,6 +83,7 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        own_tools=own_tools or None,
     )
 
 

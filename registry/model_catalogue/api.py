@@ -23,7 +23,7 @@ from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
-from registry.model_providers.manifests import OPERATIONS, UNPRICED
+from registry.model_providers.manifests import CALLER_TOOLS, OPERATIONS, UNPRICED
 from registry.models import ToolKind
 from registry.problems import UnknownModel
 
@@ -56,6 +56,7 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField(help_text="The longest answer where a request names no limit.")
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED, help_text="What becomes of a call without a known price.")
+    caller_tools = serializers.ChoiceField(CALLER_TOOLS, help_text="Whether it may be shown tools of the caller's own.")
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
 
 
@@ -82,6 +83,7 @@ def show_offered_model(manifest: Manifest) -> dict[str, Any]:
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "caller_tools": part.caller_tools,
         "data_classes": manifest.data_classes,
     }
 

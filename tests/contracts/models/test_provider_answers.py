@@ -23,7 +23,7 @@ from llm.messages import (
     UserMessage,
 )
 from llm.problems import ParameterUnsupported, SafetyBlocked
-from llm.requests import ChatRequest, JsonFormat, SchemaFormat
+from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
 from llm.streams import collect_answer
 from tests.support.provider_server import ProviderServer, Reply, provider_server
 from tests.support.provider_wires import CALLS, TEXT, WIRES, Wire, build_events, connect
@@ -128,6 +128,23 @@ def test_a_parameter_arrives_as_it_was_given_or_the_answer_says_that_it_did_not(
     expected = list(value) if isinstance(value, tuple) else value
     assert find(body, expected) is (parameter in TAKEN[name])
     assert [each.pointer for each in answer.warnings] == ([] if parameter in TAKEN[name] else [f"/{parameter}"])
+
+
+CHOICES: dict[str, tuple[Any, Any]] = {
+    "chat": ("required", {"type": "function", "function": {"name": "bank_pay"}}),
+    "compatible": ("required", {"type": "function", "function": {"name": "bank_pay"}}),
+    "responses": ("required", {"type": "function", "name": "bank_pay"}),
+    "messages": ({"type": "any"}, {"type": "tool", "name": "bank_pay"}),
+}
+
+
+@pytest.mark.req("LLM-3", "LLM-4")
+@pytest.mark.parametrize("name", WIRES)
+def test_that_the_model_has_to_call_a_tool_is_said_in_the_words_of_the_wire(name: str) -> None:
+    sent = [send(WIRES[name], replace(WITH_TOOL, tool_choice=each))[1] for each in ("required", NamedTool("bank.pay"))]
+
+    assert tuple(body["tool_choice"] for body in sent) == CHOICES[name]
+    assert "tool_choice" not in send(WIRES[name], WITH_TOOL)[1]
 
 
 @pytest.mark.req("LLM-4")
