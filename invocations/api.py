@@ -20,6 +20,7 @@ from invocations.answer.prefer_header import parse_prefer_header
 from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
 from invocations.problems import AnswerErased, IdempotencyInProgress
+from invocations.proposals.proposal_links import list_proposed_calls
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
 from kernel.database.tenancy import acting_for
 from kernel.fault_injection import inject_fault
@@ -153,6 +154,8 @@ class InvocationView(Endpoint):
         for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
             reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=get_caller(request))
         envelope = build_answer_envelope(invocation)
+        if envelope.call is not None and (made := list_proposed_calls(invocation)):
+            envelope.call["proposed_calls"] = [each.wire_id for each in made]
         if isinstance(envelope.error, AnswerErased):
             return build_problem_response(request._request, envelope.error, envelope=envelope)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)

@@ -92,7 +92,8 @@ def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:
     return ListDigest(count=len(tools), hash=compute_digest(shown))
 
 
-def describe_answered_model(report: ModelReport) -> AnsweredModel:
+def describe_answered_model(report: ModelReport, proposed: list[str]) -> AnsweredModel:
+    """``proposed``: the hashes of the calls that the answer proposed."""
     return AnsweredModel(
         provider=report.part.provider,
         name=report.part.name,
@@ -106,6 +107,7 @@ def describe_answered_model(report: ModelReport) -> AnsweredModel:
         price=report.price or None,
         cost_micros=report.cost_micros,
         proposals=report.proposals or None,
+        proposed=proposed or None,
         first_token_ms=report.first_token_ms,
     )
 
