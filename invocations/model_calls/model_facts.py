@@ -40,6 +40,7 @@ class ModelReport:
     answered_by: str = ""
     finish: str = ""
     price: str = ""
+    currency: str = ""
     cost_micros: int | None = None
     surcharge_micros: int = 0
     proposals: int = 0
@@ -55,6 +56,7 @@ class ModelReport:
             "requests": self.counted.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
+            "currency": self.currency,
             "price_version": self.price or None,
         }
 

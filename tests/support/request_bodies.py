@@ -214,6 +214,7 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_model_provider_pause": REASON,
         "POST api_model_provider_enable": REASON,
         "POST api_model_provider_remove": REASON,
+        "PUT api_model_prices": {"prices": [], **REASON},
         "POST api_connected_models": {"alias": "other", "model": "script", **REASON},
         "PATCH api_connected_model": {"window_tokens": 8192, **REASON},
         "POST api_connected_model_remove": REASON,
