@@ -40,6 +40,7 @@ class ModelReport:
     answered_by: str = ""
     finish: str = ""
     price: str = ""
+    currency: str = ""
     cost_micros: int | None = None
     surcharge_micros: int = 0
     proposals: int = 0
@@ -55,6 +56,7 @@ class ModelReport:
             "requests": self.counted.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
+            "currency": self.currency,
             "price_version": self.price or None,
         }
 
@@ -67,8 +69,11 @@ class ModelReport:
         return (self.cost_micros or 0) + self.surcharge_micros
 
 
-def describe_asked_model(preflight: Preflight) -> AskedModel | None:
-    """None for a call of a tool, and for one that was refused before it was known what it asks for."""
+def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedModel | None:
+    """None for a call of a tool, and for one that was refused before it was known what it asks for.
+
+    ``own_tools``: how many the caller has described itself.
+    """
     demand, version, request = preflight.model_demand, preflight.version, preflight.model_request
     if demand is None or version is None or version.manifest.model is None:
         return None
@@ -80,6 +85,7 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        own_tools=own_tools or None,
     )
 
 
@@ -88,7 +94,8 @@ def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:
     return ListDigest(count=len(tools), hash=compute_digest(shown))
 
 
-def describe_answered_model(report: ModelReport) -> AnsweredModel:
+def describe_answered_model(report: ModelReport, proposed: list[str]) -> AnsweredModel:
+    """``proposed``: the hashes of the calls that the answer proposed."""
     return AnsweredModel(
         provider=report.part.provider,
         name=report.part.name,
@@ -102,6 +109,7 @@ def describe_answered_model(report: ModelReport) -> AnsweredModel:
         price=report.price or None,
         cost_micros=report.cost_micros,
         proposals=report.proposals or None,
+        proposed=proposed or None,
         first_token_ms=report.first_token_ms,
     )
 
