@@ -48,7 +48,8 @@ def build_served_call(
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
         unusable = problem
     arguments = served.arguments | {"messages": rename_proposals(served.arguments["messages"], shown.ids or {})}
-    if isinstance(choice := arguments.get("tool_choice"), dict):
+    choice = arguments.get("tool_choice")
+    if isinstance(choice, dict):
         arguments["tool_choice"] = {"name": _find_id(choice.get("name"), shown.ids or {})}
     if shown.of_the_hub or shown.of_the_caller:
         arguments["tools"] = [*(each.name for each in shown.of_the_hub), *map(tool_to_json, shown.of_the_caller)]
