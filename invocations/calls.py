@@ -49,6 +49,7 @@ class CallRequest:
     model_operation: str = ""  # what a model is asked for: chat, embed or rerank; empty: this is the call of a tool
     shown_tools: tuple[ToolSpec, ...] = ()  # those that the model may propose calls of
     held_files: Mapping[str, HeldFile] = field(default_factory=dict)  # that a request to a model names, by id
+    own_tools: int = 0  # how many of these, the last ones, the caller has described itself
     unusable: Problem | None = None  # why the arguments that a model wrote cannot be used; such a call never runs
 
     @property

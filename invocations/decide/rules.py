@@ -38,8 +38,9 @@ from invocations.model_calls.sent_data import (
     turn_into_sensitive,
     wants_sensitive,
 )
-from invocations.model_calls.tenant_providers import check_provider_ready, load_provider
+from invocations.model_calls.tenant_providers import check_provider_ready
 from invocations.problems import CalledAsModel, CapabilityBlocked
+from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
@@ -128,6 +129,8 @@ class CallLook(Look):
                 data_classes=data.classes if data is not None else (),
                 allow_sensitive=wants_sensitive(self.result.model_request),
             )
+            if self.result.proposal is not None:
+                asked["model_verified"] = self.result.proposal.model
             self.result.verdict = evaluate_policies(self.decision_context.layers, asked)
             self.result.decision_input = redact_attributes(
                 asked, self.decision_context.layers, self.version.manifest.models
@@ -290,8 +293,18 @@ def check_arguments(look: CallLook) -> str | None:
         request = look.result.model_request = read_model_request(look.call, part)
         check_window(request, part)
         held = look.result.held_files = look.call.held_files
-        look.result.request_data = inspect_request(request, held, tenant_id=look.decision_context.tenant_id)
+        own_tools = look.call.shown_tools[len(look.call.shown_tools) - look.call.own_tools :]
+        tenant_id = look.decision_context.tenant_id
+        look.result.request_data = inspect_request(request, held, own_tools, tenant_id=tenant_id)
     return None
+
+
+def check_proposal(look: CallLook) -> str | None:
+    """Where a call says which answer of a model proposed it: did that answer?"""
+    context = look.decision_context
+    link = find_proposal_link(look.call, tenant_id=context.tenant_id, agent_id=context.agent_id)
+    look.result.proposal = link
+    return None if link is None else f"proposed by {encode('inv', link.invocation_id)}"
 
 
 def check_agent_in_use(look: Look) -> None:
@@ -397,7 +410,7 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     request, part = look.result.model_request, look.version.manifest.model
     if request is None or part is None:
         return None
-    prices = choose_prices(part, load_provider(part, tenant_id=look.decision_context.tenant_id))
+    prices = choose_prices(part, tenant_id=look.decision_context.tenant_id)
     demand = look.result.model_demand = build_model_demand(request, prices)
     check_priced(demand.cost_micros, part)
     return demand
@@ -536,6 +549,7 @@ RULES: tuple[Rule, ...] = (
     Rule("tool", "tool", check_tool),
     Rule("model", "tool", check_meant_for_model),
     Rule("arguments", "input_schema", check_arguments),
+    Rule("proposal", "input_schema", check_proposal),
     Rule("agent", "grant", check_agent_in_use),
     Rule("key", "grant", check_key_in_force),
     Rule("grant", "grant", check_grant),

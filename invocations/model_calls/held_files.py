@@ -43,6 +43,7 @@ MAX_FILES = 20
 MAX_BYTES = 10 * 1024 * 1024  # of all files of a request; a provider is sent a third more
 MAX_TEXT_BYTES = 1024 * 1024  # of a text, which is looked through
 VIA = "model"
+NOT_HELD = "The request names something that the hub does not hold for it."
 # What each kind of segment may be, by its bytes; an attachment may also be a text.
 MEDIA_TYPES = {
     "image_ref": IMAGES,
@@ -120,23 +121,24 @@ def _load_file(id: str, room: int, by: Principal) -> HeldFile:
 
 def fit_held_files(request: ChatRequest, held: Mapping[str, HeldFile]) -> ChatRequest:
     """The request with texts in the place of files that are texts. Raises for what is not as the request says."""
-    if not held:
-        return request
     messages = []
     for place, message in enumerate(request.messages):
         if isinstance(message, AssistantMessage):
             messages.append(message)
             continue
         segments = tuple(
-            each if isinstance(each, Text) else _fit_segment(each, held[each.id], f"/messages/{place}/segments/{at}")
+            each if isinstance(each, Text) else _fit_segment(each, held, f"/messages/{place}/segments/{at}")
             for at, each in enumerate(message.segments)
         )
         messages.append(message if segments == message.segments else replace(message, segments=segments))  # type: ignore[arg-type]
     return replace(request, messages=tuple(messages))
 
 
-def _fit_segment(segment: Reference, held: HeldFile, at: str) -> Segment:
+def _fit_segment(segment: Reference, all_held: Mapping[str, HeldFile], at: str) -> Segment:
     """Its bytes decide what it is; of what can be told by no bytes, such as one text of another, the request may say more."""
+    held = all_held.get(segment.id)
+    if held is None:
+        raise ParameterUnsupported(NOT_HELD, details={"findings": [{"pointer": f"{at}/id", "message": NOT_HELD}]})
     size, found = len(held.content), detect_media_type(held.content, "")
     if segment.size_bytes != size:
         raise SchemaInvalid.at(f"{at}/size_bytes", f"It has {size:,} bytes.")
@@ -192,5 +194,5 @@ async def read_offered_file(segment: Reference) -> bytes:
     """The resolver of all providers (llm.providers.conversations)."""
     held = _offered.get({}).get(segment.id)
     if held is None:
-        raise ParameterUnsupported("The request names something that the hub does not hold for it.")
+        raise ParameterUnsupported(NOT_HELD)
     return held.content

@@ -42,6 +42,7 @@ class ModelReport:
     answered_by: str = ""
     finish: str = ""
     price: str = ""
+    currency: str = ""
     cost_micros: int | None = None
     surcharge_micros: int = 0
     proposals: int = 0
@@ -57,6 +58,7 @@ class ModelReport:
             "requests": self.counted.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
+            "currency": self.currency,
             "price_version": self.price or None,
         }
 
@@ -69,8 +71,11 @@ class ModelReport:
         return (self.cost_micros or 0) + self.surcharge_micros
 
 
-def describe_asked_model(preflight: Preflight) -> AskedModel | None:
-    """None for a call of a tool, and for one that was refused before it was known what it asks for."""
+def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedModel | None:
+    """None for a call of a tool, and for one that was refused before it was known what it asks for.
+
+    ``own_tools``: how many the caller has described itself.
+    """
     demand, version, request = preflight.model_demand, preflight.version, preflight.model_request
     if demand is None or version is None or version.manifest.model is None:
         return None
@@ -84,6 +89,7 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
         files=digest_held_files(preflight.held_files.values()),
         **_describe_sent_data(preflight.sent_data),
+        own_tools=own_tools or None,
     )
 
 
@@ -100,7 +106,8 @@ def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:
     return ListDigest(count=len(tools), hash=compute_digest(shown))
 
 
-def describe_answered_model(report: ModelReport) -> AnsweredModel:
+def describe_answered_model(report: ModelReport, proposed: list[str]) -> AnsweredModel:
+    """``proposed``: the hashes of the calls that the answer proposed."""
     return AnsweredModel(
         provider=report.part.provider,
         name=report.part.name,
@@ -114,6 +121,7 @@ def describe_answered_model(report: ModelReport) -> AnsweredModel:
         price=report.price or None,
         cost_micros=report.cost_micros,
         proposals=report.proposals or None,
+        proposed=proposed or None,
         first_token_ms=report.first_token_ms,
     )
 

@@ -13,13 +13,13 @@ from registry.models import Installation
 from registry.versions.compiler import compiled_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_requests import ModelRequest
     from llm.messages import Message, Segment
-    from unitools.calls import ToolCall
+    from unitools.calls import ToolCall, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,28 @@ class RequestData:
 
     found: Mapping[str, int] = field(default_factory=dict)
     declared: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    own_tools: Sequence[ToolSpec] = ()
 
     @property
     def classes(self) -> frozenset[str]:
         return frozenset(map(find_data_class, self.found)).union(*self.declared.values())
 
 
-def inspect_request(request: ModelRequest, held: Mapping[str, HeldFile], *, tenant_id: UUID) -> RequestData:
-    """Takes some seconds for the longest request that there may be: not on an event loop."""
+def inspect_request(
+    request: ModelRequest, held: Mapping[str, HeldFile], own_tools: Sequence[ToolSpec], *, tenant_id: UUID
+) -> RequestData:
+    """``own_tools``: those that the caller has described itself.
+
+    Takes some seconds for the longest request that there may be: not on an event loop.
+    """
     sweep = Sweep(KINDS, lambda text, _: text)
     sweep_request(request, sweep)
-    sweep_fixed_texts(request, sweep)
+    sweep_fixed_texts(request, own_tools, sweep)
     if not isinstance(request, ChatRequest):
-        return RequestData(sweep.counts)
+        return RequestData(sweep.counts, own_tools=own_tools)
     of_files = {each.id: each.data_classes for each in held.values() if each.data_classes}
-    return RequestData(sweep.counts, of_files | find_declared_classes(request.messages, tenant_id=tenant_id))
+    declared = of_files | find_declared_classes(request.messages, tenant_id=tenant_id)
+    return RequestData(sweep.counts, declared, own_tools)
 
 
 def find_declared_classes(messages: tuple[Message, ...], *, tenant_id: UUID) -> dict[str, frozenset[str]]:
@@ -86,13 +93,14 @@ def _sweep_call(call: ToolCall, sweep: Sweep) -> ToolCall:
     return call if arguments == call.arguments else replace(call, arguments=arguments, raw="")
 
 
-def sweep_fixed_texts(request: ModelRequest, sweep: Sweep) -> list[str]:
+def sweep_fixed_texts(request: ModelRequest, own_tools: Sequence[ToolSpec], sweep: Sweep) -> list[str]:
     """Count in what is sent and cannot be changed without asking for something else; the places that hold any."""
     if not isinstance(request, ChatRequest):
         return []
     wanted = request.response_format
     fixed = {
         "/stop": list(request.stop),
+        "/tools": [[each.name, each.description, dict(each.parameters)] for each in own_tools],
         "/response_format/json_schema": wanted.json_schema if isinstance(wanted, SchemaFormat) else None,
     }
     places = []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.model_calls.request_data import RequestData
     from registry.model_providers.data_classes import Recipient
+    from unitools.calls import ToolSpec
 
 DATA_CLASSES, ALLOW = "data_classes", "allow_sensitive"  # attributes of policies
 MASK, REDACT = "mask", "redact"
@@ -90,12 +91,14 @@ def prepare_sent_request(
     for each in sorted(obliged, key=lambda one: one["action"]):  # mask, then redact: the stricter has the last word
         actions |= dict.fromkeys(detector_kinds(each), each["action"])
     _check_files(request, obliged)
-    sent, masked = mask_request(request, actions) if actions else (request, {})
+    sent, masked = mask_request(request, data.own_tools, actions) if actions else (request, {})
     left = frozenset(map(find_data_class, data.found.keys() - actions.keys())).union(*data.declared.values())
     return sent, SentData(tuple(sorted(left)), masked, tuple(each for each in by_consent if each in left))
 
 
-def mask_request(request: ModelRequest, actions: Mapping[str, str]) -> tuple[ModelRequest, dict[str, int]]:
+def mask_request(
+    request: ModelRequest, own_tools: Sequence[ToolSpec], actions: Mapping[str, str]
+) -> tuple[ModelRequest, dict[str, int]]:
     """``actions``: mask or redact, by what detectors call it. One value has one mask wherever it stands."""
     placeholders = Placeholders()
 
@@ -103,7 +106,7 @@ def mask_request(request: ModelRequest, actions: Mapping[str, str]) -> tuple[Mod
         return masked_hit(text, kind) if actions[kind] == MASK else placeholders.name_hit(text, kind)
 
     kinds = tuple(kind for kind in KINDS if kind in actions)
-    if places := sweep_fixed_texts(request, Sweep(kinds, change)):
+    if places := sweep_fixed_texts(request, own_tools, Sweep(kinds, change)):
         raise build_sensitive_blocked(
             f"{places[0]} holds data that may not go to this model, and would mean something else without them.", places
         )

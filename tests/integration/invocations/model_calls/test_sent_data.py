@@ -10,10 +10,17 @@ import pytest
 from access.consents import services as consents
 from access.models import Consent
 from evidence.models import Fact
+from invocations.model_calls.request_data import RequestData
+from invocations.model_calls.sent_data import prepare_sent_request
+from llm.messages import Text, UserMessage
+from llm.problems import SensitiveBlocked
+from llm.requests import ChatRequest
+from registry.models import ModelProvider
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
 from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
 from tests.support.model_calls import MODEL, ask, build_body, say
 from tests.support.policies_in_force import permit, put_in_force
+from unitools.calls import ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -304,3 +311,14 @@ def test_a_preflight_says_what_would_be_masked(caller: Caller, connected: Callab
     answer = caller.post(f"/models/{MODEL}/preflight", build_body(caller, say(TEXT)))
 
     assert answer.json()["data"]["model"]["masked"] == {"card": 1, "email": 1}
+
+
+def test_tools_that_a_caller_has_described_itself_are_looked_through() -> None:
+    request = ChatRequest(model="main", messages=(UserMessage((Text("Hello"),)),))
+    own = ToolSpec("own.mail", f"Writes to {EMAIL}.", {"type": "object"})
+
+    with pytest.raises(SensitiveBlocked) as found:
+        prepare_sent_request(request, RequestData({"email": 1}, own_tools=[own]), ModelProvider(data_classes=[]), [])
+
+    assert [each["pointer"] for each in found.value.details["findings"]] == ["/tools"]
+    assert EMAIL not in str(found.value.to_error())
