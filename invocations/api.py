@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -112,10 +113,14 @@ def make_call(request: Request, call: CallRequest) -> HttpResponse:
         return write_answered(request, services.get_answer(begun))
 
 
-def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
-    response = write_answer(
-        request, answered.invocation, build_answer_envelope(answered.invocation, notices=answered.notices)
-    )
+def write_answered(
+    request: Request, answered: AnsweredCall, *, whole_data: dict[str, Any] | None = None
+) -> HttpResponse:
+    """``whole_data``: the value, where more of it is at hand than is stored."""
+    envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+    if whole_data is not None and envelope.error is None:
+        envelope = replace(envelope, data=whole_data)
+    response = write_answer(request, answered.invocation, envelope)
     inject_fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"

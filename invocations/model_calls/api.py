@@ -162,7 +162,7 @@ def ask_model(request: Request, call: CallRequest, *, wants_stream: bool = False
         return write_answered(request, services.get_answer(begun))
     if not can_wait(request._request):
         run.run_here()
-        return answer_from_store(request, begun, wants_stream=wants_stream)
+        return answer_from_store(request, begun, wants_stream=wants_stream, whole_data=run.whole_data)
     if wants_stream:
         return build_stream(run, begun)
     return answer_when_there(request, run, begun, by=by)
@@ -193,7 +193,7 @@ def answer_when_there(request: Request, run: ModelRun, begun: BegunCall, *, by: 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
             answered = services.find_answer(begun, last=last)
-            return None if answered is None else write_answered(request, answered)
+            return None if answered is None else write_answered(request, answered, whole_data=run.whole_data)
 
     at_most_s = run.timeout_s + LATE_S
     return WaitingResponse(RunWaiter(run), at_most_s=at_most_s, look=look, end=run.leave)
@@ -209,10 +209,12 @@ def answer_again(request: Request, begun: BegunCall, *, by: Principal, wants_str
         return answer_from_store(request, begun, wants_stream=wants_stream)
 
 
-def answer_from_store(request: Request, begun: BegunCall, *, wants_stream: bool) -> HttpResponse:
+def answer_from_store(
+    request: Request, begun: BegunCall, *, wants_stream: bool, whole_data: dict[str, Any] | None = None
+) -> HttpResponse:
     """The answer of a call that has ended, as its caller wants it. One that failed is a problem in both forms."""
     answered = services.get_answer(begun)
-    whole = write_answered(request, answered)
+    whole = write_answered(request, answered, whole_data=whole_data)
     if not wants_stream or whole.status_code != 200:
         return whole
     envelope = build_answer_envelope(answered.invocation, notices=answered.notices)

@@ -12,13 +12,14 @@ import logging
 import traceback
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from asgiref.sync import async_to_sync, sync_to_async
 
 from invocations.end.end_record import Ending
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
+from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_warnings
 from invocations.model_calls.model_settlement import RunTally, build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
@@ -84,6 +85,7 @@ class ModelRun:
         self.id: UUID = asked.invocation.pk
         self.pieces = PieceBuffer()
         self._tally = RunTally()
+        self.whole_data: dict[str, Any] | None = None  # after the end, where not all of the answer is stored
         self._stopped_by: Problem | None = None
         self._asking: asyncio.Task[ModelAnswer] | None = None
         self._whole: asyncio.Task[None] | None = None
@@ -222,7 +224,10 @@ class ModelRun:
         inject_fault("model.answered")
         try:
             with acting_for(invocation.tenant_id), bind_log_context(**_log_fields(invocation)):
-                if not write_ending(invocation, self._enforce_obligations(ending)):
+                stored, whole_data = bound_vectors(self._enforce_obligations(ending))
+                if write_ending(invocation, stored):
+                    self.whole_data = whole_data
+                else:
                     log.warning("%s was ended by somebody else; its answer is discarded", invocation.wire_id)
         finally:
             release_connection()
