@@ -26,6 +26,7 @@ from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
 from invocations.model_calls.tenant_providers import find_model
+from invocations.model_meters.services import note_usage
 from invocations.models import State
 from invocations.problems import CallCancelled
 from invocations.run.execution import write_ending
@@ -156,9 +157,13 @@ class ModelRun:
         if isinstance(asked.request, ChatRequest):
             return await obtain_output(asked.request, self._collect)
         self._tally.begin_request()
+        answer: ModelAnswer
         if isinstance(asked.request, EmbedRequest):
-            return await cast("EmbedModel", asked.model).embed(asked.request)
-        return await cast("RerankModel", asked.model).rerank(asked.request)
+            answer = await cast("EmbedModel", asked.model).embed(asked.request)
+        else:
+            answer = await cast("RerankModel", asked.model).rerank(asked.request)
+        self._tally.end_request(answer)
+        return answer
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
         model = cast("ChatModel", self._asked.model)
@@ -227,6 +232,7 @@ class ModelRun:
                 stored, whole_data = bound_vectors(self._enforce_obligations(ending))
                 if write_ending(invocation, stored):
                     self.whole_data = whole_data
+                    note_usage(stored.model, tenant_id=invocation.tenant_id)
                 else:
                     log.warning("%s was ended by somebody else; its answer is discarded", invocation.wire_id)
         finally:
