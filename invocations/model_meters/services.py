@@ -21,6 +21,7 @@ from invocations.model_meters.meter_book import MeterBook, MeteredModel
 from invocations.model_meters.models import MeterFigure, ModelMeter
 from kernel.database.connections import database_time
 from kernel.principal import Principal
+from kernel.problems import Problem
 from llm.meter_windows import MIN_CALLS, MeterWindow, find_meter_difference
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def note_usage(report: ModelReport | None, *, tenant_id: UUID) -> None:
     if (figures := _book.add(model, report.metered)) is not None:
         try:
             write_sums(model, figures)
-        except DatabaseError as error:
+        except (DatabaseError, Problem) as error:  # the call has its End all the same
             log.warning("What %s:%s has reported was not compared: %s", model.provider, model.model, error)
 
 
