@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from invocations.decide.rules import Rule
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_requests import ModelRequest
+    from invocations.proposals.proposal_links import ProposalLink
     from invocations.sandbox.base import Profile
     from registry.decision_context import DecisionContext
     from registry.versions.compiler import CompiledVersion
@@ -56,6 +57,7 @@ class Preflight:
     demand: Demand = field(default_factory=Demand)
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
     model_demand: ModelDemand | None = None
+    proposal: ProposalLink | None = None  # the answer of a model that proposed the call, where its caller named it
     lines: list[BudgetLine] = field(default_factory=list)
 
     @property
@@ -139,7 +141,8 @@ NEEDS = {name: {"tool"} for name in STEPS[1:]} | {"sandbox_guard": {"tool", "pro
 
 def check_step(step: Iterable[Rule], look: CallLook) -> str:
     """Raise what is in the way at this step; else what its rules note for the waterfall."""
-    return " ".join(note for rule in step if (note := rule.check(look)))
+    notes = [note for rule in step if (note := rule.check(look))]
+    return " ".join(notes) if notes else ""
 
 
 def run_preflight(

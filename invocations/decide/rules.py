@@ -34,6 +34,7 @@ from invocations.model_calls.model_requests import read_model_request
 from invocations.model_calls.tenant_providers import check_provider_ready
 from invocations.model_meters.learned_counts import find_learned_counts
 from invocations.problems import CalledAsModel, CapabilityBlocked
+from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
@@ -112,6 +113,8 @@ class CallLook(Look):
         if self.result.verdict is None:
             consent = self.find_consent_within(self.version.manifest.consent_scope) is not None
             asked = build_attributes(self.call, self.version, self.decision_context, size=self.size, consent=consent)
+            if self.result.proposal is not None:
+                asked["model_verified"] = self.result.proposal.model
             self.result.verdict = evaluate_policies(self.decision_context.layers, asked)
             self.result.decision_input = redact_attributes(
                 asked, self.decision_context.layers, self.version.manifest.models
@@ -265,6 +268,14 @@ def check_arguments(look: CallLook) -> str | None:
         look.result.model_request = read_model_request(look.call, part)
         check_window(look.result.model_request, part)
     return None
+
+
+def check_proposal(look: CallLook) -> str | None:
+    """Where a call says which answer of a model proposed it: did that answer?"""
+    context = look.decision_context
+    link = find_proposal_link(look.call, tenant_id=context.tenant_id, agent_id=context.agent_id)
+    look.result.proposal = link
+    return None if link is None else f"proposed by {encode('inv', link.invocation_id)}"
 
 
 def check_agent_in_use(look: Look) -> None:
@@ -495,6 +506,7 @@ RULES: tuple[Rule, ...] = (
     Rule("tool", "tool", check_tool),
     Rule("model", "tool", check_meant_for_model),
     Rule("arguments", "input_schema", check_arguments),
+    Rule("proposal", "input_schema", check_proposal),
     Rule("agent", "grant", check_agent_in_use),
     Rule("key", "grant", check_key_in_force),
     Rule("grant", "grant", check_grant),

@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from kernel.problems import Conflict
+
 if TYPE_CHECKING:
     from invocations.end.end_record import Ending
 
@@ -28,9 +30,19 @@ def bound_vectors(ending: Ending) -> tuple[Ending, dict[str, Any] | None]:
     count = sum(map(len, vectors))
     if count <= MAX_KEPT:
         return ending, None
-    stored = data | {"vectors": None, "vectors_digest": digest_vectors(vectors), "count": len(vectors)}
-    warnings = [*ending.warnings, NOT_KEPT.format(count=count)]
-    return replace(ending, output=stored, warnings=warnings), data | {"vectors_digest": stored["vectors_digest"]}
+    digest, warnings = digest_vectors(vectors), [*ending.warnings, NOT_KEPT.format(count=count)]
+    stored = {name: each for name, each in data.items() if name != "vectors"}
+    stored |= {"vectors_digest": digest, "count": len(vectors)}
+    return replace(ending, output=stored, warnings=warnings), data | {"vectors_digest": digest}
+
+
+def check_vectors_kept(data: Any) -> None:
+    """Refuse an answer that is read again where its form has no word for a digest."""
+    if isinstance(data, dict) and "vectors_digest" in data and "vectors" not in data:
+        raise Conflict(
+            "The vectors of this call were given once, and are not kept.",
+            remedy="Ask again with another idempotency key, or read the call for their digest.",
+        )
 
 
 def digest_vectors(vectors: list[list[float]]) -> str:

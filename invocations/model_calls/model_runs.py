@@ -47,7 +47,7 @@ from llm.structured_output import obtain_output
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from invocations.calls import BegunCall
+    from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_requests import ModelRequest
@@ -136,6 +136,10 @@ class ModelRun:
     async def wait(self, at_most_s: float) -> None:
         """Until the End is written, or the time is over."""
         await asyncio.wait({self.start()}, timeout=at_most_s)
+
+    def complete(self, answered: AnsweredCall) -> AnsweredCall:
+        """With all of the answer, where not all of it is stored."""
+        return replace(answered, whole_data=self.whole_data)
 
     def cancel(self) -> None:
         """Its caller has asked for its end, or somebody else has closed the call."""

@@ -7,8 +7,9 @@ import math
 from typing import TYPE_CHECKING
 
 from invocations.model_calls.media_tokens import estimate_media
-from llm.messages import AssistantMessage, Text
+from llm.messages import AssistantMessage, Text, ToolMessage
 from llm.requests import ChatRequest, EmbedRequest
+from llm.untrusted_texts import AROUND_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 BYTES_A_TOKEN = 3  # fewer than texts have as a rule: what is reserved is the most
 MOST_BYTES_A_TOKEN = 6  # hardly any text has more
 OF_A_MESSAGE = 8  # around the text of each
+OF_A_RESULT = math.ceil(AROUND_BYTES / BYTES_A_TOKEN)  # the marks around what a tool returned
 
 
 def count_tokens(text_bytes: int) -> int:
@@ -33,7 +35,8 @@ def estimate_request(request: ModelRequest, *, kind: str = "", model: str = "") 
     """Never fewer than a provider is likely to count. ``kind``: of the provider, ``model``: its name of the model."""
     if isinstance(request, ChatRequest):
         media = sum(estimate_media(each, kind=kind, model=model) for each in list_media(request))
-        frames = OF_A_MESSAGE * (len(request.messages) + len(request.tools))
+        results = sum(isinstance(message, ToolMessage) for message in request.messages)
+        frames = OF_A_MESSAGE * (len(request.messages) + len(request.tools)) + OF_A_RESULT * results
         return sum(map(estimate_text, _iter_texts(request))) + frames + media
     if isinstance(request, EmbedRequest):
         return sum(estimate_text(each) + OF_A_MESSAGE for each in request.items)

@@ -25,7 +25,7 @@ from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
 from llm.prices import PACKAGE, SET
-from registry.model_providers.manifests import OPERATIONS, UNPRICED
+from registry.model_providers.manifests import CALLER_TOOLS, OPERATIONS, UNPRICED
 from registry.models import ToolKind
 from registry.problems import UnknownModel
 
@@ -75,6 +75,7 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField(help_text="The longest answer where a request names no limit.")
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED, help_text="What becomes of a call without a known price.")
+    caller_tools = serializers.ChoiceField(CALLER_TOOLS, help_text="Whether it may be shown tools of the caller's own.")
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
     price = OfferedPriceSerializer(allow_null=True, help_text="Null: no price is known.")
 
@@ -109,6 +110,7 @@ def show_offered_model(manifest: Manifest, prices: CallPrices | None = None) -> 
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "caller_tools": part.caller_tools,
         "data_classes": manifest.data_classes,
         "price": prices.to_json() if prices is not None else None,
     }

@@ -7,6 +7,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.test import Client
 
 from evidence.models import Snapshot
 from invocations.model_calls import kept_vectors
@@ -34,6 +35,10 @@ def embed(caller: Caller, items: int, **more: Any) -> Any:
     return ask(caller, {"items": ["x"] * items, "normalize": False}, model=EMBEDDER, operation="embed", **more)
 
 
+def post_embeddings(caller: Caller, body: Any, headers: dict[str, str]) -> Any:
+    return Client().post("/v1/embeddings", body, content_type="application/json", headers=caller.headers() | headers)
+
+
 @pytest.mark.usefixtures("embedder")
 def test_the_first_answer_has_all_vectors_and_what_is_kept_has_their_digest(
     caller: Caller, bench: ProviderBench
@@ -46,7 +51,8 @@ def test_the_first_answer_has_all_vectors_and_what_is_kept_has_their_digest(
     numbers = [float(row) for row in range(65) for _ in range(1024)]
     digest = hashlib.sha256(struct.pack(f"<{len(numbers)}f", *numbers)).hexdigest()
     assert first["data"]["vectors"] == [list(vector) for vector in bench.vectors]
-    assert (again["data"]["vectors"], again["data"]["count"], again["data"]["dim"]) == (None, 65, 1024)
+    assert "vectors" not in again["data"]
+    assert (again["data"]["count"], again["data"]["dim"]) == (65, 1024)
     assert first["data"]["vectors_digest"] == again["data"]["vectors_digest"] == f"sha256:{digest}"
     assert first["warnings"] == again["warnings"] == [kept_vectors.NOT_KEPT.format(count=len(numbers))]
 
@@ -69,3 +75,17 @@ def test_few_vectors_are_kept_whole(caller: Caller, bench: ProviderBench) -> Non
     assert first["data"] == again["data"]
     assert len(again["data"]["vectors"]) == 64
     assert again["warnings"] == []
+
+
+@pytest.mark.usefixtures("embedder")
+def test_a_format_that_has_no_word_for_a_digest_refuses_what_is_not_kept(caller: Caller, bench: ProviderBench) -> None:
+    bench.vectors = ((1.0,) * 1024,) * 65
+    body = {"model": EMBEDDER, "input": ["x"] * 65, "hub": {"normalize": False}}
+    key = {"Idempotency-Key": "k-1"}
+
+    first = post_embeddings(caller, body, key)
+    again = post_embeddings(caller, body, key)
+
+    assert len(first.json()["data"]) == 65
+    assert again.status_code == 409
+    assert "not kept" in again.json()["error"]["message"]

@@ -267,6 +267,8 @@ def test_a_model_is_not_called_as_a_tool_nor_a_tool_as_a_model(
         (say("Hello", idempotency_key="x"), "/idempotency_key"),
         (say("Hello", tools=[{"name": "mine", "description": "…"}]), "/tools/0"),
         (say("Hello", tools=["sample.tools.missing"]), "/tools/0"),
+        (say("Hello", tool_choice="required"), "/tool_choice"),
+        (say("Hello", tool_choice={"name": "sample.tools.echo"}), "/tool_choice/name"),
     ],
 )
 def test_a_request_with_a_mistake_is_told_its_place_and_nothing_is_sent(

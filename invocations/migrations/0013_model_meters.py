@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('access', '0008_models_permission'),
-        ('invocations', '0011_budget_is_a_list'),
+        ('invocations', '0012_proposed_by'),
     ]
 
     operations = [
