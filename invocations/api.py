@@ -15,11 +15,12 @@ from evidence.models import Fact, Snapshot
 from evidence.services import reveal_values
 from invocations import services
 from invocations.accept.api import CallView
-from invocations.answer.envelope import build_answer_envelope, build_call_object
+from invocations.answer.envelope import build_answer_envelope, build_answered_envelope, build_call_object
 from invocations.answer.prefer_header import parse_prefer_header
 from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
 from invocations.problems import AnswerErased, IdempotencyInProgress
+from invocations.proposals.proposal_links import list_proposed_calls
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
 from kernel.database.tenancy import acting_for
 from kernel.fault_injection import inject_fault
@@ -114,9 +115,7 @@ def make_call(request: Request, call: CallRequest) -> HttpResponse:
 
 
 def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
-    response = write_answer(
-        request, answered.invocation, build_answer_envelope(answered.invocation, notices=answered.notices)
-    )
+    response = write_answer(request, answered.invocation, build_answered_envelope(answered))
     inject_fault("answer.before")
     if answered.replayed and answered.invocation.is_final:
         response.headers["Idempotency-Replayed"] = "true"
@@ -153,6 +152,8 @@ class InvocationView(Endpoint):
         for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
             reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=get_caller(request))
         envelope = build_answer_envelope(invocation)
+        if envelope.call is not None and (made := list_proposed_calls(invocation)):
+            envelope.call["proposed_calls"] = [each.wire_id for each in made]
         if isinstance(envelope.error, AnswerErased):
             return build_problem_response(request._request, envelope.error, envelope=envelope)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)

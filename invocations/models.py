@@ -18,6 +18,7 @@ from evidence.models import SubjectKey
 from invocations.artifacts.models import Artifact, ArtifactContent
 from invocations.callbacks.models import CallbackEndpoint
 from invocations.chains.models import ChainStep
+from invocations.model_meters.models import ModelMeter
 from invocations.replays.models import Replay, Rerun
 from kernel.database.rows import PreparedQuery, update_rows
 from kernel.ids import encode, new_id
@@ -26,7 +27,7 @@ from registry.models import LONG_FIELDS, Installation, ToolVersion
 if TYPE_CHECKING:
     from kernel.principal import Principal
 
-OF_THIS_APP = (Artifact, ArtifactContent, Replay, Rerun)  # whose models Django looks for here
+OF_THIS_APP = (Artifact, ArtifactContent, ModelMeter, Replay, Rerun)  # whose models Django looks for here
 
 
 class State(models.TextChoices):
@@ -129,6 +130,8 @@ class Invocation(models.Model):
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
     chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for
+    # The call of a model whose answer proposed this one. Its index is the one below.
+    proposed_by = models.ForeignKey("self", models.PROTECT, null=True, related_name="proposed_calls", db_index=False)
     callback = models.ForeignKey(CallbackEndpoint, models.PROTECT, null=True, related_name="+")  # told of the end
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
@@ -203,6 +206,7 @@ class Invocation(models.Model):
             # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
             models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
+            models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),

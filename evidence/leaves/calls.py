@@ -86,6 +86,23 @@ class AskedModel(LeafPart):
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
     own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
+    files: Annotated[
+        ListDigest | None, "of the hub that are sent with it: how many, and a digest of ids and keyed hashes"
+    ] = None
+    data_classes: Annotated[list[str] | None, "classes of data that the provider is sent, as far as they are known"] = (
+        None
+    )
+    masked: Annotated[dict[str, int] | None, "what was masked before: how often, by what detectors call it"] = None
+    by_consent: Annotated[list[str] | None, "classes that it is sent only because of the consent of the call"] = None
+
+
+@leaf_part
+class ProposedBy(LeafPart):
+    """Which answer of a model proposed a call; it was checked before the call was accepted."""
+
+    invocation: Annotated[str, "the call of the model"]
+    model: Annotated[str, "the model, by its id"]
+    proposal: Annotated[str, "keyed hash of call id, tool and arguments: one of those in `model.proposed` of its End"]
 
 
 @leaf_part
@@ -115,6 +132,10 @@ class AnsweredModel(LeafPart):
     price: Annotated[str | None, "version of the price"] = None
     cost_micros: Annotated[int | None, "what it cost, in millionths of the currency; absent: there is no price"] = None
     proposals: Annotated[int | None, "how many calls the model proposed"] = None
+    proposed: Annotated[
+        list[str] | None,
+        "keyed hashes of call id, tool and arguments of the first 64 that can be made: a Begin names one in `proposed_by`",
+    ] = None
     first_token_ms: Annotated[int | None, "from the request to the first piece of the answer"] = None
 
 
@@ -175,6 +196,7 @@ class Begin(DecidedCall):
     model: Annotated[AskedModel | None, "for a call of a model"] = None
     caller_trace: Annotated[Any, "the trace that the caller named"] = None
     proposal: Annotated[str | None, "what the model called the call, hashed"] = None
+    proposed_by: Annotated[ProposedBy | None, "the answer that proposed the call, where its caller named it"] = None
     tool: Annotated[CalledTool | None, "which code, and how the tenant has set it up"] = None
     consent_binds: Annotated[ConsentBinding | None, "what the consent is good for"] = None
     obligations: Annotated[str | None, "digest of what must be done to the output"] = None

@@ -6,6 +6,7 @@ is read again is the answer that was given.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from kernel.observability.telemetry import read_trace_id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from invocations.calls import AnsweredCall
     from invocations.decide.preflight import Preflight
     from kernel.problems import Problem
 
@@ -65,6 +67,8 @@ def build_call_object(
         "created_at": invocation.created_at.isoformat(),
         "finished_at": invocation.finished_at.isoformat() if invocation.finished_at else None,
     }
+    if invocation.proposed_by_id is not None:
+        call["proposed_by"] = encode("inv", invocation.proposed_by_id)
     if invocation.resolution:
         call["resolution"] = invocation.resolution
     if live := read_live_output(invocation):
@@ -133,3 +137,11 @@ def build_answer_envelope(
             artifacts=value.get("artifacts", []),
         ),
     )
+
+
+def build_answered_envelope(answered: AnsweredCall) -> ResponseEnvelope:
+    """The envelope for who waited for the call."""
+    envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+    if answered.whole_data is None or envelope.error is not None:
+        return envelope
+    return replace(envelope, data=answered.whole_data)

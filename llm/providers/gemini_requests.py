@@ -12,6 +12,7 @@ from llm.messages import AssistantMessage, SystemMessage, Text, ToolMessage
 from llm.problems import ParameterUnsupported
 from llm.providers.tool_choices import write_tool_choice
 from llm.requests import JsonFormat, SchemaFormat
+from llm.untrusted_texts import delimit_result
 from unitools.dialects import DialectError, RenderOptions, find_driver
 from unitools.dialects.model_profiles import ModelProfile
 from unitools.dialects.schemas import CannotSay, inline_references
@@ -116,8 +117,7 @@ def _build_part(segment: Segment, media: MediaPart) -> dict[str, Any]:
 
 def _build_answer(message: ToolMessage, name: str, id: str, media: MediaPart) -> list[dict[str, Any]]:
     """What a tool answered, and behind it the pictures and files that it answered with."""
-    text = "\n".join(segment.text for segment in message.segments if isinstance(segment, Text))
-    response = {"error" if message.is_error else "output": text}
+    response = {"error" if message.is_error else "output": delimit_result(message)}
     answer: dict[str, Any] = {"name": name, "response": response} | ({"id": id} if id else {})
     others = [media(segment) for segment in message.segments if not isinstance(segment, Text)]
     return [{"functionResponse": answer}, *others]

@@ -47,6 +47,7 @@ class Answered:
     created: int  # seconds since 1970
     names: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the request, for formats that repeat them
 
     def name_tool(self, id: str) -> str:
         return self.names.get(id, id)

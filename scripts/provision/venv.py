@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -35,6 +36,11 @@ CLIENTS = (
     ROOT / "tests" / "mcp_conformance" / "clients",
     ROOT / "tests" / "contracts" / "models" / "served" / "clients",
 )
+
+
+def keep_bytecode() -> None:
+    """Images of containers forbid it by this variable, and uv leaves none: every process would compile some 2,800 modules anew."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def ensure_venv(*, dev: bool = False) -> Path:

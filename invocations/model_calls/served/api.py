@@ -14,12 +14,13 @@ from rest_framework.renderers import JSONRenderer
 from access.authentication.bearer import SCHEME, ApiKeyAuthentication, ApiKeyScheme, resolve_header_principal
 from invocations import services
 from invocations.accept.api import CallView
-from invocations.answer.envelope import build_answer_envelope
+from invocations.answer.envelope import build_answered_envelope
 from invocations.decide.callable_tools import offer_tools
 from invocations.event_streams.api import EventStreamRenderer
 from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
 from invocations.model_calls.api import LATE_S, ask_model
 from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
+from invocations.model_calls.kept_vectors import check_vectors_kept
 from invocations.model_calls.served.served_calls import build_served_call
 from invocations.model_calls.served.stream_openings import FirstWord, stream_served
 from invocations.serializers import InvokeSerializer
@@ -86,9 +87,11 @@ class ServedForm:
         *,
         names: Mapping[str, str],
         warnings: tuple[str, ...] = (),
+        options: Mapping[str, Any] | None = None,
         open_stream: Callable[[Answered], StreamWriter] | None = None,
     ) -> None:
         self._write, self._names, self._warnings, self._open_stream = write, names, warnings, open_stream
+        self._options = options or {}
 
     def describe(self, invocation: Invocation, warnings: tuple[str, ...] = ()) -> Answered:
         return Answered(
@@ -97,6 +100,7 @@ class ServedForm:
             created=int(invocation.created_at.timestamp()),
             names=self._names,
             warnings=(*self._warnings, *warnings),
+            options=self._options,
         )
 
     def write_refused(self, request: Request, refused: CallRefused) -> HttpResponse:
@@ -148,7 +152,9 @@ def read_answer(answered: AnsweredCall) -> ResponseEnvelope:
     """What has become of a call; that it has not ended is a problem, for these formats know no other word for it."""
     if not answered.invocation.is_final:
         raise services.build_in_progress_problem(answered.invocation)
-    return build_answer_envelope(answered.invocation, notices=answered.notices)
+    envelope = build_answered_envelope(answered)
+    check_vectors_kept(envelope.data)
+    return envelope
 
 
 def write_problem(request: Request, invocation: Invocation, problem: Problem) -> HttpResponse:
@@ -201,7 +207,9 @@ class ServedChatView(ServedView):
         def open_stream(about: Answered) -> StreamWriter:
             return self.served.open_stream(about, asked.options)
 
-        form = ServedForm(self.served.write, names=names, warnings=asked.warnings, open_stream=open_stream)
+        form = ServedForm(
+            self.served.write, names=names, warnings=asked.warnings, options=asked.options, open_stream=open_stream
+        )
         return ask_model(request, call, wants_stream=asked.wants_stream, form=form)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.http.exception_handlers import SERVED_PREFIX
 from kernel.http.problem_shapes import add_problem_shape
+from llm.served.anthropic_messages import AnthropicMessages
 from llm.served.openai_chat import OpenAIChatFormat
 from llm.served.problem_objects import build_headers
 
@@ -28,3 +29,4 @@ def build_shape(write: Callable[[Problem], tuple[int, dict[str, Any]]]) -> Probl
 
 # Formats with an error object of their own have a longer beginning.
 add_problem_shape(SERVED_PREFIX, build_shape(OpenAIChatFormat().write_problem))
+add_problem_shape(f"{SERVED_PREFIX}messages", build_shape(AnthropicMessages().write_problem))
