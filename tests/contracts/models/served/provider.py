@@ -67,5 +67,5 @@ def answer(heard: Heard) -> Reply:
             return reply
     chunks = list(chat_chunks(build_answer(body)))
     if "break off" in text:
-        return event_reply(*chunks[:3], cut=True)
+        return event_reply(*chunks[:3], end="cut")
     return event_reply(*chunks, b"data: [DONE]\n\n")

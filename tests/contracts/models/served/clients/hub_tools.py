@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from uuid import uuid4
 
 MODEL = "model.mock.main"
 
@@ -23,12 +24,13 @@ def list_tools(url, key):
 def run_tool(url, key, name, arguments):
     """Dispatched as the one call of an answer; the text that the model is told."""
     function = {"name": name, "arguments": arguments}
-    called = [{"id": "call_1", "type": "function", "function": function}]
+    own = uuid4().hex  # what is dispatched again under the same names is answered again
+    called = [{"id": f"call_{own}", "type": "function", "function": function}]
     message = {"role": "assistant", "content": None, "tool_calls": called}
     response = {
         "object": "chat.completion",
         "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
     }
     actor = {"type": "agent", "id": "framework"}
-    body = {"request_id": "framework-1", "actor": actor, "dialect": "openai", "response": response}
+    body = {"request_id": f"framework-{own}", "actor": actor, "dialect": "openai", "response": response}
     return ask_hub(url, key, "/api/v1/dispatch", body)["messages"][0]["content"]
