@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import astuple
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, transaction
 
@@ -52,7 +52,7 @@ def note_usage(report: ModelReport | None, *, tenant_id: UUID) -> None:
 @transaction.atomic
 def write_sums(model: MeteredModel, figures: dict[str, MeterSums]) -> None:
     """Add what one process has seen, and look whether it differs from what was learned."""
-    key = {"tenant_id": model.tenant_id, "provider": model.provider, "model": model.model}
+    key: dict[str, Any] = {"tenant_id": model.tenant_id, "provider": model.provider, "model": model.model}
     for figure, sums in sorted(figures.items()):
         row, _ = ModelMeter.objects.select_for_update().get_or_create(**key, figure=figure)
         row.most_per_mille = max(row.most_per_mille, sums.most_per_mille)
