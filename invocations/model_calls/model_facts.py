@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
 from evidence.leaves.calls import AnsweredModel, AskedModel, TokenCount
+from invocations.model_calls.held_files import digest_held_files
 from kernel.canonical import compute_digest
 from llm.prices import format_amount
 from llm.requests import ChatRequest
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.sent_data import SentData
     from llm.usage import Usage
     from unitools.calls import ToolSpec
     from unitools.manifest import ModelPart
@@ -93,8 +95,18 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        files=digest_held_files(preflight.held_files.values()),
+        **_describe_sent_data(preflight.sent_data),
         own_tools=own_tools or None,
     )
+
+
+def _describe_sent_data(sent: SentData | None) -> dict[str, Any]:
+    """What is empty is left out. No value of it is in the fact, and none can be guessed from it."""
+    if sent is None:
+        return {}
+    said = {"data_classes": list(sent.classes), "masked": dict(sent.masked), "by_consent": list(sent.by_consent)}
+    return {name: value for name, value in said.items() if value}
 
 
 def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:

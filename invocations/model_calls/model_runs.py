@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from asgiref.sync import async_to_sync, sync_to_async
 
-from invocations.end.end_record import Ending
+from invocations.end.end_record import Ending, build_caller_principal
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
+from invocations.model_calls.held_files import offer_files, record_sent_files
 from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_warnings
 from invocations.model_calls.model_settlement import RunTally, build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
+from invocations.model_calls.sent_data import describe_masked
 from invocations.model_calls.tenant_providers import find_model
 from invocations.model_meters.services import note_usage
 from invocations.models import State
@@ -45,10 +47,12 @@ from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.models import Invocation
@@ -69,6 +73,7 @@ class AskedRun:
     preflight: Preflight
     request: ModelRequest
     model: ChatModel | EmbedModel | RerankModel
+    files: Mapping[str, HeldFile]
 
     @property
     def part(self) -> ModelPart:
@@ -157,6 +162,10 @@ class ModelRun:
             self._asking.cancel()
 
     async def _ask(self) -> ModelAnswer:
+        with offer_files(self._asked.files):
+            return await self._ask_model()
+
+    async def _ask_model(self) -> ModelAnswer:
         asked = self._asked
         if isinstance(asked.request, ChatRequest):
             return await obtain_output(asked.request, self._collect)
@@ -211,7 +220,8 @@ class ModelRun:
         )
 
     def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
-        found = describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
+        found = describe_masked(self._asked.preflight.sent_data)
+        found += describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
         if isinstance(answer, ChatAnswer) and answer.repairs:
             found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
         return found
@@ -266,6 +276,7 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     inject_fault("model.accepted")
     try:
         model = find_model(invocation, preflight)
+        record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
         if not isinstance(error, Problem):
@@ -276,4 +287,4 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
     # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
     live = wants_stream and is_text and not invocation.obligations
-    return ModelRun(AskedRun(invocation, preflight, request, model), live=live)
+    return ModelRun(AskedRun(invocation, preflight, request, model, preflight.held_files), live=live)
