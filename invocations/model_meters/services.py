@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolhub.models")
 LEARNED_CALLS = 1000  # what is learned rests on as many
 WINDOW_CALLS = 1000  # after which a window without a difference is closed
+WRITTEN = ["learned", "window", "most_per_mille", "most_excess", "differed_at", "difference_per_mille"]
 _book = MeterBook()
 
 
@@ -58,7 +59,7 @@ def write_sums(model: MeteredModel, figures: dict[str, MeterSums]) -> None:
         row.most_per_mille = max(row.most_per_mille, sums.most_per_mille)
         row.most_excess = max(row.most_excess, sums.most_excess)
         compare_window(row, MeterWindow(*row.window) + sums.window)
-        row.save()
+        row.save(update_fields=WRITTEN)
 
 
 def compare_window(row: ModelMeter, window: MeterWindow) -> None:
