@@ -306,7 +306,7 @@ def describe_models(manifests: Iterable[Manifest], *, by: Principal) -> list[dic
     """Each with the time since which it is what it is, and what the hub says of it beside."""
     models = {each.id: each for each in manifests}
     rows = Installation.objects.visible_to(by).filter(name__in=models)
-    since = dict(rows.values_list("name", "version__created_at"))
+    since = dict(rows.values_list("name", "version__submitted_at"))
     return [
         {
             "id": id,

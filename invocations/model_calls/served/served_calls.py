@@ -52,8 +52,9 @@ def build_served_call(
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
         unusable = problem
     arguments = served.arguments | {"messages": rename_proposals(served.arguments["messages"], shown.ids or {})}
-    if isinstance(choice := arguments.get("tool_choice"), dict):
-        arguments["tool_choice"] = {"name": find_tool_id(choice.get("name"), shown)}
+    choice = arguments.get("tool_choice")
+    if isinstance(choice, dict):
+        arguments["tool_choice"] = {"name": _find_id(choice.get("name"), shown.ids or {})}
     if shown.of_the_hub or shown.of_the_caller:
         arguments["tools"] = [*(each.name for each in shown.of_the_hub), *map(tool_to_json, shown.of_the_caller)]
     call = CallRequest(
@@ -68,12 +69,6 @@ def build_served_call(
         unusable=unusable,
     )
     return call, shown.names or {}
-
-
-def find_tool_id(name: Any, shown: ShownTools) -> Any:
-    """What the model is shown under the name that its caller uses."""
-    ids = {called: id for id, called in (shown.names or {}).items()}
-    return ids.get(name, name) if isinstance(name, str) else name
 
 
 def find_shown_tools(served: ServedChat, *, dialect: str, by: Principal) -> ShownTools:
