@@ -100,11 +100,15 @@ class BegunCall:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again."""
+    """The row after the wait. It may still be running. ``replayed``: an earlier call with the same key was answered again.
+
+    ``whole_data``: the value, where more of it is at hand than is stored.
+    """
 
     invocation: Invocation
     replayed: bool = False
     notices: tuple[str, ...] = ()
+    whole_data: dict[str, Any] | None = None
 
 
 class CallRefused(Exception):

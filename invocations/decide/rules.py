@@ -39,6 +39,7 @@ from invocations.model_calls.sent_data import (
     wants_sensitive,
 )
 from invocations.model_calls.tenant_providers import check_provider_ready
+from invocations.model_meters.learned_counts import find_learned_counts
 from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
@@ -410,8 +411,9 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     request, part = look.result.model_request, look.version.manifest.model
     if request is None or part is None:
         return None
-    prices = choose_prices(part, tenant_id=look.decision_context.tenant_id)
-    demand = look.result.model_demand = build_model_demand(request, prices)
+    tenant_id = look.decision_context.tenant_id
+    prices, learned = choose_prices(part, tenant_id=tenant_id), find_learned_counts(tenant_id, part.provider, part.name)
+    demand = look.result.model_demand = build_model_demand(request, prices, learned)
     check_priced(demand.cost_micros, part)
     return demand
 

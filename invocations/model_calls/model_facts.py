@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
 from evidence.leaves.calls import AnsweredModel, AskedModel, TokenCount
 from invocations.model_calls.held_files import digest_held_files
 from kernel.canonical import compute_digest
+from llm.prices import format_amount
 from llm.requests import ChatRequest
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ModelReport:
     part: ModelPart
     counted: Usage
     settled_by: str
+    requests: int = 1
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -48,6 +50,7 @@ class ModelReport:
     proposals: int = 0
     first_token_ms: int | None = None
     result_bytes: int | None = None
+    metered: dict[str, tuple[int, int]] = field(default_factory=dict)  # invocations.model_meters: reported, counted
 
     def usage_to_json(self) -> dict[str, Any]:
         """What is counted, and who has counted it; `cost_micros` is null where there is no price."""
@@ -55,12 +58,17 @@ class ModelReport:
             "input_tokens": self.counted.input_tokens,
             "output_tokens": self.counted.output_tokens,
             "cached_tokens": self.counted.cached_tokens,
-            "requests": self.counted.requests,
+            "requests": self.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
             "currency": self.currency,
             "price_version": self.price or None,
-        }
+        } | self._describe_charge()
+
+    def _describe_charge(self) -> dict[str, str]:
+        """What the provider says that it charged, where it does; beside what the hub has computed."""
+        charged = self.reported.charged_usd if self.reported is not None else None
+        return {} if charged is None else {"charged_usd": format_amount(charged)}
 
     @property
     def tokens(self) -> int:
@@ -112,7 +120,7 @@ def describe_answered_model(report: ModelReport, proposed: list[str]) -> Answere
         provider=report.part.provider,
         name=report.part.name,
         operation=report.part.operation,
-        requests=report.counted.requests,
+        requests=report.requests,
         settled_by=report.settled_by,
         answered_by=_to_plain_name(report.answered_by) or None,
         finish=report.finish or None,
