@@ -485,6 +485,8 @@ def check_policy(look: CallLook) -> str:
     """Do the policies permit it? And what remains of what the tool asks for? A call keeps both as it was accepted under them."""
     if not look.verdict.allowed:
         denial = build_policy_denial(look.verdict, look.decision_context)
+        if look.result.request_data is None:
+            raise denial
         raise turn_into_sensitive(denial, look.verdict, look.decision_context.layers) or denial
     look.result.reach = look.resolve_profile_under(look.result.grant)
     return look.result.policy_label
