@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from invocations.proposals.proposal_links import ProposalLink
     from invocations.sandbox.base import Profile
     from registry.decision_context import DecisionContext
+    from registry.model_prefixes.models import ModelPrefix
     from registry.versions.compiler import CompiledVersion
 
 PREFIX = "preflight."
@@ -56,6 +57,7 @@ class Preflight:
     reach: ResolvedProfile | None = None
     demand: Demand = field(default_factory=Demand)
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
+    model_prefix: ModelPrefix | None = None  # what the tenant says to the model first, where that is anything
     model_demand: ModelDemand | None = None
     proposal: ProposalLink | None = None  # the answer of a model that proposed the call, where its caller named it
     lines: list[BudgetLine] = field(default_factory=list)

@@ -37,8 +37,10 @@ from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
+from llm.requests import ChatRequest
 from registry.dependencies import check_ready
 from registry.discovery.visibility import check_shown
+from registry.model_prefixes.services import find_prefix
 from registry.problems import ToolIsModel
 from registry.tools.callability import check_callable, check_model, check_not_yanked, check_offered, check_set_up
 from registry.versions.compiler import compiled_version
@@ -264,8 +266,10 @@ def check_arguments(look: CallLook) -> str | None:
         raise look.call.unusable
     check_input(look.version, look.call.arguments, look.call.body, today=look.now.date())
     if (part := look.version.manifest.model) is not None:
-        look.result.model_request = read_model_request(look.call, part)
-        check_window(look.result.model_request, part)
+        look.result.model_request = request = read_model_request(look.call, part)
+        if isinstance(request, ChatRequest) and (prefix := find_prefix(look.decision_context.tenant_id)) is not None:
+            look.result.model_prefix = prefix if prefix.text else None
+        check_window(request, part, look.result.model_prefix)
     return None
 
 
@@ -381,7 +385,7 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     if request is None or part is None:
         return None
     prices = choose_prices(part, load_provider(part, tenant_id=look.decision_context.tenant_id))
-    demand = look.result.model_demand = build_model_demand(request, prices)
+    demand = look.result.model_demand = build_model_demand(request, prices, look.result.model_prefix)
     check_priced(demand.cost_micros, part)
     return demand
 

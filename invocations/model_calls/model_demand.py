@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from invocations.model_calls.token_counts import BYTES_A_TOKEN, MOST_BYTES_A_TOKEN, estimate_request
+from invocations.model_calls.token_counts import (
+    BYTES_A_TOKEN,
+    MOST_BYTES_A_TOKEN,
+    OF_A_MESSAGE,
+    estimate_request,
+    estimate_text,
+)
 from llm.problems import ContextOverflow
 from llm.requests import ChatRequest, TextFormat
 from llm.usage import Usage
@@ -16,6 +22,7 @@ from llm.usage import Usage
 if TYPE_CHECKING:
     from invocations.model_calls.model_prices import CallPrices
     from invocations.model_calls.model_requests import ModelRequest
+    from registry.model_prefixes.models import ModelPrefix
     from unitools.manifest import ModelPart
 
 
@@ -27,12 +34,14 @@ class ModelDemand:
     output_tokens: int
     prices: CallPrices
     requests: int = 1
+    prefix_tokens: int = 0  # those of the input that the tenant's model prefix takes
 
     def to_json(self) -> dict[str, Any]:
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "requests": self.requests,
+            "prefix_tokens": self.prefix_tokens,
             "cost_micros": self.cost_micros,
             "price_version": None if self.cost_micros is None else self.prices.table.version,
         }
@@ -48,18 +57,24 @@ class ModelDemand:
         return self.prices.find_micros(most)
 
 
-def build_model_demand(request: ModelRequest, prices: CallPrices) -> ModelDemand:
+def build_model_demand(request: ModelRequest, prices: CallPrices, prefix: ModelPrefix | None) -> ModelDemand:
     if not isinstance(request, ChatRequest):
         return ModelDemand(estimate_request(request), 0, prices)
     requests = 1 if isinstance(request.response_format, TextFormat) else 2
-    return ModelDemand(estimate_request(request), request.max_tokens or 0, prices, requests)
+    first = estimate_prefix(prefix)
+    return ModelDemand(estimate_request(request) + first, request.max_tokens or 0, prices, requests, first)
 
 
-def check_window(request: ModelRequest, part: ModelPart) -> None:
+def estimate_prefix(prefix: ModelPrefix | None) -> int:
+    return 0 if prefix is None else estimate_text(prefix.text) + OF_A_MESSAGE
+
+
+def check_window(request: ModelRequest, part: ModelPart, prefix: ModelPrefix | None) -> None:
     """Refuse what cannot fit, before anybody pays for it. What may fit is sent: the estimate is a high one."""
     if part.window_tokens is None or not isinstance(request, ChatRequest):
         return
-    least, room = estimate_request(request) * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN, request.max_tokens or 0
+    tokens, room = estimate_request(request) + estimate_prefix(prefix), request.max_tokens or 0
+    least = tokens * BYTES_A_TOKEN // MOST_BYTES_A_TOKEN
     if least + room > part.window_tokens:
         raise ContextOverflow(
             f"The request has at least {least:,} tokens and asks for {room:,} more; this model takes {part.window_tokens:,} in all.",

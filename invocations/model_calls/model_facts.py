@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
-from evidence.leaves.calls import AnsweredModel, AskedModel, TokenCount
+from evidence.leaves.calls import AnsweredModel, AskedModel, SentPrefix, TokenCount
 from kernel.canonical import compute_digest
 from llm.requests import ChatRequest
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.model_demand import ModelDemand
     from llm.usage import Usage
+    from registry.model_prefixes.models import ModelPrefix
     from unitools.calls import ToolSpec
     from unitools.manifest import ModelPart
 
@@ -45,14 +47,18 @@ class ModelReport:
     proposals: int = 0
     first_token_ms: int | None = None
     result_bytes: int | None = None
+    prefix_tokens: int = 0
 
     def usage_to_json(self) -> dict[str, Any]:
-        """What is counted, and who has counted it; `cost_micros` is null where there is no price."""
+        """What is counted, and who has counted it; `cost_micros` is null where there is no price. `prefix_tokens`: those of a request
+        that the tenant's own text takes, as estimated.
+        """
         return {
             "input_tokens": self.counted.input_tokens,
             "output_tokens": self.counted.output_tokens,
             "cached_tokens": self.counted.cached_tokens,
             "requests": self.counted.requests,
+            "prefix_tokens": self.prefix_tokens,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
             "price_version": self.price or None,
@@ -80,7 +86,12 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        prefix=_describe_prefix(preflight.model_prefix, demand) if preflight.model_prefix is not None else None,
     )
+
+
+def _describe_prefix(prefix: ModelPrefix, demand: ModelDemand) -> SentPrefix:
+    return SentPrefix(version=prefix.number, digest=prefix.digest, tokens=demand.prefix_tokens)
 
 
 def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
 from llm.problems import ParameterUnsupported, SensitiveBlocked
-from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+from llm.requests import MAX_MESSAGES, ChatRequest, EmbedRequest, RerankRequest
 
 if TYPE_CHECKING:
     from invocations.calls import CallRequest
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ANY_OPERATION = "any"  # what the model is for: asked by a preflight
 ModelRequest = ChatRequest | EmbedRequest | RerankRequest
 REQUESTS: dict[str, type[Any]] = {"chat": ChatRequest, "embed": EmbedRequest, "rerank": RerankRequest}
+MOST_MESSAGES = MAX_MESSAGES - 2  # the hub has messages of its own: a prefix, and what was wrong with an answer
 # What the hub fills in: a caller who sends it would believe that it counts.
 FILLED_IN = {
     "model": "The address names the model.",
@@ -48,6 +49,8 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
             "Nobody can allow sensitive data to be sent to a model of this hub.",
             remedy="Ask without `allow_sensitive`.",
         )
+    if len(request.messages) > MOST_MESSAGES:
+        raise SchemaInvalid.at("/messages", f"A conversation has at most {MOST_MESSAGES:,} messages.")
     return bound_answer(request, part)
 
 

@@ -73,6 +73,7 @@ def whole(**sections: Any) -> dict[str, Any]:
                 "state": "paused",
             }
         ],
+        "model_prefix": {"text": "Never promise a price."},
         "grants": [
             {
                 "agent": "buyer",

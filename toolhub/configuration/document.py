@@ -41,6 +41,7 @@ class ConfigurationSection:
     defaults: dict[str, Any] = field(default_factory=dict)
     whole: bool = False  # an entry says everything: what it leaves out has its default
     many: bool = False  # several things may have the same identity
+    single: bool = False  # one object in place of a list
     silent: frozenset[str] = frozenset()  # fields whose difference alone changes nothing
 
 
@@ -64,6 +65,7 @@ SECTIONS: dict[str, ConfigurationSection] = {
         ConfigurationSection(
             "models", ("provider", "alias"), ("model", *USUAL, "state"), {**USUAL, "state": "enabled"}
         ),
+        ConfigurationSection("model_prefix", (), ("text",), single=True),
         ConfigurationSection(
             "grants",
             ("agent", "tools"),
@@ -86,11 +88,11 @@ SECTIONS: dict[str, ConfigurationSection] = {
         ConfigurationSection("issuers", ("issuer",), ("audience", "jwks_url", "jwks"), {"jwks_url": "", "jwks": None}),
         ConfigurationSection("identities", ("issuer", "subject"), ("agent", "scopes")),
         ConfigurationSection("notifications", ("channel", "target"), ("events",), many=True),
-        ConfigurationSection(POLICY, (), ("document",)),
+        ConfigurationSection(POLICY, (), ("document",), single=True),
         ConfigurationSection("members", ("user",), ("roles", "exceptions"), {"exceptions": []}),
     )
 }
-PRUNABLE = tuple(name for name in SECTIONS if name != POLICY)
+PRUNABLE = tuple(name for name, section in SECTIONS.items() if not section.single)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,8 @@ def _section(name: str, value: Any, findings: list[Finding]) -> list[Configurati
         ]
         return [ConfigurationEntry(POLICY, (), {"document": value}, pointer=f"/{POLICY}")]
     section, found = SECTIONS[name], []
+    if section.single:
+        return [ConfigurationEntry(name, (), dict(value), pointer=f"/{name}")]
     seen: dict[tuple[Any, ...], str] = {}
     for index, item in enumerate(value):
         pointer = f"/{name}/{index}"
@@ -212,6 +216,9 @@ def build_document(tenant: str, entries: Entries) -> dict[str, Any]:
         if name == POLICY:
             if entries.get(POLICY):
                 document[POLICY] = entries[POLICY][0].fields["document"]
+        elif SECTIONS[name].single:
+            if any(entry.fields.values() for entry in entries.get(name, [])):
+                document[name] = entries[name][0].to_json()
         elif name in entries:
             document[name] = [entry.to_json() for entry in entries[name]]
     return document

@@ -121,7 +121,7 @@ def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
     again = apply(whole(), ready.by)
 
     assert doing(again.plan) == []
-    assert again.plan.counts["same"] == 15  # all but the policy, which waits as a draft
+    assert again.plan.counts["same"] == 16  # all but the policy, which waits as a draft
     assert "already waiting to be published, as the draft tenant@1" in again.plan.warnings[0]
     assert Fact.objects.count() == count
 
@@ -142,6 +142,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
     changed["installations"][0] |= {"state": "enabled", "config": {"region": "south"}}
     changed["model_providers"][0] |= {"state": "enabled", "settings": {"retries": 3}}
     changed["models"][0] |= {"model": "shop-2", "state": "enabled"}
+    changed["model_prefix"] = {"text": ""}
     changed["budgets"][0]["amount"] = 2000
     changed["issuers"][0]["audience"] = "other"
     changed["identities"][0]["agent"] = "old one"
@@ -163,6 +164,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
             {"settings": {"retries": 3}, "state": "enabled"},
         ),
         "models": ({"model": "shop-1", "state": "paused"}, {"model": "shop-2", "state": "enabled"}),
+        "model_prefix": ({"text": "Never promise a price."}, {"text": ""}),
         "budgets": ({"amount": 1000}, {"amount": 2000}),
         "issuers": ({"audience": "hub"}, {"audience": "other"}),
         "identities": ({"agent": "buyer"}, {"agent": "old one"}),
