@@ -32,6 +32,7 @@ from kernel.http.exception_handlers import build_problem_response
 from registry.tools.deprecation import deprecation_headers, find_retirement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from rest_framework.request import Request
@@ -123,14 +124,20 @@ def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
     return response
 
 
-def answer_later(request: Request, begun: BegunCall, *, by: Principal) -> WaitingResponse:
+def answer_later(
+    request: Request,
+    begun: BegunCall,
+    *,
+    by: Principal,
+    write: Callable[[Request, AnsweredCall], HttpResponse] = write_answered,
+) -> WaitingResponse:
     """The same answer, for which no thread waits."""
     assert begun.waiter is not None
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
             answered = services.find_answer(begun, last=last)
-            return None if answered is None else write_answered(request, answered)
+            return None if answered is None else write(request, answered)
 
     return WaitingResponse(begun.waiter, at_most_s=begun.at_most_s, look=look, end=begun.close)
 

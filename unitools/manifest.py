@@ -34,6 +34,7 @@ class ModelPart:
     default_output_tokens: int  # what an answer may have where the request says nothing
     features: dict[str, str]  # part of a request: passed, warned or refused
     unpriced: str  # what becomes of a call without a known price: refuse or count
+    caller_tools: str = "refuse"  # what becomes of tools that callers describe themselves: refuse or allow
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ class AskedModel(LeafPart):
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
     prefix: Annotated[SentPrefix | None, "the model prefix that it was sent first"] = None
+    own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
 
 
 @leaf_part

@@ -112,7 +112,7 @@ def build_begin_leaf(
         obligations=compute_digest(preflight.obligations) if preflight and preflight.obligations else None,
         refused_at=preflight.refused_at or None if preflight else None,
         budget=budget,
-        model=describe_asked_model(preflight) if preflight else None,
+        model=describe_asked_model(preflight, own_tools=call.own_tools) if preflight else None,
         callback=encode("cbe", callback_id) if callback_id else None,
     )
 

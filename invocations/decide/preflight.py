@@ -143,7 +143,8 @@ NEEDS = {name: {"tool"} for name in STEPS[1:]} | {"sandbox_guard": {"tool", "pro
 
 def check_step(step: Iterable[Rule], look: CallLook) -> str:
     """Raise what is in the way at this step; else what its rules note for the waterfall."""
-    return " ".join(note for rule in step if (note := rule.check(look)))
+    notes = [note for rule in step if (note := rule.check(look))]
+    return " ".join(notes) if notes else ""
 
 
 def run_preflight(

@@ -31,7 +31,7 @@ from invocations.metrics.call_metrics import count_validation
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
 from invocations.model_calls.model_requests import read_model_request
-from invocations.model_calls.tenant_providers import check_provider_ready, load_provider
+from invocations.model_calls.tenant_providers import check_provider_ready
 from invocations.problems import CalledAsModel, CapabilityBlocked
 from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
@@ -384,7 +384,7 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     request, part = look.result.model_request, look.version.manifest.model
     if request is None or part is None:
         return None
-    prices = choose_prices(part, load_provider(part, tenant_id=look.decision_context.tenant_id))
+    prices = choose_prices(part, tenant_id=look.decision_context.tenant_id)
     demand = look.result.model_demand = build_model_demand(request, prices, look.result.model_prefix)
     check_priced(demand.cost_micros, part)
     return demand

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.calls import CallRequest
 from invocations.decide.callable_tools import offer_tools
-from kernel.problems import NotFound, Problem, SchemaInvalid
+from kernel.problems import Problem, SchemaInvalid
 from registry.discovery.tool_specs import build_spec
 from registry.models import Installation, InstallationState
+from registry.problems import UnknownModel
 from unitools.expressions import ExpressionError, build_subject, parse_cached
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def resolve_model_id(text: str, *, by: Principal) -> str:
     found = list(named.filter(name__startswith=PREFIX, name__endswith=f".{text}").values_list("name", flat=True)[:2])
     if len(found) != 1:
         several = f"Several providers have a model {text[:80]}." if found else f"There is no model {text[:80]} here."
-        raise NotFound(several, remedy="Name it by its whole id, as the list of models has it.")
+        raise UnknownModel(several, remedy="Name it by its whole id, as the list of models has it.")
     return str(found[0])
 
 

@@ -43,6 +43,8 @@ class ModelDemand:
             "requests": self.requests,
             "prefix_tokens": self.prefix_tokens,
             "cost_micros": self.cost_micros,
+            "currency": self.prices.table.currency,
+            "price": self.prices.to_json(),
             "price_version": None if self.cost_micros is None else self.prices.table.version,
         }
 

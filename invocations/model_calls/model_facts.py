@@ -42,6 +42,7 @@ class ModelReport:
     answered_by: str = ""
     finish: str = ""
     price: str = ""
+    currency: str = ""
     cost_micros: int | None = None
     surcharge_micros: int = 0
     proposals: int = 0
@@ -61,6 +62,7 @@ class ModelReport:
             "prefix_tokens": self.prefix_tokens,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
+            "currency": self.currency,
             "price_version": self.price or None,
         }
 
@@ -73,8 +75,11 @@ class ModelReport:
         return (self.cost_micros or 0) + self.surcharge_micros
 
 
-def describe_asked_model(preflight: Preflight) -> AskedModel | None:
-    """None for a call of a tool, and for one that was refused before it was known what it asks for."""
+def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedModel | None:
+    """None for a call of a tool, and for one that was refused before it was known what it asks for.
+
+    ``own_tools``: how many the caller has described itself.
+    """
     demand, version, request = preflight.model_demand, preflight.version, preflight.model_request
     if demand is None or version is None or version.manifest.model is None:
         return None
@@ -87,6 +92,7 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         output_tokens=demand.output_tokens,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
         prefix=_describe_prefix(preflight.model_prefix, demand) if preflight.model_prefix is not None else None,
+        own_tools=own_tools or None,
     )
 
 

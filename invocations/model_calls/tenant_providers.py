@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections import OrderedDict
 from copy import copy
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import entry_points
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from invocations.problems import ModelNotReady
 from kernel.http.outbound import list_allowed_networks
+from kernel.problems import SchemaInvalid
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.model_features import ModelFeatures, Treatment
 from llm.provider_factory import GROUP, ProviderConfig, ProviderFactory
 from llm.providers.http_client import TimeLimits
-from llm.providers.kinds import MODULES
+from llm.providers.kinds import MODULES, load_kind
 from llm.retries import RetriedChat, RetryBounds
 from registry.installations.services import settings_for_run
 from registry.model_providers.manifests import KEY
@@ -57,10 +59,26 @@ def load_provider(part: ModelPart, *, tenant_id: UUID) -> ModelProvider:
 
 
 def check_provider_ready(part: ModelPart, *, tenant_id: UUID) -> None:
-    """Is there anybody to ask? Its key was looked for with the other settings of the model."""
+    """Is there anybody to ask? Its key was looked for with the other settings of the model.
+
+    What talks to a kind of provider is imported here by the first call of one, before it has a lease that an import may outlast.
+    """
     kind = load_provider(part, tenant_id=tenant_id).kind
-    if kind not in {*KINDS, *MODULES, *entry_points(group=GROUP).names}:
+    if kind in KINDS:
+        return
+    if kind in MODULES:
+        try:
+            load_kind(kind)
+        except SchemaInvalid as error:
+            raise ModelNotReady(error.detail) from error
+    elif kind not in list_foreign_kinds():
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
+
+
+@cache
+def list_foreign_kinds() -> frozenset[str]:
+    """Those of other distributions. To look through all that is installed takes longer than the rest of a preflight."""
+    return frozenset(entry_points(group=GROUP).names)
 
 
 def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm.messages import AssistantMessage, SystemMessage, Text, ToolMessage
 from llm.problems import ParameterUnsupported
+from llm.providers.tool_choices import write_tool_choice
 from llm.requests import JsonFormat, SchemaFormat
 from llm.untrusted_texts import delimit_result
 from unitools.dialects import DialectError, RenderOptions, find_driver
@@ -60,6 +61,8 @@ def build_body(request: ChatRequest, tools: Rendered, media: MediaPart) -> dict[
         body["systemInstruction"] = {"parts": [{"text": segment.text} for segment in system]}
     if tools.payload:
         body["tools"] = tools.payload
+    if request.tool_choice is not None:
+        body["toolConfig"] = {"functionCallingConfig": write_tool_choice(request.tool_choice, DIALECT)}
     if configuration := _build_configuration(request):
         body["generationConfig"] = configuration
     return body

@@ -16,6 +16,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
+from invocations.model_calls.model_prices import find_prices
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
@@ -23,21 +24,39 @@ from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
-from registry.model_providers.manifests import OPERATIONS, UNPRICED
+from llm.prices import PACKAGE, SET
+from registry.model_providers.manifests import CALLER_TOOLS, OPERATIONS, UNPRICED
 from registry.models import ToolKind
 from registry.problems import UnknownModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from uuid import UUID
 
     from rest_framework.request import Request
 
+    from invocations.model_calls.model_prices import CallPrices
     from unitools.manifest import Manifest
 
 SCOPE = "models:call"
 ETAG = OpenApiParameter(
     "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of an answer, for 304 while it holds."
 )
+
+
+class OfferedPriceSerializer(serializers.Serializer[Any]):
+    """The price in force: tokens by the million, all else by the piece."""
+
+    source = serializers.ChoiceField((SET, PACKAGE), help_text="Whether the tenant has set it, or the package has it.")
+    input = serializers.CharField(required=False, help_text="In US dollars, as all of them.")
+    cached = serializers.CharField(required=False, help_text="Of input that the provider had read before.")
+    output = serializers.CharField(required=False)
+    image = serializers.CharField(required=False)
+    audio_second = serializers.CharField(required=False)
+    request = serializers.CharField(required=False)
+    version = serializers.CharField(help_text="Of all prices and rates; what a call says that it was priced by.")
+    currency = serializers.CharField(help_text="Of budgets, and of what a call says that it cost.")
+    rate = serializers.CharField(help_text="What a US dollar costs in it.")
 
 
 class OfferedModelSerializer(serializers.Serializer[Any]):
@@ -56,7 +75,9 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField(help_text="The longest answer where a request names no limit.")
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED, help_text="What becomes of a call without a known price.")
+    caller_tools = serializers.ChoiceField(CALLER_TOOLS, help_text="Whether it may be shown tools of the caller's own.")
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
+    price = OfferedPriceSerializer(allow_null=True, help_text="Null: no price is known.")
 
 
 class ModelQuerySerializer(PageSerializer):
@@ -67,7 +88,14 @@ MODEL = build_envelope_serializer("OfferedModelEnvelope", OfferedModelSerializer
 MODELS = build_page_serializer("OfferedModels", "models", OfferedModelSerializer)
 
 
-def show_offered_model(manifest: Manifest) -> dict[str, Any]:
+def show_offered_models(manifests: Iterable[Manifest], *, tenant_id: UUID) -> list[dict[str, Any]]:
+    """With the prices in force, which are looked up once for all of them."""
+    shown = [(each, each.model) for each in manifests if each.model is not None]
+    prices = find_prices([part for _, part in shown], tenant_id=tenant_id)
+    return [show_offered_model(manifest, prices.get(f"{part.provider}:{part.name}")) for manifest, part in shown]
+
+
+def show_offered_model(manifest: Manifest, prices: CallPrices | None = None) -> dict[str, Any]:
     part = manifest.model
     assert part is not None
     return {
@@ -82,7 +110,9 @@ def show_offered_model(manifest: Manifest) -> dict[str, Any]:
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "caller_tools": part.caller_tools,
         "data_classes": manifest.data_classes,
+        "price": prices.to_json() if prices is not None else None,
     }
 
 
@@ -116,9 +146,8 @@ class OfferedModelListView(Endpoint):
 
     @extend_schema(operation_id="list_models", parameters=[ETAG], responses={200: MODELS, 304: None})
     def get(self, request: Request) -> HttpResponse:
-        found = [
-            show_offered_model(each) for each in offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
-        ]
+        by = get_caller(request)
+        found = show_offered_models(offer_tools(by=by, kind=ToolKind.MODEL).manifests, tenant_id=by.tenant_id)
         operation, after = self.asked.get("operation"), self.asked.get("after", "")
         limit: int = self.asked.get("limit", PAGE_SIZE)
         shown = sorted(
@@ -137,7 +166,9 @@ class OfferedModelView(Endpoint):
 
     @extend_schema(operation_id="read_model", parameters=[ETAG], responses={200: MODEL, 304: None})
     def get(self, request: Request, model_id: str) -> HttpResponse:
-        offer = offer_tools(by=get_caller(request), kind=ToolKind.MODEL)
+        by = get_caller(request)
+        offer = offer_tools(by=by, kind=ToolKind.MODEL)
         if problem := offer.kept_back.get(model_id):
             raise UnknownModel(f"This agent may not call it now. {problem.detail}", remedy=problem.remedy)
-        return _answer(request, show_offered_model(find_named_model(offer.manifests, model_id)))
+        [shown] = show_offered_models([find_named_model(offer.manifests, model_id)], tenant_id=by.tenant_id)
+        return _answer(request, shown)

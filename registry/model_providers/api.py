@@ -22,7 +22,7 @@ from kernel.http.endpoints import Endpoint
 from kernel.http.envelopes import ResponseEnvelope
 from llm.model_features import Treatment
 from registry.model_providers import connected_models, services
-from registry.model_providers.manifests import MAX_TOKENS, OPERATIONS, UNPRICED
+from registry.model_providers.manifests import CALLER_TOOLS, MAX_TOKENS, OPERATIONS, UNPRICED
 from registry.model_providers.rows import find_provider
 from registry.models import Installation, InstallationState, ModelProvider, ModelProviderState, ToolState
 
@@ -65,6 +65,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField()
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED)
+    caller_tools = serializers.ChoiceField(CALLER_TOOLS)
     state = serializers.ChoiceField(ModelProviderState.choices, help_text="Paused by itself, or with its provider.")
 
 
@@ -112,6 +113,11 @@ class ChangeModelSerializer(ReasonSerializer):
     default_output_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS, required=False)
     features = FEATURES
     unpriced = serializers.ChoiceField(UNPRICED, required=False)
+    caller_tools = serializers.ChoiceField(
+        CALLER_TOOLS,
+        required=False,
+        help_text="Whether the model may be shown tools that callers describe themselves. The hub never runs them.",
+    )
 
 
 class ConnectModelSerializer(ChangeModelSerializer):
@@ -141,6 +147,7 @@ def show_model(row: Installation) -> dict[str, Any]:
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "caller_tools": part.caller_tools,
         "state": str(ToolState.ENABLED if works else ToolState.PAUSED),
     }
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GROUP = "model"
 OPERATIONS = ("chat", "embed", "rerank")
 UNPRICED = ("refuse", "count")
+CALLER_TOOLS = ("refuse", "allow")
 KEY = "API_KEY"  # what the manifest calls the provider's key
 MAX_MODEL_NAME = 200
 MAX_TOKENS = 100_000_000
@@ -38,6 +39,7 @@ class ModelTerms(TypedDict, total=False):
     default_output_tokens: int
     features: dict[str, str]
     unpriced: str
+    caller_tools: str
 
 
 USUAL = ModelTerms(
@@ -47,6 +49,7 @@ USUAL = ModelTerms(
     default_output_tokens=DEFAULT_OUTPUT_TOKENS,
     features={},
     unpriced="refuse",
+    caller_tools="refuse",
 )
 
 
@@ -61,6 +64,7 @@ def read_terms(manifest: Manifest) -> ModelTerms:
         default_output_tokens=part["default_output_tokens"],
         features=part["features"],
         unpriced=part["unpriced"],
+        caller_tools=part.get("caller_tools", USUAL["caller_tools"]),  # older versions do not say
     )
 
 
@@ -73,6 +77,8 @@ def check_terms(terms: ModelTerms) -> None:
         raise SchemaInvalid.at("/operation", f"It is one of {', '.join(OPERATIONS)}.")
     if terms["unpriced"] not in UNPRICED:
         raise SchemaInvalid.at("/unpriced", f"It is one of {', '.join(UNPRICED)}.")
+    if terms["caller_tools"] not in CALLER_TOOLS:
+        raise SchemaInvalid.at("/caller_tools", f"It is one of {', '.join(CALLER_TOOLS)}.")
     for field in _NUMBERS:
         value: Any = terms[field]  # type: ignore[literal-required]
         if value is None and field != "default_output_tokens":
@@ -122,6 +128,7 @@ def build_manifest(provider: ModelProvider, alias: str, terms: ModelTerms, *, ve
             "default_output_tokens": terms["default_output_tokens"],
             "features": terms["features"],
             "unpriced": terms["unpriced"],
+            "caller_tools": terms["caller_tools"],
         },
     }
 

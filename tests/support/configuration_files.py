@@ -74,6 +74,11 @@ def whole(**sections: Any) -> dict[str, Any]:
             }
         ],
         "model_prefix": {"text": "Never promise a price."},
+        "model_prices": {
+            "currency": "EUR",
+            "rates": [{"effective_from": "2026-12-01", "rate": "0.92"}],
+            "prices": [{"provider": "shop", "model": "shop-1", "effective_from": "2026-12-01", "input": "2.50"}],
+        },
         "grants": [
             {
                 "agent": "buyer",

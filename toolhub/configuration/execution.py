@@ -25,10 +25,11 @@ from access.roles import Role
 from kernel.problems import NotFound, Problem
 from registry.installations import services as installations
 from registry.model_prefixes.services import set_prefix
+from registry.model_prices.services import set_model_prices
 from registry.model_providers import connected_models as models
 from registry.model_providers import services as providers
 from registry.object_permissions import thing_named
-from toolhub.configuration.document import EVERY_AGENT, POLICY
+from toolhub.configuration.document import EVERY_AGENT, POLICY, PRICES
 from toolhub.configuration.normal_form import parse_moment
 from toolhub.configuration.plan import Action
 
@@ -196,6 +197,10 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
 def _model_prefix(run: ConfigurationRun, change: ConfigurationChange) -> None:
     if change.wanted is not None:
         set_prefix(text=change.wanted.fields["text"], reason=run.reason, by=run.by)
+
+
+def _prices(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    set_model_prices(document=_wanted(change).fields, reason=run.reason, by=run.by)
 
 
 # Grants, with their limits.
@@ -381,6 +386,7 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("models", _model),
     ("model_providers", _stop_providers),
     ("model_prefix", _model_prefix),
+    (PRICES, _prices),
     ("grants", _end_grants),
     ("grants", _give_grants),
     ("budgets", _budget),

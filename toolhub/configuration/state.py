@@ -31,10 +31,11 @@ from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.database.tenancy import hub_wide
 from registry.model_prefixes.services import find_prefix
+from registry.model_prices.services import find_prices_in_force
 from registry.model_providers.manifests import read_terms
 from registry.model_providers.rows import FIELDS
 from registry.models import Installation, InstallationState, ModelProvider, Tool, ToolKind
-from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, ConfigurationEntry, Entries
+from toolhub.configuration.document import EVERY_AGENT, POLICY, PRICES, SECTIONS, ConfigurationEntry, Entries
 from toolhub.configuration.normal_form import (
     format_moment,
     normalize_conditions,
@@ -68,6 +69,7 @@ def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool =
         "model_providers": _model_providers,
         "models": _models,
         "model_prefix": _model_prefix,
+        PRICES: _prices,
         "grants": _grants,
         "budgets": _budgets,
         "issuers": _issuers,
@@ -135,6 +137,12 @@ def _models(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
 def _model_prefix(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
     row = find_prefix(tenant_id)
     yield ConfigurationEntry("model_prefix", (), {"text": row.text if row is not None else ""})
+
+
+def _prices(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
+    row = find_prices_in_force(tenant_id)
+    if row is not None:
+        yield ConfigurationEntry(PRICES, (), row.document, ref=row.pk)
 
 
 def _grants(tenant_id: UUID) -> Iterator[ConfigurationEntry]:

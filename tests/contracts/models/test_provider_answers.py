@@ -24,10 +24,10 @@ from llm.messages import (
 )
 from llm.prefixed_models import PrefixedChat
 from llm.problems import ParameterUnsupported, SafetyBlocked
-from llm.requests import ChatRequest, JsonFormat, SchemaFormat
+from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
 from llm.streams import collect_answer
 from llm.untrusted_texts import delimit_result
-from tests.support.provider_server import ProviderServer, Reply, provider_server
+from tests.support.model_servers import ModelServer, Reply, event_reply, served_here
 from tests.support.provider_wires import ALL_WIRES, CALLS, TEXT, WIRES, Wire, build_events, connect
 from unitools.calls import ToolCall, ToolSpec
 
@@ -45,9 +45,9 @@ FILED = AttachmentRef(id=ART, media_type="application/pdf", size_bytes=4)
 BYTES = base64.b64encode(b"\x89PNG").decode()
 
 
-def ask(wire: Wire, replies: list[Reply], work: Callable[[Any, ProviderServer], Awaitable[Any]], **options: Any) -> Any:
+def ask(wire: Wire, replies: list[Reply], work: Callable[[Any, ModelServer], Awaitable[Any]], **options: Any) -> Any:
     async def run() -> Any:
-        async with provider_server(*replies) as server:
+        async with served_here(*replies) as server:
             model = connect(wire, server.url, **options)
             try:
                 return await work(model, server)
@@ -60,13 +60,13 @@ def ask(wire: Wire, replies: list[Reply], work: Callable[[Any, ProviderServer], 
 def send(wire: Wire, request: ChatRequest, **options: Any) -> tuple[ChatAnswer, Any]:
     """The answer, and the body that arrived."""
 
-    async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, Any]:
+    async def work(model: Any, server: ModelServer) -> tuple[ChatAnswer, Any]:
         answer = await model.generate(request)
-        (asked,) = server.asked
+        (asked,) = server.heard
         assert asked.path.partition("?")[0] == wire.path
         return answer, asked.document
 
-    reply = Reply(build_events(wire, calls=False, text='{"x": "y"}'))
+    reply = event_reply(*build_events(wire, calls=False, text='{"x": "y"}'))
     answer, body = ask(wire, [reply], work, **options)
     return answer, body
 
@@ -85,10 +85,10 @@ def find(document: Any, value: object) -> bool:
 def test_a_streamed_answer_is_the_whole_one_with_both_of_its_proposals(name: str) -> None:
     wire = WIRES[name]
 
-    async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, ChatAnswer]:
+    async def work(model: Any, server: ModelServer) -> tuple[ChatAnswer, ChatAnswer]:
         return await model.generate(WITH_TOOL), await collect_answer(model.stream(WITH_TOOL))
 
-    whole, streamed = ask(wire, [Reply([bytes([each]) for each in b"".join(build_events(wire))])], work)
+    whole, streamed = ask(wire, [event_reply(*(bytes([each]) for each in b"".join(build_events(wire))))], work)
 
     assert whole == streamed
     assert whole.text == TEXT
@@ -130,6 +130,23 @@ def test_a_parameter_arrives_as_it_was_given_or_the_answer_says_that_it_did_not(
     expected = list(value) if isinstance(value, tuple) else value
     assert find(body, expected) is (parameter in TAKEN[name])
     assert [each.pointer for each in answer.warnings] == ([] if parameter in TAKEN[name] else [f"/{parameter}"])
+
+
+CHOICES: dict[str, tuple[Any, Any]] = {
+    "chat": ("required", {"type": "function", "function": {"name": "bank_pay"}}),
+    "compatible": ("required", {"type": "function", "function": {"name": "bank_pay"}}),
+    "responses": ("required", {"type": "function", "name": "bank_pay"}),
+    "messages": ({"type": "any"}, {"type": "tool", "name": "bank_pay"}),
+}
+
+
+@pytest.mark.req("LLM-3", "LLM-4")
+@pytest.mark.parametrize("name", WIRES)
+def test_that_the_model_has_to_call_a_tool_is_said_in_the_words_of_the_wire(name: str) -> None:
+    sent = [send(WIRES[name], replace(WITH_TOOL, tool_choice=each))[1] for each in ("required", NamedTool("bank.pay"))]
+
+    assert tuple(body["tool_choice"] for body in sent) == CHOICES[name]
+    assert "tool_choice" not in send(WIRES[name], WITH_TOOL)[1]
 
 
 @pytest.mark.req("LLM-4")
@@ -208,12 +225,12 @@ def test_a_conversation_arrives_in_its_order_and_the_result_of_a_tool_whole_betw
 def test_a_prefix_is_first_in_the_body_also_before_a_system_message(name: str) -> None:
     wire = ALL_WIRES[name]
 
-    async def work(model: Any, server: ProviderServer) -> Any:
+    async def work(model: Any, server: ModelServer) -> Any:
         await PrefixedChat(model, "Never promise a price.").generate(HELLO)
-        (asked,) = server.asked
+        (asked,) = server.heard
         return asked.document
 
-    body = ask(wire, [Reply(build_events(wire, calls=False))], work)
+    body = ask(wire, [event_reply(*build_events(wire, calls=False))], work)
 
     text = json.dumps(body)
     assert text.count("Never promise a price.") == 1
@@ -276,37 +293,37 @@ ENDS = [
 def test_an_answer_ends_for_a_reason_even_one_that_nobody_has_told_us_of(
     name: str, stop: str, reason: FinishReason
 ) -> None:
-    async def work(model: Any, server: ProviderServer) -> ChatAnswer:
+    async def work(model: Any, server: ModelServer) -> ChatAnswer:
         answer: ChatAnswer = await model.generate(HELLO)
         return answer
 
-    answer = ask(WIRES[name], [Reply(build_events(WIRES[name], calls=False, stop=stop))], work)
+    answer = ask(WIRES[name], [event_reply(*build_events(WIRES[name], calls=False, stop=stop))], work)
 
     assert (answer.finish_reason, answer.text) == (reason, TEXT)
 
 
 @pytest.mark.req("LLM-9")
 def test_json_that_a_filter_stopped_is_a_problem() -> None:
-    async def work(model: Any, server: ProviderServer) -> None:
+    async def work(model: Any, server: ModelServer) -> None:
         with pytest.raises(SafetyBlocked):
             await model.generate(replace(HELLO, response_format=SchemaFormat(SCHEMA)))
 
-    ask(WIRES["chat"], [Reply(build_events(WIRES["chat"], calls=False, stop="content_filter"))], work)
+    ask(WIRES["chat"], [event_reply(*build_events(WIRES["chat"], calls=False, stop="content_filter"))], work)
 
 
 @pytest.mark.req("LLM-5")
 @pytest.mark.parametrize("name", WIRES)
 def test_leaving_a_stream_early_stops_the_request_of_the_provider(name: str) -> None:
-    async def work(model: Any, server: ProviderServer) -> None:
+    async def work(model: Any, server: ModelServer) -> None:
         stream = model.stream(HELLO)
         async for delta in stream:
             if delta.text:
                 break
         await stream.aclose()
         with anyio.fail_after(10):
-            await server.left.wait()
+            await anyio.to_thread.run_sync(server.left.wait)
 
-    ask(WIRES[name], [Reply(build_events(WIRES[name])[:6], end="stall")], work)
+    ask(WIRES[name], [event_reply(*build_events(WIRES[name])[:6], end="stall")], work)
 
 
 def frame(event: dict[str, Any]) -> bytes:
@@ -349,13 +366,13 @@ def test_what_a_provider_wants_back_of_its_reasoning_goes_to_it_and_to_no_other(
     events = build_events(wire, calls=False)
     later = [each.replace(b'"index": 0', b'"index": 1') if name == "messages" else each for each in events[1:]]
 
-    async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, Any]:
+    async def work(model: Any, server: ModelServer) -> tuple[ChatAnswer, Any]:
         answer = await model.generate(HELLO)
         talk = (*HELLO.messages, answer.build_message(), UserMessage((Text("And?"),)))
         await model.generate(replace(HELLO, messages=talk))
-        return answer, server.asked[1].document
+        return answer, server.heard[1].document
 
-    answer, body = ask(wire, [Reply([events[0], *map(frame, REASONING[name]), *later])], work)
+    answer, body = ask(wire, [event_reply(events[0], *map(frame, REASONING[name]), *later)], work)
 
     assert answer.text == TEXT
     assert isinstance(answer.provider_state, ProviderState)

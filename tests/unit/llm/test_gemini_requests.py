@@ -20,7 +20,7 @@ from llm.messages import (
 )
 from llm.problems import ParameterUnsupported
 from llm.providers.gemini_requests import build_body, render_tools
-from llm.requests import ChatRequest, JsonFormat, SchemaFormat
+from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
 from llm.untrusted_texts import delimit_result
 from unitools.calls import ToolCall, ToolSpec
 
@@ -91,6 +91,18 @@ def test_parameters_have_the_names_that_gemini_has_for_them() -> None:
         "stopSequences": ["END"],
     }
     assert "generationConfig" not in body_of(HI)
+
+
+@pytest.mark.req("LLM-3", "LLM-4")
+def test_that_the_model_has_to_call_a_tool_is_said_in_geminis_words() -> None:
+    any_tool = body_of(HI, tools=(WEATHER,), tool_choice="required")
+    this_tool = body_of(HI, tools=(WEATHER,), tool_choice=NamedTool("acme.weather.get"))
+
+    assert any_tool["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
+    assert this_tool["toolConfig"] == {
+        "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["acme.weather.get"]}
+    }
+    assert "toolConfig" not in body_of(HI, tools=(WEATHER,))
 
 
 @pytest.mark.req("LLM-4")

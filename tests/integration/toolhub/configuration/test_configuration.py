@@ -131,7 +131,7 @@ def test_a_plan_changes_nothing(ready: Person) -> None:
 
     found = plan(whole(), ready.by)
 
-    assert found.counts["create"] == 14
+    assert found.counts["create"] == 15
     assert (Agent.objects.filter(name="buyer").exists(), Fact.objects.count()) == (False, count)
 
 
@@ -143,12 +143,15 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
     changed["model_providers"][0] |= {"state": "enabled", "settings": {"retries": 3}}
     changed["models"][0] |= {"model": "shop-2", "state": "enabled"}
     changed["model_prefix"] = {"text": ""}
+    changed["model_prices"]["prices"][0]["input"] = 3
     changed["budgets"][0]["amount"] = 2000
     changed["issuers"][0]["audience"] = "other"
     changed["identities"][0]["agent"] = "old one"
     changed["notifications"][0]["events"] = ["halt.thrown"]
     changed["policy"] = POLICY | {"rules": POLICY["rules"][:1]}  # type: ignore[index]
     changed["members"][0]["roles"] = ["auditor"]
+
+    price = {"provider": "shop", "model": "shop-1", "effective_from": "2026-12-01"}
 
     found = plan(changed, ready.by)
     apply(changed, ready.by)
@@ -165,6 +168,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
         ),
         "models": ({"model": "shop-1", "state": "paused"}, {"model": "shop-2", "state": "enabled"}),
         "model_prefix": ({"text": "Never promise a price."}, {"text": ""}),
+        "model_prices": ({"prices": [price | {"input": "2.5"}]}, {"prices": [price | {"input": "3"}]}),
         "budgets": ({"amount": 1000}, {"amount": 2000}),
         "issuers": ({"audience": "hub"}, {"audience": "other"}),
         "identities": ({"agent": "buyer"}, {"agent": "old one"}),
