@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from invocations.model_calls.held_files import fit_held_files
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
-from llm.problems import ForeignTool, ParameterUnsupported, SensitiveBlocked
+from llm.problems import ForeignTool, ParameterUnsupported
 from llm.requests import MAX_MESSAGES, ChatRequest, EmbedRequest, NamedTool, RerankRequest
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
 
     Raises:
         ParameterUnsupported: the model is for something else.
-        SensitiveBlocked: it asks for what nobody can allow.
         SchemaInvalid: with a finding for each mistake.
     """
     check_operation(call, part)
@@ -45,15 +45,9 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     if not isinstance(request, ChatRequest):
         return request
     check_tool_choice(request)
-    # No consent and no policy can say so yet: better no answer than a permission that nobody gave.
-    if request.allow_sensitive:
-        raise SensitiveBlocked(
-            "Nobody can allow sensitive data to be sent to a model of this hub.",
-            remedy="Ask without `allow_sensitive`.",
-        )
     if len(request.messages) > MOST_MESSAGES:
         raise SchemaInvalid.at("/messages", f"A conversation has at most {MOST_MESSAGES:,} messages.")
-    return bound_answer(request, part)
+    return bound_answer(fit_held_files(request, call.held_files), part)
 
 
 def check_tool_choice(request: ChatRequest) -> None:

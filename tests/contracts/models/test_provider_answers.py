@@ -237,7 +237,7 @@ def test_a_prefix_is_first_in_the_body_also_before_a_system_message(name: str) -
     places = [text.index(each) for each in ("Never promise a price.", "Be kind.")]
     assert places == sorted(places)
     # Where system messages stand in the conversation, they stand before it; else they are apart from it.
-    talk = next((body[each] for each in ("messages", "input", "contents") if each in body), [])
+    talk: Any = next((body[each] for each in ("messages", "input", "contents") if each in body), [])
     said = json.dumps(talk)
     assert "Never promise" not in said or said.index("Never promise") < said.index("Hi")
 
