@@ -75,6 +75,15 @@ class ConsentBinding(LeafPart):
 
 
 @leaf_part
+class SentPrefix(LeafPart):
+    """What the tenant says to its models before all else."""
+
+    version: Annotated[int, "of the model prefix"]
+    digest: Annotated[str, "of its text"]
+    tokens: Annotated[int, "as estimated; they are in `input_tokens`"]
+
+
+@leaf_part
 class AskedModel(LeafPart):
     """Which model a call asks, and for how much."""
 
@@ -85,6 +94,7 @@ class AskedModel(LeafPart):
     output_tokens: Annotated[int, "that may be answered at most"]
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
+    prefix: Annotated[SentPrefix | None, "the model prefix that it was sent first"] = None
     own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
     files: Annotated[
         ListDigest | None, "of the hub that are sent with it: how many, and a digest of ids and keyed hashes"

@@ -41,6 +41,7 @@ from kernel.observability.telemetry import read_trace_id
 from kernel.problems import Internal, Problem
 from llm.answers import ChatAnswer, EmbedAnswer
 from llm.interfaces import ChatModel, EmbedModel, RerankModel, find_exact_tools
+from llm.prefixed_models import PrefixedChat
 from llm.problems import ModelTimedOut, ParameterUnsupported
 from llm.requests import ChatRequest, EmbedRequest, TextFormat
 from llm.streams import AnswerCollector
@@ -283,6 +284,8 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
             log.exception("The provider of %s cannot be asked", invocation.wire_id)
         write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
         return None
+    if isinstance(model, ChatModel) and preflight.model_prefix is not None:
+        model = PrefixedChat(model, preflight.model_prefix.text)
     request = replace(preflight.model_request, idempotency_key=invocation.wire_id)
     is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
     # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
