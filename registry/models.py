@@ -18,7 +18,7 @@ from access.models import Tenant
 from access.roles import ON_TOOL
 from kernel.ids import encode, new_id
 from registry.capsules.models import Capsule, PublisherKey, PublishingRules
-from registry.model_providers.models import ModelProvider, ModelProviderState
+from registry.model_providers.models import ModelCircuit, ModelCircuitState, ModelProvider, ModelProviderState
 from unitools.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ __all__ = [
     "DependencyState",
     "Installation",
     "InstallationState",
+    "ModelCircuit",
+    "ModelCircuitState",
     "ModelProvider",
     "ModelProviderState",
     "PublisherKey",

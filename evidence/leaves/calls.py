@@ -64,6 +64,10 @@ class PolicyDecision(LeafPart):
     consent: Annotated[bool, "whether a person must consent"]
     by_manifest: Annotated[bool, "whether the tool demands that consent itself"]
     rules: Annotated[list[str], "that contributed"]
+    degraded: Annotated[
+        dict[str, Any] | None,
+        "of a call of a model, what less it gets: which model alone answers, which tools it is shown, and by which rules",
+    ] = None
 
 
 @leaf_part
@@ -85,6 +89,7 @@ class AskedModel(LeafPart):
     output_tokens: Annotated[int, "that may be answered at most"]
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
+    fallbacks: Annotated[list[str] | None, "ids of the models that may answer in its place"] = None
 
 
 @leaf_part
@@ -115,6 +120,10 @@ class AnsweredModel(LeafPart):
     cost_micros: Annotated[int | None, "what it cost, in millionths of the currency; absent: there is no price"] = None
     proposals: Annotated[int | None, "how many calls the model proposed"] = None
     first_token_ms: Annotated[int | None, "from the request to the first piece of the answer"] = None
+    attempts: Annotated[
+        list[dict[str, Any]] | None,
+        "where more than one model was asked: the id of each, how many requests it was sent, and the reason of its failure",
+    ] = None
 
 
 @leaf_part
@@ -252,6 +261,7 @@ class SpentBudget(LeafPart):
 
     spent: Annotated[dict[str, int], "what was measured; the rest counts as reserved"]
     released: Annotated[bool | None, "nothing ran, nothing counts"] = None
+    not_of: Annotated[list[str] | None, "budgets of models that did not answer: nothing is taken of them"] = None
 
 
 @leaf_part

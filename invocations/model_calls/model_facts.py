@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
@@ -14,6 +14,7 @@ from llm.requests import ChatRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
     from llm.usage import Usage
     from unitools.calls import ToolSpec
@@ -35,6 +36,11 @@ class ModelReport:
     part: ModelPart
     counted: Usage
     settled_by: str
+    requests: int  # that were sent, to whichever model
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
+    untouched: list[BudgetLine] = field(
+        default_factory=list
+    )  # budgets that only models count against which did not answer
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -52,7 +58,7 @@ class ModelReport:
             "input_tokens": self.counted.input_tokens,
             "output_tokens": self.counted.output_tokens,
             "cached_tokens": self.counted.cached_tokens,
-            "requests": self.counted.requests,
+            "requests": self.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
             "price_version": self.price or None,
@@ -79,6 +85,7 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         operation=part.operation,
         input_tokens=demand.input_tokens,
         output_tokens=demand.output_tokens,
+        fallbacks=[each.decision_context.tool for each in preflight.fallbacks] or None,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
     )
 
@@ -93,7 +100,7 @@ def describe_answered_model(report: ModelReport) -> AnsweredModel:
         provider=report.part.provider,
         name=report.part.name,
         operation=report.part.operation,
-        requests=report.counted.requests,
+        requests=report.requests,
         settled_by=report.settled_by,
         answered_by=_to_plain_name(report.answered_by) or None,
         finish=report.finish or None,
@@ -103,6 +110,7 @@ def describe_answered_model(report: ModelReport) -> AnsweredModel:
         cost_micros=report.cost_micros,
         proposals=report.proposals or None,
         first_token_ms=report.first_token_ms,
+        attempts=report.attempts or None,
     )
 
 

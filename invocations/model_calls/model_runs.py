@@ -12,19 +12,21 @@ import logging
 import traceback
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from asgiref.sync import async_to_sync, sync_to_async
 
 from invocations.end.end_record import Ending
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
-from invocations.model_calls.model_answers import answer_to_json, describe_warnings
+from invocations.model_calls.degraded_requests import describe_degradation
+from invocations.model_calls.model_answers import answer_to_json, describe_fallback, describe_warnings
+from invocations.model_calls.model_chains import ModelChain
 from invocations.model_calls.model_settlement import RunTally, build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
-from invocations.model_calls.tenant_providers import find_model
+from invocations.model_calls.tenant_providers import build_attempts
 from invocations.models import State
 from invocations.problems import CallCancelled
 from invocations.run.execution import write_ending
@@ -36,8 +38,8 @@ from kernel.observability.log_context import bind_log_context
 from kernel.observability.telemetry import read_trace_id
 from kernel.problems import Internal, Problem
 from llm.answers import ChatAnswer, EmbedAnswer
-from llm.interfaces import ChatModel, EmbedModel, RerankModel, find_exact_tools
-from llm.problems import ModelTimedOut, ParameterUnsupported
+from llm.interfaces import find_exact_tools
+from llm.problems import ModelTimedOut
 from llm.requests import ChatRequest, EmbedRequest, TextFormat
 from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
@@ -61,12 +63,13 @@ ASKED_FOR = "This call was cancelled while the model answered; what it had used 
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """What a run was made for. ``model`` is kept to the end, whatever is changed meanwhile."""
+    """What a run was made for. The models of ``chain`` are kept to the end, whatever is changed meanwhile."""
 
     invocation: Invocation
     preflight: Preflight
     request: ModelRequest
-    model: ChatModel | EmbedModel | RerankModel
+    chain: ModelChain
+    steps: StepLog
 
     @property
     def part(self) -> ModelPart:
@@ -105,10 +108,12 @@ class ModelRun:
 
     async def execute(self) -> Ending:
         """Ask the model and judge what it says. Every failure is an ending."""
-        asked, steps = self._asked, StepLog(self._asked.invocation.created_at)
+        asked, steps = self._asked, self._asked.steps
         if self._stopped_by is not None:
+            await asked.chain.close()
             return Ending(state=State.CANCELLED, problem=self._stopped_by, ran=False, steps=steps.steps)
-        begin_ms, span = steps.now_ms(), begin_model_span(asked.invocation, asked.part)
+        begin_ms = steps.now_ms()
+        span = begin_model_span(asked.invocation, asked.part)
         self._asking = asyncio.create_task(self._ask())
         try:
             with get_run_keeper().keep(self):
@@ -118,8 +123,9 @@ class ModelRun:
                     await asyncio.wait({self._asking})
         finally:
             self._asking.cancel()
+            await asked.chain.close()
         ending = self._judge(self._asking, steps)
-        steps.add("model.ask", "tool", begin_ms, steps.now_ms(), status="ok" if ending.problem is None else "failed")
+        asked.chain.add_steps(steps, failed=ending.problem is not None)
         end_model_span(span, ending)
         count_model_run(ending, steps.now_ms() - begin_ms)
         return ending
@@ -155,12 +161,11 @@ class ModelRun:
             return await obtain_output(asked.request, self._collect)
         self._tally.begin_request()
         if isinstance(asked.request, EmbedRequest):
-            return await cast("EmbedModel", asked.model).embed(asked.request)
-        return await cast("RerankModel", asked.model).rerank(asked.request)
+            return await asked.chain.embed(asked.request)
+        return await asked.chain.rerank(asked.request)
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
-        model = cast("ChatModel", self._asked.model)
-        deltas, collector = model.stream(request), AnswerCollector(find_exact_tools(request))
+        deltas, collector = self._asked.chain.stream(request), AnswerCollector(find_exact_tools(request))
         self._tally.begin_request()
         async with aclosing(deltas):
             async for delta in deltas:
@@ -188,12 +193,13 @@ class ModelRun:
             problem = Internal()
         report = build_model_report(self._asked, self._tally, answer, problem)
         if answer is None:
-            # Nothing was sent where the request itself was refused.
-            ran = not isinstance(problem, ParameterUnsupported)
+            # Nothing was sent where the request itself was refused, or nobody was worth asking.
+            ran = self._asked.chain.requests > 0
             return Ending(state=state, problem=problem, ran=ran, model=report if ran else None, steps=steps.steps)
         return Ending(
             state=State.SUCCEEDED,
-            output=answer_to_json(answer, report.usage_to_json()),
+            output=answer_to_json(answer, report.usage_to_json())
+            | describe_fallback(self._asked.chain, self._asked.preflight),
             warnings=self._collect_warnings(answer),
             model=report,
             steps=steps.steps,
@@ -201,6 +207,10 @@ class ModelRun:
 
     def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
         found = describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
+        found += self._asked.chain.describe_failures()
+        verdict = self._asked.preflight.verdict
+        if verdict is not None and verdict.degradation is not None:
+            found += describe_degradation(verdict.degradation)
         if isinstance(answer, ChatAnswer) and answer.repairs:
             found.append(f"The JSON of the answer was repaired: {', '.join(answer.repairs)}.")
         return found
@@ -229,6 +239,7 @@ class ModelRun:
 
     def run_here(self) -> None:
         """The whole run in this thread, where nobody can wait without one."""
+        self._asked.chain.stay_here()
         self.finish(async_to_sync(self.execute)())
 
 
@@ -250,15 +261,19 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     assert preflight.model_request is not None
     inject_fault("model.accepted")
     try:
-        model = find_model(invocation, preflight)
+        attempts = build_attempts(invocation, preflight)
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
         if not isinstance(error, Problem):
             log.exception("The provider of %s cannot be asked", invocation.wire_id)
         write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
         return None
-    request = replace(preflight.model_request, idempotency_key=invocation.wire_id)
+    asked_for = preflight.candidates[0].model_request
+    assert asked_for is not None
+    request = replace(asked_for, idempotency_key=invocation.wire_id)
     is_text = isinstance(request, ChatRequest) and isinstance(request.response_format, TextFormat)
     # What is to be read as JSON, or changed by an obligation, is not known before it is whole.
     live = wants_stream and is_text and not invocation.obligations
-    return ModelRun(AskedRun(invocation, preflight, request, model), live=live)
+    steps = StepLog(invocation.created_at)
+    chain = ModelChain(attempts, now_ms=steps.now_ms)
+    return ModelRun(AskedRun(invocation, preflight, request, chain, steps), live=live)

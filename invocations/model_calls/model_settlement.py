@@ -16,6 +16,8 @@ from llm.problems import ModelTimedOut
 from llm.usage import Usage
 
 if TYPE_CHECKING:
+    from access.budgets.lines import BudgetLine
+    from invocations.decide.preflight import Preflight
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_runs import AskedRun
     from kernel.problems import Problem
@@ -47,7 +49,8 @@ def build_model_report(
     asked: AskedRun, tally: RunTally, answer: ModelAnswer | None, problem: Problem | None
 ) -> ModelReport:
     """``answer``: None where there is none, because of ``problem``."""
-    demand = asked.preflight.model_demand
+    chain, current = asked.chain, asked.chain.current
+    demand = current.preflight.model_demand
     assert demand is not None
     requests = max(1, tally.requests)
     estimated = Usage(demand.input_tokens * requests, tally.output_tokens, requests=requests, estimated=True)
@@ -55,16 +58,19 @@ def build_model_report(
     maybe_paid = tally.any_piece or isinstance(problem, ModelTimedOut | CallCancelled)
     if reported is not None:
         counted, settled_by = reported, PROVIDER
-    elif answer is not None or (tally.requests and maybe_paid):
+    elif answer is not None or (chain.requests and maybe_paid):
         counted, settled_by = estimated, ESTIMATE
     else:
         counted, settled_by = Usage(requests=tally.requests), NOTHING_ANSWERED
     chat = answer if isinstance(answer, ChatAnswer) else None
     answered_by = answer.model if answer is not None else tally.model
     cost_micros = demand.prices.find_micros(counted, answered_by=answered_by)
-    verdict = asked.preflight.verdict
+    verdict = current.preflight.verdict
     return ModelReport(
-        part=asked.part,
+        part=current.part,
+        requests=chain.requests,
+        attempts=[each.describe() for each in chain.asked] if len(chain.asked) > 1 else [],
+        untouched=find_untouched_lines(asked.preflight, current.preflight),
         counted=counted,
         settled_by=settled_by,
         reported=reported,
@@ -77,3 +83,11 @@ def build_model_report(
         proposals=len(chat.proposals) if chat is not None else 0,
         first_token_ms=tally.first_token_ms,
     )
+
+
+def find_untouched_lines(asked: Preflight, current: Preflight) -> list[BudgetLine]:
+    """The budgets that only other models of the call count against."""
+    if not asked.fallbacks:
+        return []
+    touched = {line.budget_id for line in current.lines}
+    return [line for line in asked.held_lines if line.budget_id not in touched]

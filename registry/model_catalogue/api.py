@@ -16,6 +16,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
+from kernel.database.connections import database_time
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
 from kernel.http.endpoints import Endpoint
@@ -23,12 +24,14 @@ from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
+from registry.model_providers.circuits import read_state
 from registry.model_providers.manifests import OPERATIONS, UNPRICED
-from registry.models import ToolKind
+from registry.models import ModelCircuit, ModelCircuitState, ToolKind
 from registry.problems import UnknownModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
 
     from rest_framework.request import Request
 
@@ -56,6 +59,12 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     default_output_tokens = serializers.IntegerField(help_text="The longest answer where a request names no limit.")
     features = serializers.DictField(child=serializers.ChoiceField(list(Treatment)))
     unpriced = serializers.ChoiceField(UNPRICED, help_text="What becomes of a call without a known price.")
+    fallbacks = serializers.ListField(
+        child=serializers.CharField(), help_text="Ids of models that may answer in its place. Each needs a grant."
+    )
+    circuit = serializers.ChoiceField(
+        ModelCircuitState.choices, help_text="`open`: its provider fails, and is not asked for now."
+    )
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
 
 
@@ -67,7 +76,13 @@ MODEL = build_envelope_serializer("OfferedModelEnvelope", OfferedModelSerializer
 MODELS = build_page_serializer("OfferedModels", "models", OfferedModelSerializer)
 
 
-def show_offered_model(manifest: Manifest) -> dict[str, Any]:
+def find_circuit_states(tenant_id: UUID) -> dict[tuple[str, str], str]:
+    """Of the models of a tenant's providers that have failed lately, by the names of both."""
+    now, rows = database_time(), ModelCircuit.objects.filter(tenant_id=tenant_id).select_related("provider")
+    return {(row.provider.name, row.model): str(read_state(row, now)) for row in rows}
+
+
+def show_offered_model(manifest: Manifest, circuits: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     part = manifest.model
     assert part is not None
     return {
@@ -82,6 +97,8 @@ def show_offered_model(manifest: Manifest) -> dict[str, Any]:
         "default_output_tokens": part.default_output_tokens,
         "features": part.features,
         "unpriced": part.unpriced,
+        "fallbacks": list(part.fallbacks),
+        "circuit": circuits.get((part.provider, part.name), str(ModelCircuitState.CLOSED)),
         "data_classes": manifest.data_classes,
     }
 
@@ -116,9 +133,9 @@ class OfferedModelListView(Endpoint):
 
     @extend_schema(operation_id="list_models", parameters=[ETAG], responses={200: MODELS, 304: None})
     def get(self, request: Request) -> HttpResponse:
-        found = [
-            show_offered_model(each) for each in offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
-        ]
+        by = get_caller(request)
+        circuits = find_circuit_states(by.tenant_id)
+        found = [show_offered_model(each, circuits) for each in offer_tools(by=by, kind=ToolKind.MODEL).manifests]
         operation, after = self.asked.get("operation"), self.asked.get("after", "")
         limit: int = self.asked.get("limit", PAGE_SIZE)
         shown = sorted(
@@ -137,7 +154,9 @@ class OfferedModelView(Endpoint):
 
     @extend_schema(operation_id="read_model", parameters=[ETAG], responses={200: MODEL, 304: None})
     def get(self, request: Request, model_id: str) -> HttpResponse:
-        offer = offer_tools(by=get_caller(request), kind=ToolKind.MODEL)
+        by = get_caller(request)
+        offer = offer_tools(by=by, kind=ToolKind.MODEL)
         if problem := offer.kept_back.get(model_id):
             raise UnknownModel(f"This agent may not call it now. {problem.detail}", remedy=problem.remedy)
-        return _answer(request, show_offered_model(find_named_model(offer.manifests, model_id)))
+        found = find_named_model(offer.manifests, model_id)
+        return _answer(request, show_offered_model(found, find_circuit_states(by.tenant_id)))

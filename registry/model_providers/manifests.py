@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GROUP = "model"
 OPERATIONS = ("chat", "embed", "rerank")
 UNPRICED = ("refuse", "count")
+MAX_FALLBACKS = 5
 KEY = "API_KEY"  # what the manifest calls the provider's key
 MAX_MODEL_NAME = 200
 MAX_TOKENS = 100_000_000
@@ -38,6 +39,7 @@ class ModelTerms(TypedDict, total=False):
     default_output_tokens: int
     features: dict[str, str]
     unpriced: str
+    fallbacks: list[str]  # ids of models of the tenant
 
 
 USUAL = ModelTerms(
@@ -47,6 +49,7 @@ USUAL = ModelTerms(
     default_output_tokens=DEFAULT_OUTPUT_TOKENS,
     features={},
     unpriced="refuse",
+    fallbacks=[],
 )
 
 
@@ -61,6 +64,7 @@ def read_terms(manifest: Manifest) -> ModelTerms:
         default_output_tokens=part["default_output_tokens"],
         features=part["features"],
         unpriced=part["unpriced"],
+        fallbacks=part.get("fallbacks", []),
     )
 
 
@@ -122,6 +126,7 @@ def build_manifest(provider: ModelProvider, alias: str, terms: ModelTerms, *, ve
             "default_output_tokens": terms["default_output_tokens"],
             "features": terms["features"],
             "unpriced": terms["unpriced"],
+            "fallbacks": terms["fallbacks"],
         },
     }
 

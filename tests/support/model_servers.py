@@ -57,7 +57,8 @@ class ModelServer:
 
 
 @contextmanager
-def model_server(answer: Reply | Callable[[Heard], Reply]) -> Iterator[ModelServer]:
+def model_server(answer: Reply | Callable[[Heard], Reply], *, port: int = 0) -> Iterator[ModelServer]:
+    """``port``: 0 for any that is free."""
     server = ModelServer(answer if callable(answer) else lambda _: answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -96,7 +97,7 @@ def model_server(answer: Reply | Callable[[Heard], Reply]) -> Iterator[ModelServ
         def log_message(self, *_: Any) -> None:
             pass
 
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listener = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.url = f"http://127.0.0.1:{listener.server_port}"
     thread = threading.Thread(target=listener.serve_forever, args=(0.05,), daemon=True)
     thread.start()

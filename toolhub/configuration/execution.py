@@ -182,6 +182,7 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
         return
     (provider, alias), after = _wanted(change).identity, dict(change.after or {})
     state, name = after.pop("state", ""), f"model.{provider}.{alias}"
+    after.pop("fallbacks", None)
     if change.action is Action.CREATE:
         models.connect_model(provider=provider, alias=alias, reason=run.reason, by=run.by, **after)
     elif after:
@@ -190,6 +191,15 @@ def _model(run: ConfigurationRun, change: ConfigurationChange) -> None:
         installations.pause_installation(name=name, reason=run.reason, by=run.by)
     elif state and change.action is Action.CHANGE:
         installations.resume_installation(name=name, reason=run.reason, by=run.by)
+
+
+def _fallbacks(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    """Once all models are there, for they name each other."""
+    fallbacks = (change.after or {}).get("fallbacks")
+    if change.action is Action.END or fallbacks is None or (change.action is Action.CREATE and not fallbacks):
+        return
+    provider, alias = _wanted(change).identity
+    models.change_model(provider=provider, alias=alias, reason=run.reason, by=run.by, fallbacks=fallbacks)
 
 
 # Grants, with their limits.
@@ -373,6 +383,7 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("installations", _installation),
     ("model_providers", _start_providers),
     ("models", _model),
+    ("models", _fallbacks),
     ("model_providers", _stop_providers),
     ("grants", _end_grants),
     ("grants", _give_grants),
