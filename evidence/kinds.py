@@ -49,6 +49,7 @@ class Kind(TextChoices):
     MODEL_CONNECTED = "model.connected"
     MODEL_CHANGED = "model.changed"
     MODEL_REMOVED = "model.removed"
+    MODEL_PRICES_SET = "model_prices.set"
     VERSION_STAGED = "version.staged"
     VERSION_YANKED = "version.yanked"
     VERSION_TRUSTED = "version.trusted"

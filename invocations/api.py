@@ -20,6 +20,7 @@ from invocations.answer.prefer_header import parse_prefer_header
 from invocations.calls import AnsweredCall, BegunCall, CallRefused
 from invocations.models import Invocation, State
 from invocations.problems import AnswerErased, IdempotencyInProgress
+from invocations.proposals.proposal_links import list_proposed_calls
 from invocations.serializers import EXAMPLE, EnvelopeSerializer, InvokeSerializer, read_call
 from kernel.database.tenancy import acting_for
 from kernel.fault_injection import inject_fault
@@ -31,6 +32,7 @@ from kernel.http.exception_handlers import build_problem_response
 from registry.tools.deprecation import deprecation_headers, find_retirement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from rest_framework.request import Request
@@ -122,14 +124,20 @@ def write_answered(request: Request, answered: AnsweredCall) -> HttpResponse:
     return response
 
 
-def answer_later(request: Request, begun: BegunCall, *, by: Principal) -> WaitingResponse:
+def answer_later(
+    request: Request,
+    begun: BegunCall,
+    *,
+    by: Principal,
+    write: Callable[[Request, AnsweredCall], HttpResponse] = write_answered,
+) -> WaitingResponse:
     """The same answer, for which no thread waits."""
     assert begun.waiter is not None
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
             answered = services.find_answer(begun, last=last)
-            return None if answered is None else write_answered(request, answered)
+            return None if answered is None else write(request, answered)
 
     return WaitingResponse(begun.waiter, at_most_s=begun.at_most_s, look=look, end=begun.close)
 
@@ -146,6 +154,8 @@ class InvocationView(Endpoint):
         for snapshot in Snapshot.objects.filter(invocation_id=invocation.pk, kind="output"):
             reveal_values(snapshot=snapshot, reason=READ_OWN_ANSWER, by=get_caller(request))
         envelope = build_answer_envelope(invocation)
+        if envelope.call is not None and (made := list_proposed_calls(invocation)):
+            envelope.call["proposed_calls"] = [each.wire_id for each in made]
         if isinstance(envelope.error, AnswerErased):
             return build_problem_response(request._request, envelope.error, envelope=envelope)
         response = JsonResponse(envelope.to_json(instance=request.path), status=200 if invocation.is_final else 202)

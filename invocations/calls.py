@@ -47,6 +47,7 @@ class CallRequest:
     chain_step: ChainStep | None = None  # of the chain whose call this is
     model_operation: str = ""  # what a model is asked for: chat, embed or rerank; empty: this is the call of a tool
     shown_tools: tuple[ToolSpec, ...] = ()  # those that the model may propose calls of
+    own_tools: int = 0  # how many of these, the last ones, the caller has described itself
     unusable: Problem | None = None  # why the arguments that a model wrote cannot be used; such a call never runs
 
     @property

@@ -129,6 +129,8 @@ class Invocation(models.Model):
     keyed = models.BooleanField(default=False)  # the tool honours its key, so the call may run again after a crash
     actors = models.JSONField(default=list)  # whom the agent acts for, the first in the chain first; empty: nobody
     chain_step = models.ForeignKey(ChainStep, models.PROTECT, null=True, related_name="calls")  # that it was made for
+    # The call of a model whose answer proposed this one. Its index is the one below.
+    proposed_by = models.ForeignKey("self", models.PROTECT, null=True, related_name="proposed_calls", db_index=False)
     callback = models.ForeignKey(CallbackEndpoint, models.PROTECT, null=True, related_name="+")  # told of the end
     request_id = models.CharField(max_length=64)
     user_fingerprint = models.CharField(max_length=80, blank=True)
@@ -203,6 +205,7 @@ class Invocation(models.Model):
             # Of all rows: a statement that is planned once for any request_id cannot use a part of them.
             models.Index(fields=["agent", "request_id"], name="invocation_of_request"),
             models.Index(fields=["id"], name="invocation_open", condition=Q(finished_at=None)),
+            models.Index(fields=["proposed_by"], name="invocation_proposed_by", condition=Q(proposed_by__isnull=False)),
             models.Index(
                 fields=["tenant", "user_fingerprint"], name="invocation_of_user", condition=~Q(user_fingerprint="")
             ),

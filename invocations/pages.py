@@ -23,6 +23,7 @@ from invocations import services
 from invocations.artifacts.pages import list_artifacts, sign_artifact_tokens
 from invocations.end.egress_report import describe_denial_reason
 from invocations.models import Invocation, State
+from invocations.proposals.proposal_links import list_proposed_calls
 from kernel.components.forms import ReasonForm, add_problem
 from kernel.components.waterfall import Step, lay_out_steps
 from kernel.http.console import ConsoleRequest, needs, render_page
@@ -154,6 +155,7 @@ def _page(
         "chart": lay_out_steps(build_chart_steps(invocation)) if invocation.steps else None,
         "facts": _facts_of(request, invocation, list(rows.reverse()[:MAX_FACTS])),
         "pair": pair,
+        "proposed_calls": list_proposed_calls(invocation),
         "attempts": invocation.attempts.order_by("number"),
         "reached": _reached(pair["end"]),
         "problem": find_problem_class(invocation.reason) if invocation.reason else None,
@@ -190,7 +192,8 @@ def _snapshots(invocation: Invocation) -> list[Snapshot]:
 
 
 def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
-    rows = Invocation.objects.visible_to(request.principal).select_related("agent", "version__tool", "grant", "consent")
+    rows = Invocation.objects.visible_to(request.principal)
+    rows = rows.select_related("agent", "version__tool", "grant", "consent", "proposed_by")
     return rows.get(pk=invocation_id)
 
 
@@ -198,10 +201,11 @@ def _invocation(request: ConsoleRequest, invocation_id: UUID) -> Invocation:
 @needs("invocations.view")
 def invocation_detail(request: ConsoleRequest, invocation_id: UUID) -> HttpResponse:
     """Context: invocation (with .agent, .version, .grant, .consent), chart (Waterfall or None), facts, pair ({begin, end}: each
-    None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code, .reason or
-    None), snapshots, may_reveal, may_cancel, may_resolve, form (ReasonForm), callback (CallbackDelivery
-    or None), artifacts (rows, for those who may reveal or remove them), may_remove_artifacts, opened ({row, word} for each of them,
-    once they are revealed), revealed (None, or a list of {snapshot, value}: shown once, after a POST).
+    None or {fact, leaf, hash}), attempts, reached ({rows, more, elsewhere} or empty), problem (class with .title, .code,
+    .reason or None), proposed_calls (of its answer's proposals), snapshots, may_reveal, may_cancel, may_resolve, form
+    (ReasonForm), callback (CallbackDelivery or None), artifacts (rows, for those who may reveal or remove them),
+    may_remove_artifacts, opened ({row, word} for each of them, once they are revealed), revealed (None, or a list of
+    {snapshot, value}: shown once, after a POST).
     """
     return _page(request, _invocation(request, invocation_id), ReasonForm())
 

@@ -154,6 +154,17 @@ class CalledAsModel(Problem):
     cure = "Call the tool by its own endpoint, or list the models and choose one."
 
 
+class NotProposed(Problem):
+    """The answer that is named did not propose this call."""
+
+    reason, code, status = "CALL.NOT_PROPOSED", PlatformCode.INVALID_ARGUMENT, 422
+    cause = (
+        "`proposed_by` names no call of a model by this agent that ended well and proposed a call of this id, of this tool and with "
+        "these arguments."
+    )
+    cure = "Send the proposal as the model wrote it, or make the call without `proposed_by`."
+
+
 class ModelNotReady(Problem):
     """There is nobody to ask: the model's provider is not connected here."""
 

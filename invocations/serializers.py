@@ -13,6 +13,7 @@ from invocations.answer.prefer_header import parse_prefer_header
 from invocations.callbacks.services import THE_ONLY_ONE
 from invocations.calls import CallRequest
 from invocations.models import Origin
+from invocations.proposals.proposal_links import complete_link
 from kernel.http.base_serializers import StrictSerializer, validate_data
 from kernel.http.envelopes import RequestEnvelope
 from kernel.http.parsers import read_json
@@ -61,6 +62,17 @@ class CallbackField(serializers.Field[Any, Any, Any, Any]):
         if isinstance(data, str) and re.fullmatch(r"[-a-zA-Z0-9_]{1,40}", data):
             return data
         raise serializers.ValidationError("Name a callback endpoint of the agent, or send true for its only one.")
+
+
+class ProposedBySerializer(StrictSerializer):
+    """Which answer of a model proposed the call."""
+
+    invocation = PatternField(
+        r"^inv_[0-9a-z]{26}$", wanted="the id of a call, inv_…", help_text="The call of the model, made by this agent."
+    )
+    call_id = serializers.CharField(
+        max_length=512, required=False, help_text="The proposal's id, where nothing else in the request says it."
+    )
 
 
 class EnvelopeFields(StrictSerializer):
@@ -116,6 +128,12 @@ class EnvelopeFields(StrictSerializer):
         help_text="The endpoint of this agent that is told when the call has ended, by its name; true for its only one.",
     )
 
+    proposed_by = ProposedBySerializer(
+        required=False,
+        help_text="The answer of a connected model that proposed the call. It is checked: a call that the answer did not propose, "
+        "or not with these arguments, is refused.",
+    )
+
     def validate(self, data: dict[str, Any]) -> dict[str, Any]:
         if data["on_consent"] != "refuse" and not data["purpose"].strip():
             raise serializers.ValidationError({"purpose": "Say what the call is for; the person who decides reads it."})
@@ -152,6 +170,7 @@ class EnvelopeFields(StrictSerializer):
             on_consent=data["on_consent"],
             purpose=data["purpose"].strip(),
             callback=data["callback"],
+            proposed_by=dict(data.get("proposed_by", {})),
         )
 
 
@@ -218,10 +237,13 @@ def read_call(request: Request, tool_id: str) -> CallRequest:
     """The call in a request: the body is the SPEC-1 envelope, the address names the tool."""
     payload = validate_data(InvokeSerializer, request.data)
     prefers = parse_prefer_header(request.headers.get("Prefer", ""))
+    envelope = payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
     return CallRequest(
         tool=tool_id,
         arguments=payload.validated_data["arguments"],
-        envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),
+        envelope=envelope,
+        origin=Origin.LLM if envelope.proposed_by else Origin.API,
+        proposal=envelope.proposed_by.get("call_id", ""),
         scope=SCOPE,
         respond_async=prefers.respond_async,
         wait_s=prefers.wait_s,
@@ -247,7 +269,9 @@ def read_proposal(request: Request) -> CallRequest:
     return CallRequest(
         tool=said["name"],
         arguments=_arguments_of(said["arguments"]),
-        envelope=payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")),
+        envelope=complete_link(
+            payload.to_envelope(key_header=request.headers.get("Idempotency-Key", "")), said["call_id"]
+        ),
         origin=Origin.LLM,
         proposal=said["call_id"],
         scope=SCOPE,

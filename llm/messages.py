@@ -180,7 +180,7 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
 class ToolMessage:
-    """What came of one proposed call. To the model it is a text that nobody vouches for."""
+    """What came of one proposed call. Providers are sent its texts as untrusted ones: :mod:`llm.untrusted_texts`."""
 
     call_id: CallId
     segments: Segments

@@ -39,6 +39,7 @@ CHAT_PARAMETERS: Mapping[str, Any] = {
     "frequency_penalty": None,
     "presence_penalty": None,
     "logit_bias": {},
+    "tool_choice": None,
 }
 EMBED_PARAMETERS: Mapping[str, Any] = {"pooling": None, "kind": None}
 # Parts of the question itself, by the names that a table has for them.

@@ -11,27 +11,31 @@ import hashlib
 import math
 import re
 from dataclasses import dataclass as plain_dataclass
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, model_validator
 from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, read_document, refuse_field
 from llm.requests import is_provider_name
-from llm.usage import Cost
+from llm.usage import Cost, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from llm.usage import Usage
+    from genai_prices.types import PriceCalculation
 
 MILLION = 1_000_000
 MAX_PRICES = 10_000
+MAX_RATES = 1000
+DOLLAR = "USD"
+SET = "set"
+AMOUNTS = ("input", "cached", "output", "image", "audio_second", "request")
 PACKAGE = "genai-prices"
 # Whose prices the package has, by the kind of the provider, where no address says that it is somebody else.
 VENDORS: Mapping[str, str] = {
@@ -42,6 +46,8 @@ VENDORS: Mapping[str, str] = {
 }
 # What providers put behind a model's name when they answer: a date, `latest`, or the number of a build.
 _VERSION = re.compile(r"[-@](?:\d{4}-?\d{2}-?\d{2}|\d{3,4}|latest)")
+_PACKAGE_FIELDS = {"input": "input_mtok", "cached": "cache_read_mtok", "output": "output_mtok"}
+_PROBE = Usage(1, 1)
 _NUMBER = re.compile(r"\d{1,12}(\.\d{1,12})?")
 
 
@@ -62,6 +68,13 @@ def _read_amount(value: object) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise refuse_field("A price is a number of US dollars that is not negative, as a text: `0.15`.")
     return Decimal(text)
+
+
+def _read_rate(value: object) -> Decimal:
+    rate = _read_amount(value)
+    if not rate:
+        raise refuse_field("A rate is greater than 0.")
+    return rate
 
 
 def _read_day(value: object) -> date:
@@ -105,6 +118,14 @@ class Price:
         )
 
 
+@dataclass(frozen=True, slots=True, config=RULES, kw_only=True)
+class ExchangeRate:
+    """What one US dollar costs in the currency of budgets, from a day on."""
+
+    effective_from: Annotated[date, BeforeValidator(_read_day)]
+    rate: Annotated[Decimal, BeforeValidator(_read_rate)]
+
+
 def _check_once(prices: tuple[Price, ...]) -> tuple[Price, ...]:
     seen: dict[tuple[str, str, date], int] = {}
     for place, price in enumerate(prices):
@@ -113,11 +134,53 @@ def _check_once(prices: tuple[Price, ...]) -> tuple[Price, ...]:
     return prices
 
 
+def _check_days(rates: tuple[ExchangeRate, ...]) -> tuple[ExchangeRate, ...]:
+    seen: dict[date, int] = {}
+    for place, rate in enumerate(rates):
+        if seen.setdefault(rate.effective_from, place) != place:
+            raise refuse_field("There is another rate from that day on.", at=(place, "effective_from"))
+    return rates
+
+
 @dataclass(frozen=True, slots=True, config=RULES)
 class PriceDocument:
-    """Prices as somebody writes them down."""
+    """Prices as somebody writes them down. ``currency``: of budgets; ``rates``: what a US dollar costs in it."""
 
     prices: Annotated[tuple[Price, ...], Field(max_length=MAX_PRICES), AfterValidator(_check_once)] = ()
+    currency: Annotated[StrictStr, Field(pattern=r"^[A-Z]{3}$")] = DOLLAR
+    rates: Annotated[tuple[ExchangeRate, ...], Field(max_length=MAX_RATES), AfterValidator(_check_days)] = ()
+
+    @model_validator(mode="after")
+    def _check_rates(self) -> Self:
+        if bool(self.rates) is (self.currency == DOLLAR):
+            raise refuse_field(
+                "Another currency than USD needs a rate, and USD has none: prices are in US dollars.", at=("rates",)
+            )
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """The one way of writing it: two documents that say the same are equal."""
+        prices = sorted(self.prices, key=lambda each: (each.provider, each.model, each.effective_from))
+        rates = sorted(self.rates, key=lambda each: each.effective_from)
+        return {"currency": self.currency, "rates": _rows_to_json(rates), "prices": _rows_to_json(prices)}
+
+
+def _rows_to_json(rows: Iterable[Price | ExchangeRate]) -> list[dict[str, Any]]:
+    """What is not said is not written."""
+    return [
+        {each.name: _part_to_json(value) for each in fields(row) if (value := getattr(row, each.name)) != each.default}
+        for row in rows
+    ]
+
+
+def _part_to_json(value: object) -> str:
+    return format_amount(value) if isinstance(value, Decimal) else str(value)
+
+
+def format_amount(amount: Decimal) -> str:
+    """A number as people write it: without an exponent, and without zeros behind it."""
+    text = format(amount, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @plain_dataclass(frozen=True, slots=True)
@@ -136,8 +199,16 @@ class PricedModel:
 class PriceTable:
     """All prices in force at any time. ``packaged``: whether those of genai-prices stand behind the ones that are set."""
 
-    def __init__(self, prices: Iterable[Price] = (), *, packaged: bool = True) -> None:
-        self._packaged = packaged
+    def __init__(
+        self,
+        prices: Iterable[Price] = (),
+        *,
+        packaged: bool = True,
+        currency: str = DOLLAR,
+        rates: Iterable[ExchangeRate] = (),
+    ) -> None:
+        self._packaged, self.currency = packaged, currency
+        self._rates = sorted(rates, key=lambda each: each.effective_from)
         self._set: dict[tuple[str, str], list[Price]] = {}
         for price in sorted(prices, key=lambda each: each.effective_from):
             self._set.setdefault((price.provider, price.model), []).append(price)
@@ -145,12 +216,14 @@ class PriceTable:
     @classmethod
     def read(cls, document: object, *, packaged: bool = True) -> PriceTable:
         """The table of a document ``{"prices": [...]}``. Raises SchemaInvalid with the place of each mistake."""
-        return cls(read_document(PriceDocument, document).prices, packaged=packaged)
+        said = read_document(PriceDocument, document)
+        return cls(said.prices, packaged=packaged, currency=said.currency, rates=said.rates)
 
     @cached_property
     def version(self) -> str:
-        """Names exactly these prices: a digest of those that are set, and the version of the package."""
+        """Names exactly these prices: a digest of those that are set, with the rates, and the version of the package."""
         rows = sorted(map(repr, (price for prices in self._set.values() for price in prices)))
+        rows += [self.currency, *map(repr, self._rates)] if self._rates else []
         digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16] if rows else ""
         parts = [digest and f"set-{digest}", self._packaged and find_package_version()]
         return "+".join(str(part) for part in parts if part) or "none"
@@ -170,11 +243,39 @@ class PriceTable:
         return self._compute(usage, model, at)
 
     def _compute(self, usage: Usage, model: PricedModel, at: datetime) -> Cost | None:
+        price = self.find_set_price(model, at=at)
+        if price is not None:
+            return price.compute_cost(usage, price_version=self.version)
+        return _find_packaged_cost(usage, model, at, self.version) if self._packaged else None
+
+    def find_set_price(self, model: PricedModel, *, at: datetime) -> Price | None:
+        """The price that somebody has set for a model and that is in force then."""
         day = at.astimezone(UTC).date()
         in_force = [price for price in self._set.get((model.provider, model.model), ()) if price.effective_from <= day]
-        if in_force:
-            return in_force[-1].compute_cost(usage, price_version=self.version)
-        return _find_packaged_cost(usage, model, at, self.version) if self._packaged else None
+        return in_force[-1] if in_force else None
+
+    def show_price(self, model: PricedModel, *, at: datetime) -> dict[str, str] | None:
+        """The price in force then, in US dollars as texts, and whose it is; None where there is none. Of a price that changes with the
+        size of a request, the first step.
+        """
+        price = self.find_set_price(model, at=at)
+        if price is not None:
+            amounts = {name: getattr(price, name) for name in AMOUNTS}
+            return {"source": SET} | {name: format_amount(each) for name, each in amounts.items() if each is not None}
+        found = _ask_package(_PROBE, model, at) if self._packaged else None
+        if found is None:
+            return None
+        shown = {name: getattr(found.model_price, field, None) for name, field in _PACKAGE_FIELDS.items()}
+        first = {name: getattr(each, "base", each) for name, each in shown.items() if each is not None}
+        return {"source": PACKAGE} | {name: format_amount(Decimal(str(each))) for name, each in first.items()}
+
+    def find_rate(self, at: datetime) -> Decimal:
+        """What a US dollar costs then in the currency of budgets; before the day of the first rate as much as on it."""
+        if not self._rates:
+            return Decimal(1)
+        day = at.astimezone(UTC).date()
+        in_force = [each for each in self._rates if each.effective_from <= day]
+        return (in_force[-1] if in_force else self._rates[0]).rate
 
 
 def is_version_of(answered: str, asked: str) -> bool:
@@ -198,6 +299,15 @@ def find_package_version() -> str:
 
 def _find_packaged_cost(usage: Usage, model: PricedModel, at: datetime, price_version: str) -> Cost | None:
     """What the package says. Its prices of pictures and sounds are prices of tokens, which providers count among the input."""
+    found = _ask_package(usage, model, at)
+    if found is None:
+        return None
+    # What it charges besides, such as for the request itself, is in its sum alone.
+    rest = found.total_price - found.output_price
+    return Cost(input=rest, output=found.output_price, price_version=price_version)
+
+
+def _ask_package(usage: Usage, model: PricedModel, at: datetime) -> PriceCalculation | None:
     where = {"provider_api_url": model.address} if model.address else {"provider_id": VENDORS.get(model.kind)}
     if not find_package_version() or not any(where.values()) or not (usage.input_tokens or usage.output_tokens):
         return None
@@ -210,12 +320,9 @@ def _find_packaged_cost(usage: Usage, model: PricedModel, at: datetime, price_ve
         output_tokens=usage.output_tokens,
     )
     try:
-        found = calc_price(counted, model.model, genai_request_timestamp=at, **_text_only(where))
+        return calc_price(counted, model.model, genai_request_timestamp=at, **_text_only(where))
     except (LookupError, ValueError):
         return None
-    # What it charges besides, such as for the request itself, is in its sum alone.
-    rest = found.total_price - found.output_price
-    return Cost(input=rest, output=found.output_price, price_version=price_version)
 
 
 def _text_only(where: Mapping[str, str | None]) -> dict[str, Any]:

@@ -60,6 +60,21 @@ class ParameterUnsupported(Problem):
     cure = "Leave out what the findings name, let unsupported parameters be warned about, or choose another model."
 
 
+class ForeignTool(Problem):
+    """The request describes a tool that is none of the hub's."""
+
+    reason, code, status = "LLM.FOREIGN_TOOL", PlatformCode.INVALID_ARGUMENT, 422
+    retryable = Retryable.AFTER_ACTION
+    cause = (
+        "The caller sent the description of a tool that the agent may not call in this hub, and the model was connected for the "
+        "tools of the hub alone."
+    )
+    cure = (
+        "Name tools as the agent's list of tools has them, ask for a grant of the tool, or have an operator connect the model "
+        "with `caller_tools: allow`."
+    )
+
+
 class ProviderUnavailable(Problem):
     """The model's provider cannot be reached or is overloaded."""
 

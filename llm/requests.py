@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from llm.documents import RULES, build_discriminator, build_tag, refuse_field
-from llm.messages import Message, check_conversation
+from llm.messages import MAX_NAME, Message, check_conversation
 from llm.output_schemas import find_schema_mistake
 from unitools.calls import ToolSpec
 
@@ -67,6 +67,13 @@ class ModelId:
 
     def __str__(self) -> str:
         return f"{self.provider}:{self.model}"
+
+
+@plain_dataclass(frozen=True, slots=True)
+class NamedTool:
+    """One of the tools of a request, by its name there."""
+
+    name: str
 
 
 def is_alias(name: str) -> bool:
@@ -110,6 +117,15 @@ def _check_tool_names(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     return tools
 
 
+def _read_choice(value: object) -> object:
+    match value:
+        case None | "required" | NamedTool():
+            return value
+        case {"name": str() as name, **others} if not others and 0 < len(name) <= MAX_NAME:
+            return NamedTool(name)
+    raise refuse_field("This is `required`, or an object with the `name` of one of the tools.")
+
+
 def _check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     if mistake := find_schema_mistake(schema):
         raise refuse_field(mistake.message, at=mistake.path)
@@ -123,6 +139,7 @@ Token = Annotated[StrictStr, AfterValidator(_check_token)]
 Key = Annotated[StrictStr, AfterValidator(_check_key)]
 Tool = Annotated[InstanceOf[ToolSpec], BeforeValidator(_check_tool)]
 Tools = Annotated[tuple[Tool, ...], AfterValidator(_check_tool_names)]
+ToolChoice = Annotated[Literal["required"] | InstanceOf[NamedTool] | None, BeforeValidator(_read_choice)]
 Stop = Annotated[StrictStr, Field(min_length=1, max_length=256)]
 Item = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ITEM)]
 
@@ -162,6 +179,8 @@ ResponseFormat = Annotated[
 class ChatRequest:
     """A conversation to go on with. A parameter that is None is left to the provider.
 
+    ``tool_choice``: the model has to propose a call, of any tool (``required``) or of that one; None leaves it to the model.
+
     ``allow_sensitive`` and ``cache_hint`` are for whoever stands in between; no provider is sent them. ``strict_parameters``: what
     the model does not support refuses the request, and is no warning.
     """
@@ -171,6 +190,7 @@ class ChatRequest:
         tuple[Message, ...], Field(min_length=1, max_length=MAX_MESSAGES), AfterValidator(check_conversation)
     ]
     tools: Tools = ()
+    tool_choice: ToolChoice = None
     temperature: Annotated[StrictFloat, Field(ge=0, le=2)] | None = None
     top_p: Annotated[StrictFloat, Field(gt=0, le=1)] | None = None
     max_tokens: Annotated[StrictInt, Field(ge=1, le=MAX_TOKENS)] | None = None

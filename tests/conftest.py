@@ -88,6 +88,10 @@ class Caller:
     def post(self, path: str, body: Any, **headers: str) -> Any:
         return Client().post(f"/api/v1{path}", body, content_type="application/json", headers=self.headers() | headers)
 
+    def ask(self, path: str, body: Any, **headers: str) -> Any:
+        """In a served format, at the root."""
+        return Client().post(path, body, content_type="application/json", headers=self.headers() | headers)
+
     def get(self, path: str, **headers: str) -> Any:
         return Client().get(f"/api/v1{path}", headers=self.headers() | headers)
 

@@ -70,6 +70,7 @@ class ToolCall:
     provider_name: str = ""
     meta: Any = None  # carried back unread, as Gemini's thought_signature
     why: str = ""  # the problem in a sentence for the model
+    proposed_by: str = ""  # the hub's id of the model's call that it was proposed in
 
 
 class Status(StrEnum):

@@ -35,6 +35,7 @@ class ModelPart:
     features: dict[str, str]  # part of a request: passed, warned or refused
     unpriced: str  # what becomes of a call without a known price: refuse or count
     fallbacks: tuple[str, ...] = ()  # ids of the models that are asked in its place, where its provider does not answer
+    caller_tools: str = "refuse"  # what becomes of tools that callers describe themselves: refuse or allow
 
 
 @dataclass(frozen=True, slots=True)

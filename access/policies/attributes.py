@@ -53,6 +53,9 @@ _ALL = (
     Attribute("origin", AttributeType.TEXT, gettext_lazy("origin of the call"), values=("api", "llm", "mcp", "system")),
     Attribute("dry_run", AttributeType.FLAG, gettext_lazy("dry run")),
     Attribute("model", AttributeType.TEXT, gettext_lazy("model"), optional=True),
+    Attribute(
+        "model_verified", AttributeType.TEXT, gettext_lazy("connected model that proposed the call"), optional=True
+    ),
     Attribute("model_compatible", AttributeType.FLAG, gettext_lazy("model is compatible with the tool"), optional=True),
     Attribute("client_app", AttributeType.TEXT, gettext_lazy("client application"), optional=True),
     Attribute("user_present", AttributeType.FLAG, gettext_lazy("a user is named")),

@@ -70,6 +70,7 @@ WRITTEN = (
     FreeTextColumn("registry.Review", "note", "version__tool__tenant_id"),
     FreeTextColumn("registry.Installation", "reason"),
     FreeTextColumn("registry.ModelProvider", "reason"),
+    FreeTextColumn("registry.ModelPrices", "reason"),
     FreeTextColumn("invocations.Replay", "reason"),
     FreeTextColumn("evidence.ExportJob", "reason"),
     FreeTextColumn("evidence.ExportJob", "query", first=forget_exports),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography.exceptions import InvalidTag
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 NONCE_BYTES = 12
 GIVE_KEYS = "It holds the JSON of a key file: `manage.py init` makes one (docs/how-to/rotate-and-back-up-keys.md)."
+
+
+@lru_cache(maxsize=4096)
+def _derive_key(key: bytes, message: bytes) -> bytes:
+    """Every call asks for the same few."""
+    return hmac.digest(key, message, hashlib.sha256)
 
 
 class KeyStore(Protocol):
@@ -84,7 +91,7 @@ class InMemoryKeyStore:
     def fingerprint(self, value: bytes, *, context: bytes) -> str:
         # Always the first key: a fingerprint must stay comparable after a rotation.
         first = self.keys[self.first()]
-        key = hmac.digest(first, b"fingerprint\0" + context, hashlib.sha256)
+        key = _derive_key(first, b"fingerprint\0" + context)
         return "hmac-sha256:" + hmac.digest(key, value, hashlib.sha256).hex()
 
     def first(self) -> str:
@@ -98,7 +105,7 @@ class InMemoryKeyStore:
         if not key_id:
             self.refresh()
         name = key_id or self.current
-        return name, hmac.digest(self._key(name), b"derive\0" + purpose, hashlib.sha256)
+        return name, _derive_key(self._key(name), b"derive\0" + purpose)
 
 
 class FileKeyStore(InMemoryKeyStore):

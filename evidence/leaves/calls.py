@@ -90,6 +90,16 @@ class AskedModel(LeafPart):
     price: Annotated[str | None, "version of the price that it was reserved at"] = None
     tools: Annotated[ListDigest | None, "those that the model is shown: how many, and their digest"] = None
     fallbacks: Annotated[list[str] | None, "ids of the models that may answer in its place"] = None
+    own_tools: Annotated[int | None, "how many of these the caller has described itself"] = None
+
+
+@leaf_part
+class ProposedBy(LeafPart):
+    """Which answer of a model proposed a call; it was checked before the call was accepted."""
+
+    invocation: Annotated[str, "the call of the model"]
+    model: Annotated[str, "the model, by its id"]
+    proposal: Annotated[str, "keyed hash of call id, tool and arguments: one of those in `model.proposed` of its End"]
 
 
 @leaf_part
@@ -119,6 +129,10 @@ class AnsweredModel(LeafPart):
     price: Annotated[str | None, "version of the price"] = None
     cost_micros: Annotated[int | None, "what it cost, in millionths of the currency; absent: there is no price"] = None
     proposals: Annotated[int | None, "how many calls the model proposed"] = None
+    proposed: Annotated[
+        list[str] | None,
+        "keyed hashes of call id, tool and arguments of the first 64 that can be made: a Begin names one in `proposed_by`",
+    ] = None
     first_token_ms: Annotated[int | None, "from the request to the first piece of the answer"] = None
     attempts: Annotated[
         list[dict[str, Any]] | None,
@@ -183,6 +197,7 @@ class Begin(DecidedCall):
     model: Annotated[AskedModel | None, "for a call of a model"] = None
     caller_trace: Annotated[Any, "the trace that the caller named"] = None
     proposal: Annotated[str | None, "what the model called the call, hashed"] = None
+    proposed_by: Annotated[ProposedBy | None, "the answer that proposed the call, where its caller named it"] = None
     tool: Annotated[CalledTool | None, "which code, and how the tenant has set it up"] = None
     consent_binds: Annotated[ConsentBinding | None, "what the consent is good for"] = None
     obligations: Annotated[str | None, "digest of what must be done to the output"] = None

@@ -46,3 +46,17 @@ class RemovedModel(LeafData):
     """That a name means no model any more."""
 
     reason: Written
+
+
+@leaf_data(Kind.MODEL_PRICES_SET)
+class SetModelPrices(LeafData):
+    """What models cost from now on, whole."""
+
+    number: Annotated[int, "of this version of the tenant's prices"]
+    version: Annotated[
+        str, "what calls say that they were priced by: the prices, the rates and the package behind them"
+    ]
+    document: Annotated[str, "digest of prices and rates"]
+    prices: Annotated[int, "how many prices"]
+    currency: Annotated[str, "of budgets"]
+    reason: Written

@@ -18,6 +18,7 @@ from .merkle import Frontier, leaf_hash, verify_consistency
 from .notes import COSIGNATURE, Checkpoint, VerifierKey, clock_name, open_checkpoint, open_note, split_note
 from .problems import InvalidEvidence, MalformedEvidence, UnknownSigner
 from .proofs import ConsistencyProof, InclusionProof
+from .proposals import ProposalLinks, name_opened
 from .report import VerificationReport
 from .strict import decode_json, decode_text
 
@@ -59,6 +60,7 @@ class _Check:
             raise MalformedEvidence("A key of a witness is of type 4 (cosignature/v1); the one given is a log's.")
         self.digests: dict[str, str] = {}
         self.pairs = Pairs()
+        self.proposals = ProposalLinks()
         self.next_index = 0
         self.trusted: list[VerifierKey] = []
         self.checkpoint = Checkpoint("", 0, b"")
@@ -277,12 +279,15 @@ class _Check:
         if not isinstance(columns, dict):
             raise MalformedEvidence(f"The columns in {where.lower()} are not an object.")
         check_columns(document, columns)
-        self._check_values(document, said.get("values", []), where)
+        opened = self._check_values(document, said.get("values", []), where)
+        self.proposals.add(index, document, name_opened(document, opened))
         return document
 
-    def _check_values(self, document: dict[str, Any], values: Any, where: str) -> None:
+    def _check_values(self, document: dict[str, Any], values: Any, where: str) -> dict[str, str]:
+        """The values that were opened, by snapshot."""
         commitments = {each["snapshot"]: each for _, each in iter_commitments(document)}
         self.report.commitments += len(commitments)
+        opened: dict[str, str] = {}
         if not isinstance(values, list):
             raise MalformedEvidence(f"The values in {where.lower()} are not a list.")
         for value in values:
@@ -293,15 +298,18 @@ class _Check:
                             f"{where} opens {name}, to which its leaf is not (or not twice) committed."
                         )
                     check_value(commitments.pop(name), salt=salt, value=text)
+                    opened[name] = text
                     self.report.values += 1
                 case _:
                     raise MalformedEvidence(
                         f"A value in {where.lower()} does not have exactly snapshot, salt and value."
                     )
+        return opened
 
     def _check_range(self) -> None:
         report, pairs = self.report, self.pairs
         report.pairs = pairs.complete
+        report.add_proposals(self.proposals.check(whole=report.complete and report.start == 0 and self.whole))
         if not report.complete:
             return
         if self.next_index < report.stop:

@@ -12,6 +12,7 @@ from .archive import CHECKPOINT, MANIFEST, MAX_SMALL_BYTES, VKEYS
 from .facts import Pairs, parse_leaf
 from .notes import COSIGNATURE, VerifierKey, clock_name, open_checkpoint, open_note
 from .problems import CannotTell, InvalidEvidence, MalformedEvidence, UnknownSigner
+from .proposals import ProposalLinks
 from .report import VerificationReport
 from .strict import decode_text
 from .wholelog import check_log, iter_mirror_leaves
@@ -65,20 +66,25 @@ def _verify(
         raise InvalidEvidence(
             f"Your checkpoint has {heads[-1].size} leaves, that of the mirror only {head.size}: the log was cut."
         )
-    pairs = Pairs()
-    for finding in check_log(_leaves(path, report, pairs), heads):
+    pairs, proposals = Pairs(), ProposalLinks()
+    for finding in check_log(_leaves(path, report, pairs, proposals), heads):
         report.found(finding.sentence, finding.index)
         report.good -= finding.index is not None
     report.pairs, report.open_calls, report.begun_before = pairs.complete, len(pairs.begun), len(pairs.ended)
     for invocation, index in pairs.ended.items():
         report.found(f"The call {invocation} ended and never began.", index)
+    report.add_proposals(proposals.check(whole=report.good == report.facts))
 
 
-def _leaves(path: Path, report: VerificationReport, pairs: Pairs) -> Iterator[tuple[int, bytes, bytes | None]]:
+def _leaves(
+    path: Path, report: VerificationReport, pairs: Pairs, proposals: ProposalLinks
+) -> Iterator[tuple[int, bytes, bytes | None]]:
     for row in iter_mirror_leaves(path, report.size):
         report.facts += 1
         try:
-            pairs.add(row[0], parse_leaf(row[1]))
+            leaf = parse_leaf(row[1])
+            pairs.add(row[0], leaf)
+            proposals.add(row[0], leaf, {})
             report.good += 1
         except InvalidEvidence as error:
             report.found(error, row[0])

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .strict import encode_base64
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MAX_FINDINGS = 100
+MAX_PROPOSALS = 100
+SHOWN_PROPOSALS = 10  # to people
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,19 @@ class VerificationFinding:
 
     def __str__(self) -> str:
         return self.sentence if self.index is None else f"Leaf {self.index}: {self.sentence}"
+
+
+@dataclass(frozen=True)
+class ProvenProposal:
+    """A call that the answer of a model proposed. ``values_compared``: also what was proposed and called, not only its hash."""
+
+    call: str
+    answer: str
+    values_compared: bool = False
+
+    def __str__(self) -> str:
+        how = ", and its values are those that were proposed" if self.values_compared else ""
+        return f"{self.call} by the answer of {self.answer}{how}"
 
 
 @dataclass
@@ -49,6 +67,9 @@ class VerificationReport:
     begun_before: int = 0
     commitments: int = 0
     values: int = 0
+    proposals: int = 0  # calls that the answer of a model proposed
+    proven_proposals: list[ProvenProposal] = field(default_factory=list)  # the first of them
+    unseen_answers: int = 0  # calls that name an answer that is not in this evidence
     findings: list[VerificationFinding] = field(default_factory=list)
     more_findings: int = 0
 
@@ -68,6 +89,17 @@ class VerificationReport:
             self.findings.append(VerificationFinding(str(sentence), index))
         else:
             self.more_findings += 1
+
+    def add_proposals(self, checked: Iterable[ProvenProposal | VerificationFinding | None]) -> None:
+        for each in checked:
+            if each is None:
+                self.unseen_answers += 1
+            elif isinstance(each, VerificationFinding):
+                self.found(each.sentence, each.index)
+            else:
+                self.proposals += 1
+                if len(self.proven_proposals) < MAX_PROPOSALS:
+                    self.proven_proposals.append(each)
 
     def continues(self, size: int) -> None:
         if size not in self.older:
@@ -130,6 +162,14 @@ class VerificationReport:
             lines.append(f"calls      {self.pairs} began and ended, {self.open_calls} are open{before}")
         if self.commitments:
             lines.append(f"values     {self.values} of {self.commitments} opened, and they are what was committed to")
+        shown = self.proven_proposals[:SHOWN_PROPOSALS]
+        lines += [f"proposed   {each}" for each in shown]
+        if self.proposals > len(shown):
+            lines.append(f"proposed   … and {self.proposals - len(shown)} more calls by the answers that they name")
+        if self.unseen_answers:
+            lines.append(
+                f"proposed   {self.unseen_answers} by answers that are not in this evidence: whether they did is not checked"
+            )
         return lines
 
 

@@ -28,6 +28,7 @@ from evidence.leaves.calls import (
     ConsentBinding,
     InputCommitment,
     PolicyReference,
+    ProposedBy,
     ReservedBudget,
 )
 from evidence.models import SnapshotKind
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from invocations.calls import CallRequest, IncomingCall
     from invocations.decide.decision import Acceptance, Hold, Refusal
     from invocations.decide.preflight import Preflight
+    from invocations.proposals.proposal_links import ProposalLink
     from invocations.step_log import StepLog
     from registry.decision_context import DecisionContext
     from registry.decision_rows import InstalledTool
@@ -93,6 +95,7 @@ def build_begin_leaf(
         else None,
         caller_trace=call.envelope.trace or None,
         proposal=fingerprint_under(key, call.proposal.encode()) if call.proposal else None,
+        proposed_by=describe_link(preflight.proposal) if preflight and preflight.proposal else None,
         tool=_describe_tool(call.tool, installed)
         if installed is not None and installed.version_id is not None
         else None,
@@ -109,7 +112,7 @@ def build_begin_leaf(
         obligations=compute_digest(preflight.obligations) if preflight and preflight.obligations else None,
         refused_at=preflight.refused_at or None if preflight else None,
         budget=budget,
-        model=describe_asked_model(preflight) if preflight else None,
+        model=describe_asked_model(preflight, own_tools=call.own_tools) if preflight else None,
         callback=encode("cbe", callback_id) if callback_id else None,
     )
 
@@ -123,6 +126,10 @@ def _describe_tool(name: str, installed: InstalledTool) -> CalledTool:
         installation=encode("ins", installed.id),
         config=installed.config_digest,
     )
+
+
+def describe_link(link: ProposalLink) -> ProposedBy:
+    return ProposedBy(invocation=encode("inv", link.invocation_id), model=link.model, proposal=link.hash)
 
 
 def compute_consent_binding(consent: ConsentValue) -> ConsentBinding:
@@ -215,6 +222,7 @@ def write_begin(
         state=state,
         dry_run=call.envelope.dry_run,
         chain_step=call.chain_step,
+        proposed_by_id=preflight.proposal.invocation_id if preflight and preflight.proposal else None,
         request_id=call.envelope.request_id,
         consent_id=preflight.consent.id if preflight and preflight.consent else None,
         steps=log.steps,

@@ -65,6 +65,8 @@ def build_call_object(
         "created_at": invocation.created_at.isoformat(),
         "finished_at": invocation.finished_at.isoformat() if invocation.finished_at else None,
     }
+    if invocation.proposed_by_id is not None:
+        call["proposed_by"] = encode("inv", invocation.proposed_by_id)
     if invocation.resolution:
         call["resolution"] = invocation.resolution
     if live := read_live_output(invocation):

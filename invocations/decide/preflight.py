@@ -18,9 +18,9 @@ from evidence.leaves.calls import PolicyDecision
 from invocations.decide.fallback_models import add_fallbacks, choose_degraded
 from invocations.decide.rules import RULES, CallLook
 from invocations.metrics.call_metrics import record_preflight
+from invocations.model_calls.degraded_requests import degrade_request
 from invocations.step_log import FAILED, PASSED, SKIPPED, StepLog
 from kernel.problems import Problem
-from llm.requests import ChatRequest
 from registry.decision_context import load_decision_context
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from invocations.decide.rules import Rule
     from invocations.model_calls.model_demand import ModelDemand
     from invocations.model_calls.model_requests import ModelRequest
+    from invocations.proposals.proposal_links import ProposalLink
     from invocations.sandbox.base import Profile
     from registry.decision_context import DecisionContext
     from registry.versions.compiler import CompiledVersion
@@ -60,6 +61,7 @@ class Preflight:
     demand: Demand = field(default_factory=Demand)
     model_request: ModelRequest | None = None  # of a call of a model; then `model_demand` is set as well
     model_demand: ModelDemand | None = None
+    proposal: ProposalLink | None = None  # the answer of a model that proposed the call, where its caller named it
     lines: list[BudgetLine] = field(default_factory=list)
     fallbacks: list[Preflight] = field(default_factory=list)  # of the models that may answer in place of the asked one
     is_degraded: bool = False  # the first of these answers alone, by a policy
@@ -159,7 +161,8 @@ NEEDS = {name: {"tool"} for name in STEPS[1:]} | {"sandbox_guard": {"tool", "pro
 
 def check_step(step: Iterable[Rule], look: CallLook) -> str:
     """Raise what is in the way at this step; else what its rules note for the waterfall."""
-    return " ".join(note for rule in step if (note := rule.check(look)))
+    notes = [note for rule in step if (note := rule.check(look))]
+    return " ".join(notes) if notes else ""
 
 
 def run_preflight(
@@ -205,8 +208,9 @@ def run_preflight(
 
 def run_fallback_preflight(look: CallLook, fingerprints: dict[str, str], name: str) -> Preflight:
     """What would be decided about a call if it asked the model of this name, with no more tools. Its key was looked at."""
-    asked, call, request = look.decision_context, look.call, look.result.model_request
+    asked, stand_in = look.decision_context, replace(look.call, tool=name)
     context = load_decision_context(tenant_id=asked.tenant_id, agent_id=asked.agent_id, tool=name, now=asked.at)
-    shown = request.tools if isinstance(request, ChatRequest) else ()
-    stand_in = replace(call, tool=name, shown_tools=shown)
-    return run_preflight(stand_in, context, fingerprints, log=StepLog(asked.at), stands_in=True)
+    found = run_preflight(stand_in, context, fingerprints, log=StepLog(asked.at), stands_in=True)
+    if found.model_request is not None:
+        found.model_request = degrade_request(found.model_request, look.verdict.degradation)
+    return found

@@ -32,8 +32,9 @@ from invocations.model_calls.degraded_requests import degrade_request
 from invocations.model_calls.model_demand import ModelDemand, build_model_demand, check_window
 from invocations.model_calls.model_prices import check_priced, choose_prices
 from invocations.model_calls.model_requests import read_model_request
-from invocations.model_calls.tenant_providers import check_provider_ready, load_provider
+from invocations.model_calls.tenant_providers import check_provider_ready
 from invocations.problems import CalledAsModel, CapabilityBlocked
+from invocations.proposals.proposal_links import find_proposal_link
 from invocations.sandbox.factory import current_sandbox
 from kernel.ids import encode
 from kernel.problems import Forbidden
@@ -112,6 +113,8 @@ class CallLook(Look):
         if self.result.verdict is None:
             consent = self.find_consent_within(self.version.manifest.consent_scope) is not None
             asked = build_attributes(self.call, self.version, self.decision_context, size=self.size, consent=consent)
+            if self.result.proposal is not None:
+                asked["model_verified"] = self.result.proposal.model
             self.result.verdict = evaluate_policies(self.decision_context.layers, asked)
             self.result.decision_input = redact_attributes(
                 asked, self.decision_context.layers, self.version.manifest.models
@@ -267,6 +270,14 @@ def check_arguments(look: CallLook) -> str | None:
     return None
 
 
+def check_proposal(look: CallLook) -> str | None:
+    """Where a call says which answer of a model proposed it: did that answer?"""
+    context = look.decision_context
+    link = find_proposal_link(look.call, tenant_id=context.tenant_id, agent_id=context.agent_id)
+    look.result.proposal = link
+    return None if link is None else f"proposed by {encode('inv', link.invocation_id)}"
+
+
 def check_agent_in_use(look: Look) -> None:
     if not look.decision_context.agent_in_use:
         disabled = (
@@ -371,7 +382,7 @@ def compute_model_demand(look: CallLook) -> ModelDemand | None:
     if request is None or part is None:
         return None
     request = look.result.model_request = degrade_request(request, look.verdict.degradation)
-    prices = choose_prices(part, load_provider(part, tenant_id=look.decision_context.tenant_id))
+    prices = choose_prices(part, tenant_id=look.decision_context.tenant_id)
     demand = look.result.model_demand = build_model_demand(request, prices)
     check_priced(demand.cost_micros, part)
     return demand
@@ -495,6 +506,7 @@ RULES: tuple[Rule, ...] = (
     Rule("tool", "tool", check_tool),
     Rule("model", "tool", check_meant_for_model),
     Rule("arguments", "input_schema", check_arguments),
+    Rule("proposal", "input_schema", check_proposal),
     Rule("agent", "grant", check_agent_in_use),
     Rule("key", "grant", check_key_in_force),
     Rule("grant", "grant", check_grant),

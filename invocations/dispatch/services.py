@@ -28,6 +28,7 @@ from invocations.problems import (
     ResponseAmbiguous,
     ResponseNotKnown,
 )
+from invocations.proposals.proposal_links import complete_link
 from invocations.request_tallies import count_rejected
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.parsers import holds_nul
@@ -101,12 +102,14 @@ def build_call(proposed: ToolCall, *, envelope: RequestEnvelope, scope: str, pre
     wait_s = prefers.wait_s
     if wait_s is None and not prefers.respond_async:
         wait_s = settings.TOOLHUB_SYNC_WAIT_S  # a model goes on with the answers of all
+    proposal = (proposed.provider_id or proposed.id).encode(errors="replace").decode()
+    keyed = replace(envelope, idempotency_key="" if unusable else f"dispatch:{key}")
     return CallRequest(
         tool=proposed.name,
         arguments=proposed.raw if unusable else proposed.arguments,
-        envelope=replace(envelope, idempotency_key="" if unusable else f"dispatch:{key}"),
+        envelope=complete_link(keyed, proposal),
         origin=Origin.LLM,
-        proposal=(proposed.provider_id or proposed.id).encode(errors="replace").decode(),
+        proposal=proposal,
         scope=scope,
         respond_async=prefers.respond_async,
         wait_s=wait_s,

@@ -30,6 +30,7 @@ from invocations.metrics.call_metrics import count_call
 from invocations.model_calls.model_facts import describe_answered_model
 from invocations.models import Attempt, Invocation, State
 from invocations.problems import OutcomeUnknown
+from invocations.proposals.proposal_links import hash_proposals
 from invocations.sandbox.base import Profile
 from invocations.signals import call_ended
 from invocations.step_log import read_step_result
@@ -200,7 +201,9 @@ def build_end_leaf(
         profile=invocation.profile_hash or None,
         budget=build_spent_budget(ending) if invocation.budget else None,
         run=build_run_report(invocation, outcome) if outcome is not None else None,
-        model=describe_answered_model(ending.model) if ending.model is not None else None,
+        model=describe_answered_model(ending.model, hash_proposals(ending.output, key))
+        if ending.model is not None
+        else None,
         blocked=list_blocked_kinds(outcome) or None if outcome is not None else None,
         output=sealed.output,
         raw_output=sealed.raw_output,

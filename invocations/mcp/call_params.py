@@ -99,6 +99,7 @@ def _call(context: ServerRequestContext[Any, Any], params: CallToolRequestParams
         arguments=params.arguments or {},
         envelope=envelope,
         origin=Origin.MCP,
+        proposal=envelope.proposed_by.get("call_id", ""),
         scope=SCOPE,
         wait_s=settings.TOOLHUB_SYNC_WAIT_S,
     )

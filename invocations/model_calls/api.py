@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
-    from invocations.calls import BegunCall, CallRequest
+    from invocations.calls import AnsweredCall, BegunCall, CallRequest
+    from invocations.model_calls.answer_forms import AnswerForm
     from invocations.model_calls.model_runs import ModelRun
     from kernel.principal import Principal
 
@@ -147,34 +148,57 @@ def read_model_call(request: Request, model_id: str, operation: str) -> CallRequ
     return build_model_call(tool, arguments, envelope, operation=operation, by=by)
 
 
-def ask_model(request: Request, call: CallRequest, *, wants_stream: bool = False) -> HttpResponseBase:
+class EnvelopeForm:
+    """The hub's own: envelopes, and streams of events."""
+
+    def write_refused(self, request: Request, refused: CallRefused) -> HttpResponse:
+        envelope = build_answer_envelope(refused.invocation, problem=refused.problem, preflight=refused.preflight)
+        return write_answer(request, refused.invocation, envelope)
+
+    def write_whole(self, request: Request, answered: AnsweredCall) -> HttpResponse:
+        return write_answered(request, answered)
+
+    def write_stored_stream(self, request: Request, answered: AnsweredCall) -> HttpResponse:
+        whole = write_answered(request, answered)
+        envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
+        response = HttpResponse(write_stored_answer(envelope), content_type=EVENT_STREAM, headers=HEADERS)
+        for name in ("Location", "Idempotency-Replayed"):
+            if name in whole.headers:
+                response.headers[name] = whole.headers[name]
+        return response
+
+    def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> StreamingHttpResponse:
+        location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
+        stream = stream_answer(run, begun.invocation)
+        response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | location)
+        # Its caller may be gone before the stream begins.
+        response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
+        return response
+
+
+ENVELOPES = EnvelopeForm()
+
+
+def ask_model(
+    request: Request, call: CallRequest, *, wants_stream: bool = False, form: AnswerForm = ENVELOPES
+) -> HttpResponseBase:
     """Make the call, and answer with what becomes of it."""
     by = get_caller(request)
     try:
         begun = services.begin_call(call, by=by)
     except CallRefused as refused:
-        envelope = build_answer_envelope(refused.invocation, problem=refused.problem, preflight=refused.preflight)
-        return write_answer(request, refused.invocation, envelope)
+        return form.write_refused(request, refused)
     if begun.preflight is None:
-        return answer_again(request, begun, by=by, wants_stream=wants_stream)
+        return answer_again(request, begun, by=by, wants_stream=wants_stream, form=form)
     run = prepare_run(begun, wants_stream=wants_stream)
     if run is None:
-        return write_answered(request, services.get_answer(begun))
+        return form.write_whole(request, services.get_answer(begun))
     if not can_wait(request._request):
         run.run_here()
-        return answer_from_store(request, begun, wants_stream=wants_stream)
+        return answer_from_store(request, begun, wants_stream=wants_stream, form=form)
     if wants_stream:
-        return build_stream(run, begun)
-    return answer_when_there(request, run, begun, by=by)
-
-
-def build_stream(run: ModelRun, begun: BegunCall) -> StreamingHttpResponse:
-    location = {"Location": f"/api/v1/invocations/{begun.invocation.wire_id}"}
-    stream = stream_answer(run, begun.invocation)
-    response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=HEADERS | location)
-    # Its caller may be gone before the stream begins.
-    response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
-    return response
+        return form.open_stream(request, run, begun)
+    return answer_when_there(request, run, begun, by=by, form=form)
 
 
 class RunWaiter:
@@ -187,37 +211,34 @@ class RunWaiter:
         await self._run.wait(seconds)
 
 
-def answer_when_there(request: Request, run: ModelRun, begun: BegunCall, *, by: Principal) -> WaitingResponse:
+def answer_when_there(
+    request: Request, run: ModelRun, begun: BegunCall, *, by: Principal, form: AnswerForm
+) -> WaitingResponse:
     """The answer as a whole, for which no thread waits. Whoever leaves before it is there ends the run."""
 
     def look(last: bool) -> HttpResponse | None:
         with acting_for(by.tenant_id):
             answered = services.find_answer(begun, last=last)
-            return None if answered is None else write_answered(request, answered)
+            return None if answered is None else form.write_whole(request, answered)
 
     at_most_s = run.timeout_s + LATE_S
     return WaitingResponse(RunWaiter(run), at_most_s=at_most_s, look=look, end=run.leave)
 
 
-def answer_again(request: Request, begun: BegunCall, *, by: Principal, wants_stream: bool) -> HttpResponse:
+def answer_again(
+    request: Request, begun: BegunCall, *, by: Principal, wants_stream: bool, form: AnswerForm
+) -> HttpResponse:
     """What an earlier call with this key was answered."""
     if begun.waiter is not None and can_wait(request._request) and not wants_stream:
-        return answer_later(request, begun, by=by)
+        return answer_later(request, begun, by=by, write=form.write_whole)
     with closing(begun):
         if begun.waiter is not None:
             services.wait_for_end(begun.invocation.pk, begun.waiter, at_most_s=begun.at_most_s)
-        return answer_from_store(request, begun, wants_stream=wants_stream)
+        return answer_from_store(request, begun, wants_stream=wants_stream, form=form)
 
 
-def answer_from_store(request: Request, begun: BegunCall, *, wants_stream: bool) -> HttpResponse:
+def answer_from_store(request: Request, begun: BegunCall, *, wants_stream: bool, form: AnswerForm) -> HttpResponse:
     """The answer of a call that has ended, as its caller wants it. One that failed is a problem in both forms."""
     answered = services.get_answer(begun)
-    whole = write_answered(request, answered)
-    if not wants_stream or whole.status_code != 200:
-        return whole
-    envelope = build_answer_envelope(answered.invocation, notices=answered.notices)
-    response = HttpResponse(write_stored_answer(envelope), content_type=EVENT_STREAM, headers=HEADERS)
-    for name in ("Location", "Idempotency-Replayed"):
-        if name in whole.headers:
-            response.headers[name] = whole.headers[name]
-    return response
+    whole = form.write_whole(request, answered)
+    return form.write_stored_stream(request, answered) if wants_stream and whole.status_code == 200 else whole

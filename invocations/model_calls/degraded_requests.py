@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from llm.requests import ChatRequest
+from llm.requests import ChatRequest, NamedTool
 
 if TYPE_CHECKING:
     from access.policies.verdict import Degradation
@@ -16,9 +16,13 @@ def degrade_request(request: ModelRequest, degradation: Degradation | None) -> M
     """The request with the tools that remain. What a model is not shown it cannot propose."""
     if degradation is None or not degradation.tools or not isinstance(request, ChatRequest):
         return request
-    if degradation.tools == "none":
-        return replace(request, tools=())
-    return replace(request, tools=tuple(tool for tool in request.tools if tool.annotations.read_only))
+    reading = tuple(tool for tool in request.tools if tool.annotations.read_only)
+    tools = reading if degradation.tools == "read_only" else ()
+    # It cannot be made to propose a call of what it is not shown.
+    is_there = tools and (
+        not isinstance(choice := request.tool_choice, NamedTool) or choice.name in {tool.name for tool in tools}
+    )
+    return replace(request, tools=tools, tool_choice=request.tool_choice if is_there else None)
 
 
 def describe_degradation(degradation: Degradation) -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from invocations.model_calls.model_attempts import ModelAttempt
+    from invocations.model_calls.model_requests import ModelRequest
     from invocations.step_log import StepLog
     from llm.answers import ChatDelta, EmbedAnswer, RerankAnswer
     from llm.interfaces import EmbedModel, RerankModel
@@ -172,7 +173,8 @@ class ModelChain:
         """The request as the current model is asked it: under its name, within its limits."""
         if not self._at:
             return request
-        asked, own = self._attempts[0].preflight.model_request, self.current.preflight.model_request
+        asked: ModelRequest | None = self._attempts[0].preflight.model_request
+        own: ModelRequest | None = self.current.preflight.model_request
         assert asked is not None
         assert own is not None
         key = request.idempotency_key and f"{request.idempotency_key}.{self._at}"

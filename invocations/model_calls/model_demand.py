@@ -34,6 +34,8 @@ class ModelDemand:
             "output_tokens": self.output_tokens,
             "requests": self.requests,
             "cost_micros": self.cost_micros,
+            "currency": self.prices.table.currency,
+            "price": self.prices.to_json(),
             "price_version": None if self.cost_micros is None else self.prices.table.version,
         }
 

@@ -46,6 +46,7 @@ class ModelReport:
     answered_by: str = ""
     finish: str = ""
     price: str = ""
+    currency: str = ""
     cost_micros: int | None = None
     surcharge_micros: int = 0
     proposals: int = 0
@@ -61,6 +62,7 @@ class ModelReport:
             "requests": self.requests,
             "counted_by": self.settled_by,
             "cost_micros": self.cost_micros,
+            "currency": self.currency,
             "price_version": self.price or None,
         }
 
@@ -73,8 +75,11 @@ class ModelReport:
         return (self.cost_micros or 0) + self.surcharge_micros
 
 
-def describe_asked_model(preflight: Preflight) -> AskedModel | None:
-    """None for a call of a tool, and for one that was refused before it was known what it asks for."""
+def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedModel | None:
+    """None for a call of a tool, and for one that was refused before it was known what it asks for.
+
+    ``own_tools``: how many the caller has described itself.
+    """
     demand, version, request = preflight.model_demand, preflight.version, preflight.model_request
     if demand is None or version is None or version.manifest.model is None:
         return None
@@ -87,6 +92,7 @@ def describe_asked_model(preflight: Preflight) -> AskedModel | None:
         output_tokens=demand.output_tokens,
         fallbacks=[each.decision_context.tool for each in preflight.fallbacks] or None,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        own_tools=own_tools or None,
     )
 
 
@@ -95,7 +101,8 @@ def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:
     return ListDigest(count=len(tools), hash=compute_digest(shown))
 
 
-def describe_answered_model(report: ModelReport) -> AnsweredModel:
+def describe_answered_model(report: ModelReport, proposed: list[str]) -> AnsweredModel:
+    """``proposed``: the hashes of the calls that the answer proposed."""
     return AnsweredModel(
         provider=report.part.provider,
         name=report.part.name,
@@ -109,6 +116,7 @@ def describe_answered_model(report: ModelReport) -> AnsweredModel:
         price=report.price or None,
         cost_micros=report.cost_micros,
         proposals=report.proposals or None,
+        proposed=proposed or None,
         first_token_ms=report.first_token_ms,
         attempts=report.attempts or None,
     )

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from invocations.problems import ModelUnpriced
-from llm.prices import PricedModel, PriceTable, convert_to_micros
+from invocations.problems import ModelNotReady, ModelUnpriced
+from llm.prices import PricedModel, PriceTable, convert_to_micros, format_amount
+from registry.model_prices.price_tables import build_version_subquery, find_price_table
+from registry.models import ModelProvider
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
     from llm.usage import Usage
-    from registry.models import ModelProvider
     from unitools.manifest import ModelPart
-
-
-@cache
-def get_price_table() -> PriceTable:
-    """The prices in force."""
-    return PriceTable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +33,41 @@ class CallPrices:
     def find_micros(self, usage: Usage, *, answered_by: str = "") -> int | None:
         """What a usage costs, rounded up; None where there is no price."""
         cost = self.table.find_cost(usage, self.model, answered_by=answered_by, at=self.at)
-        return None if cost is None else convert_to_micros(cost)
+        return None if cost is None else convert_to_micros(cost, rate=self.table.find_rate(self.at))
+
+    def to_json(self) -> dict[str, Any] | None:
+        """The price in force, as agents are told it; None where there is none."""
+        price = self.table.show_price(self.model, at=self.at)
+        if price is None:
+            return None
+        rate = format_amount(self.table.find_rate(self.at))
+        return price | {"version": self.table.version, "currency": self.table.currency, "rate": rate}
 
 
-def choose_prices(part: ModelPart, provider: ModelProvider) -> CallPrices:
+def find_prices(parts: Iterable[ModelPart], *, tenant_id: UUID) -> dict[str, CallPrices]:
+    """The prices of calls that are accepted now, by the provider's name and the model's. One statement asks for the providers and for
+    the version that is in force.
+    """
+    at, wanted = datetime.now(UTC), list(parts)
+    rows = ModelProvider.objects.filter(tenant_id=tenant_id, name__in={each.provider for each in wanted})
+    found = {
+        name: rest for name, *rest in rows.values_list("name", "kind", "address", build_version_subquery("tenant_id"))
+    }
+    prices = {}
+    for part in wanted:
+        if part.provider in found:
+            kind, address, version_id = found[part.provider]
+            model = PricedModel(part.provider, part.name, kind, address)
+            prices[f"{part.provider}:{part.name}"] = CallPrices(find_price_table(version_id), model, at)
+    return prices
+
+
+def choose_prices(part: ModelPart, *, tenant_id: UUID) -> CallPrices:
     """The prices of a call that is accepted now."""
-    model = PricedModel(part.provider, part.name, kind=provider.kind, address=provider.address)
-    return CallPrices(get_price_table(), model, datetime.now(UTC))
+    found = find_prices([part], tenant_id=tenant_id)
+    if not found:
+        raise ModelNotReady(f"The provider {part.provider} is not connected any more.")
+    return next(iter(found.values()))
 
 
 def check_priced(micros: int | None, part: ModelPart) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.problems import SchemaInvalid
 from llm.documents import read_document
-from llm.problems import ParameterUnsupported, SensitiveBlocked
-from llm.requests import ChatRequest, EmbedRequest, RerankRequest
+from llm.problems import ForeignTool, ParameterUnsupported, SensitiveBlocked
+from llm.requests import ChatRequest, EmbedRequest, NamedTool, RerankRequest
 
 if TYPE_CHECKING:
     from invocations.calls import CallRequest
@@ -38,10 +38,12 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
             raise SchemaInvalid.at(f"/{name}", message)
     document = call.arguments | {"model": f"{part.provider}:{part.name}"}
     if part.operation == "chat":
+        check_own_tools(call, part)
         document["tools"] = call.shown_tools
     request: ModelRequest = read_document(REQUESTS[part.operation], document)
     if not isinstance(request, ChatRequest):
         return request
+    check_tool_choice(request)
     # No consent and no policy can say so yet: better no answer than a permission that nobody gave.
     if request.allow_sensitive:
         raise SensitiveBlocked(
@@ -51,12 +53,35 @@ def read_model_request(call: CallRequest, part: ModelPart) -> ModelRequest:
     return bound_answer(request, part)
 
 
+def check_tool_choice(request: ChatRequest) -> None:
+    """Whoever wants a call has to show what may be called."""
+    choice, shown = request.tool_choice, {tool.name for tool in request.tools}
+    if choice == "required" and not shown:
+        raise SchemaInvalid.at("/tool_choice", "There are no tools to choose from.")
+    if isinstance(choice, NamedTool) and choice.name not in shown:
+        raise SchemaInvalid.at("/tool_choice/name", "The model is not shown this tool.")
+
+
 def check_operation(call: CallRequest, part: ModelPart) -> None:
     """A preflight takes what the model is for."""
     if call.model_operation not in (ANY_OPERATION, part.operation):
         raise ParameterUnsupported(
             f"{call.tool} was connected for `{part.operation}`, and this asks for `{call.model_operation}`.",
             remedy=f"Ask it for `{part.operation}`, or choose another model.",
+        )
+
+
+def check_own_tools(call: CallRequest, part: ModelPart) -> None:
+    """What a model is shown comes from the registry, unless it was connected for callers' own tools as well (ADR 0039)."""
+    if call.own_tools and part.caller_tools != "allow":
+        own = call.shown_tools[-call.own_tools :]
+        raise ForeignTool(
+            f"{call.tool} is shown tools of the hub alone, and the agent may call no tool {own[0].name[:80]}.",
+            details={
+                "findings": [
+                    {"pointer": "/tools", "message": f"{each.name[:80]} is no tool of the hub."} for each in own
+                ]
+            },
         )
 
 

@@ -77,6 +77,7 @@ def build_model_report(
         estimated=estimated,
         answered_by=answered_by,
         price="" if cost_micros is None else demand.prices.table.version,
+        currency=demand.prices.table.currency,
         cost_micros=cost_micros,
         finish=str(chat.finish_reason) if chat is not None else "",
         surcharge_micros=verdict.price_micros if verdict is not None else 0,

@@ -22,14 +22,17 @@ class PieceBuffer:
 
     def __init__(self) -> None:
         self._pieces: deque[ChatDelta] = deque()
-        self._news, self._room = asyncio.Event(), asyncio.Event()
+        self._news, self._room, self._content = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._room.set()
-        self._closed = False
+        self._closed = self.has_content = False
 
     async def put(self, piece: ChatDelta) -> None:
         await self._room.wait()
         self._pieces.append(piece)
         self._news.set()
+        if piece.has_content:
+            self.has_content = True
+            self._content.set()
         if len(self._pieces) >= MOST:
             self._room.clear()
 
@@ -37,6 +40,15 @@ class PieceBuffer:
         """Nothing more comes."""
         self._closed = True
         self._news.set()
+        self._content.set()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    async def wait_for_content(self) -> None:
+        """Until a piece has said something, or nothing more comes."""
+        await self._content.wait()
 
     async def read(self) -> AsyncIterator[list[ChatDelta]]:
         """All that is there, each time that there is something, until the end."""

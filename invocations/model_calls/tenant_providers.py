@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,12 +17,12 @@ from invocations.model_calls.model_attempts import ModelAttempt
 from invocations.problems import ModelNotReady
 from kernel.database.connections import database_time
 from kernel.http.outbound import list_allowed_networks
-from kernel.problems import Problem
+from kernel.problems import Problem, SchemaInvalid
 from llm.interfaces import ChatModel, EmbedModel, RerankModel
 from llm.model_features import ModelFeatures, Treatment
 from llm.provider_factory import GROUP, ProviderConfig
 from llm.providers.http_client import TimeLimits
-from llm.providers.kinds import MODULES
+from llm.providers.kinds import MODULES, load_kind
 from registry.installations.services import settings_for_run
 from registry.model_providers.circuits import check_circuit, find_circuit
 from registry.model_providers.manifests import KEY
@@ -54,13 +55,26 @@ def load_provider(part: ModelPart, *, tenant_id: UUID) -> ModelProvider:
 
 
 def check_provider_ready(part: ModelPart, *, tenant_id: UUID) -> None:
-    """Is there anybody to ask? Its key was looked for with the other settings of the model."""
+    """Is there anybody to ask? Its key was looked for with the other settings of the model.
+
+    What talks to a kind of provider is imported here by the first call of one, before it has a lease that an import may outlast.
+    """
     provider = load_provider(part, tenant_id=tenant_id)
-    kind = provider.kind
-    if kind not in {*KINDS, *MODULES, *entry_points(group=GROUP).names}:
+    if (kind := provider.kind) in MODULES and kind not in KINDS:
+        try:
+            load_kind(kind)
+        except SchemaInvalid as error:
+            raise ModelNotReady(error.detail) from error
+    elif kind not in KINDS and kind not in list_foreign_kinds():
         raise ModelNotReady(f"This hub has no providers of the kind {kind}.")
     if not part.fallbacks:
         check_circuit(find_circuit(provider, part.name), database_time())
+
+
+@cache
+def list_foreign_kinds() -> frozenset[str]:
+    """Those of other distributions. To look through all that is installed takes longer than the rest of a preflight."""
+    return frozenset(entry_points(group=GROUP).names)
 
 
 def build_provider_config(provider: ModelProvider, key: str) -> ProviderConfig:

@@ -6,8 +6,9 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from llm.messages import AssistantMessage, Text
+from llm.messages import AssistantMessage, Text, ToolMessage
 from llm.requests import ChatRequest, EmbedRequest
+from llm.untrusted_texts import AROUND_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,7 @@ BYTES_A_TOKEN = 3  # fewer than texts have as a rule: what is reserved is the mo
 MOST_BYTES_A_TOKEN = 6  # hardly any text has more
 OF_A_MESSAGE = 8  # around the text of each
 OF_A_FILE = 3000  # a picture, or some seconds of sound
+OF_A_RESULT = math.ceil(AROUND_BYTES / BYTES_A_TOKEN)  # the marks around what a tool returned
 
 
 def estimate_text(text: str) -> int:
@@ -48,4 +50,5 @@ def _iter_texts(request: ChatRequest) -> Iterator[str]:
 
 def _count_frames(request: ChatRequest) -> int:
     files = sum(not isinstance(segment, Text) for message in request.messages for segment in message.segments)
-    return OF_A_MESSAGE * (len(request.messages) + len(request.tools)) + OF_A_FILE * files
+    results = sum(isinstance(message, ToolMessage) for message in request.messages)
+    return OF_A_MESSAGE * (len(request.messages) + len(request.tools)) + OF_A_FILE * files + OF_A_RESULT * results

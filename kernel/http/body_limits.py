@@ -23,6 +23,7 @@ from kernel.database.connections import release_connection
 from kernel.database.tenancy import acting_for_nobody
 from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.exception_handlers import PROBLEM_JSON, translate_exception
+from kernel.http.problem_shapes import find_problem_shape
 from kernel.problems import Problem, TooLarge, TooManyRequests
 
 if TYPE_CHECKING:
@@ -114,23 +115,32 @@ def _announced(scope: dict[str, Any]) -> int:
     return int(value) if value.isdigit() else 0
 
 
-def build_refusal(problem: Problem) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body, the envelope, of an answer that the connection ends with."""
-    body = json.dumps(ResponseEnvelope(error=problem).to_json()).encode()
+def build_refusal(problem: Problem, path: str = "") -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Status, headers and body of an answer that the connection ends with: in the shape of that address."""
+    if shape := find_problem_shape(path):
+        status, said, named = shape(problem)
+        own = [(name.lower().encode(), text.encode()) for name, text in named.items()]
+        kind = "application/json"
+    else:
+        status, said, own, kind = problem.status, ResponseEnvelope(error=problem).to_json(), [], PROBLEM_JSON
+    body = json.dumps(said).encode()
     headers = [
-        (b"content-type", PROBLEM_JSON.encode()),
+        (b"content-type", kind.encode()),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
+        *own,
     ]
     if problem.retry_after is not None:
         headers.append((b"retry-after", str(problem.retry_after).encode()))
-    return headers, body
+    return status, headers, body
 
 
-async def send_refusal(send: Send, problem: Problem, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """Answer before Django does, with the envelope; ``more`` headers beside its own."""
-    headers, body = build_refusal(problem)
-    await send({"type": "http.response.start", "status": problem.status, "headers": [*headers, *more]})
+async def send_refusal(
+    send: Send, problem: Problem, more: Sequence[tuple[bytes, bytes]] = (), *, path: str = ""
+) -> None:
+    """Answer before Django does; ``more`` headers beside its own. ``path``: the address that was asked."""
+    status, headers, body = build_refusal(problem, path)
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *more]})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -141,6 +151,7 @@ class _Passage:
         self._scope, self._receive, self._send, self._route = scope, receive, send, route
         self._at_once, self._limit, self._received, self._answered = at_once, MAX_REQUEST_BYTES, 0, False
         self._refusal: Problem | None = None
+        self._path: str = scope["path"].removeprefix(scope.get("root_path", ""))
         self.held = ExitStack()
 
     async def check(self, size: int) -> None:
@@ -172,11 +183,11 @@ class _Passage:
         try:
             await self.check(_announced(self._scope))
         except Problem as problem:
-            await send_refusal(self._send, problem)
+            await send_refusal(self._send, problem, path=self._path)
             return
         await application(self._scope, self.receive, self.send)
         if self._refusal is not None and not self._answered:
-            await send_refusal(self._send, self._refusal)
+            await send_refusal(self._send, self._refusal, path=self._path)
 
 
 def limit_bodies(application: Application, wider: Sequence[WiderRoute] = ()) -> Application:

@@ -65,7 +65,7 @@ class WaitingResponse(HttpResponse):
         waiter: AsyncWaiter,
         *,
         at_most_s: float,
-        look: Callable[[bool], HttpResponse | None],
+        look: Callable[[bool], HttpResponseBase | None],
         end: Callable[[], object],
     ) -> None:
         super().__init__(status=202)
@@ -75,9 +75,9 @@ class WaitingResponse(HttpResponse):
     def give_up(self) -> None:
         self._end()
 
-    async def filled(self, in_thread: InThread) -> HttpResponse:
+    async def filled(self, in_thread: InThread) -> HttpResponseBase:
         """The answer, with the headers that the middleware gave to this one."""
-        found: HttpResponse | None = None
+        found: HttpResponseBase | None = None
         while found is None:
             left = self._until - time.monotonic()
             if left > 0:
@@ -86,12 +86,12 @@ class WaitingResponse(HttpResponse):
         for name, value in self.items():
             if name not in ("Content-Length", "Content-Type"):
                 found.headers.setdefault(name, value)
-        found.headers["Content-Length"] = str(
-            len(found.content)
-        )  # as the middleware says of others; some clients need it
+        if isinstance(found, HttpResponse):
+            # As the middleware says of others; some clients need it.
+            found.headers["Content-Length"] = str(len(found.content))
         return found
 
-    def _looked(self, last: bool) -> HttpResponse | None:
+    def _looked(self, last: bool) -> HttpResponseBase | None:
         try:
             return self._look(last)
         except Exception as error:  # noqa: BLE001  mapped and logged like what a view raises

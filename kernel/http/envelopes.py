@@ -20,7 +20,7 @@ class RequestEnvelope:
     """SPEC-1. ``user_id`` is whom the actor acts for; ``trace`` holds W3C ids.
 
     ``on_consent`` says what to do when a person must agree first, and ``purpose`` what for. ``callback`` names the endpoint that
-    is told of the end.
+    is told of the end, ``proposed_by`` the answer of a model that proposed the call, and which of its proposals it is.
     """
 
     request_id: str
@@ -37,10 +37,11 @@ class RequestEnvelope:
     on_consent: str = "refuse"
     purpose: str = ""
     callback: str = ""
+    proposed_by: dict[str, str] = field(default_factory=dict)
 
     def context(self) -> dict[str, Any]:
         """What is kept of it with the invocation, and what the tool may know."""
-        return {
+        context = {
             "request_id": self.request_id,
             "actor": self.actor,
             "user_id": self.user_id,
@@ -51,6 +52,7 @@ class RequestEnvelope:
             "client": self.client,
             "trace": self.trace,
         }
+        return context | ({"proposed_by": self.proposed_by} if self.proposed_by else {})
 
 
 @dataclass(frozen=True, slots=True)

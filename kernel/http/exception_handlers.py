@@ -25,6 +25,7 @@ from django.template.loader import render_to_string
 from rest_framework import exceptions as drf
 
 from kernel.http.envelopes import ResponseEnvelope
+from kernel.http.problem_shapes import find_problem_shape
 from kernel.problems import (
     DatabaseUnavailable,
     Forbidden,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolhub.problems")
 API_PREFIX = "/api/"
+SERVED_PREFIX = "/v1/"  # formats of others (invocations/model_calls/served)
 PROBLEM_JSON = "application/problem+json"
 
 
@@ -126,7 +128,10 @@ def build_problem_response(
 ) -> HttpResponse:
     """The answer for ``problem``. The status is the problem's, also on a page."""
     response: HttpResponse
-    if wants_envelope(request):
+    if shape := find_problem_shape(request.path):
+        status, said, headers = shape(problem)
+        response = JsonResponse(said, status=status, headers=headers | {"Cache-Control": "no-store"})
+    elif wants_envelope(request):
         body = (envelope or ResponseEnvelope(error=problem)).to_json(instance=request.path)
         response = JsonResponse(body, status=problem.status, content_type=PROBLEM_JSON)
     else:

@@ -216,9 +216,9 @@ class Protocol(HttpToolsProtocol):
             self.cycle.message_event.set()
         else:
             count_refusal(problem.status, self.loop.time() - self._arrived)
-        headers, body = build_refusal(problem)
+        status, headers, body = build_refusal(problem, self.url.partition(b"?")[0].decode("latin-1"))
         lines = [name + b": " + value + b"\r\n" for name, value in (*self.server_state.default_headers, *headers)]
-        self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", body]))
+        self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.flow.resume_reading()

@@ -1,12 +1,10 @@
 """Conversations: messages of this layer as the carrier of the providers takes them, and what came back from it.
 
-Pictures, sounds and files are sent as bytes, which whoever connects the provider resolves; no provider is sent an address. What a tool
-answered stands between marks that it cannot have known, for it is a text that nobody vouches for.
+Pictures, sounds and files are sent as bytes, which whoever connects the provider resolves; no provider is sent an address.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +37,7 @@ from llm.messages import (
     UserMessage,
 )
 from llm.problems import ParameterUnsupported
+from llm.untrusted_texts import delimit_result
 from unitools.dialects.tool_names import derive_dialect_name
 
 if TYPE_CHECKING:
@@ -86,9 +85,8 @@ class Conversation:
         content = [await self._build_content(each) for each in message.segments]
         if isinstance(message, UserMessage):
             return UserPromptPart(content[0] if len(content) == 1 and isinstance(content[0], str) else content)
-        texts = [each for each in content if isinstance(each, str)]
         files = [each for each in content if not isinstance(each, str)]
-        told = delimit_result("\n\n".join(texts), is_error=message.is_error)
+        told = delimit_result(message)
         name = self._names.get(message.call_id, "")
         return ToolReturnPart(name, [told, *files] if files else told, tool_call_id=message.call_id)
 
@@ -123,10 +121,3 @@ class Conversation:
         thinking = [part for part in parts if isinstance(part, ThinkingPart)]
         kept = [part for part in thinking if part.signature or part.provider_details or part.id]
         return ProviderState(self._provider, _THINKING.dump_python(kept, mode="json")) if kept else None
-
-
-def delimit_result(text: str, *, is_error: bool) -> str:
-    """The text of a tool, between marks that it cannot contain. They are the same each time, so that a prompt can be cached."""
-    digits = hashlib.sha256(text.encode()).hexdigest()[:16]
-    kind = "error" if is_error else "result"
-    return f"<tool_{kind} id={digits}>\n{text}\n</tool_{kind} id={digits}>"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "https://generativelanguage.googleapis.com/v1beta"
 # Most of its models refuse penalties, and none knows biases of tokens.
-PARAMETERS = ("temperature", "top_p", "max_tokens", "stop", "seed", "tools", "json", "schema")
+PARAMETERS = ("temperature", "top_p", "max_tokens", "stop", "seed", "tools", "tool_choice", "json", "schema")
 FILES = ("image_ref", "audio_ref", "attachment_ref")
 
 

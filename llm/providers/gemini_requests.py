@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from llm.messages import AssistantMessage, SystemMessage, Text, ToolMessage
 from llm.problems import ParameterUnsupported
+from llm.providers.tool_choices import write_tool_choice
 from llm.requests import JsonFormat, SchemaFormat
+from llm.untrusted_texts import delimit_result
 from unitools.dialects import DialectError, RenderOptions, find_driver
 from unitools.dialects.model_profiles import ModelProfile
 from unitools.dialects.schemas import CannotSay, inline_references
@@ -59,6 +61,8 @@ def build_body(request: ChatRequest, tools: Rendered, media: MediaPart) -> dict[
         body["systemInstruction"] = {"parts": [{"text": segment.text} for segment in system]}
     if tools.payload:
         body["tools"] = tools.payload
+    if request.tool_choice is not None:
+        body["toolConfig"] = {"functionCallingConfig": write_tool_choice(request.tool_choice, DIALECT)}
     if configuration := _build_configuration(request):
         body["generationConfig"] = configuration
     return body
@@ -113,8 +117,7 @@ def _build_part(segment: Segment, media: MediaPart) -> dict[str, Any]:
 
 def _build_answer(message: ToolMessage, name: str, id: str, media: MediaPart) -> list[dict[str, Any]]:
     """What a tool answered, and behind it the pictures and files that it answered with."""
-    text = "\n".join(segment.text for segment in message.segments if isinstance(segment, Text))
-    response = {"error" if message.is_error else "output": text}
+    response = {"error" if message.is_error else "output": delimit_result(message)}
     answer: dict[str, Any] = {"name": name, "response": response} | ({"id": id} if id else {})
     others = [media(segment) for segment in message.segments if not isinstance(segment, Text)]
     return [{"functionResponse": answer}, *others]

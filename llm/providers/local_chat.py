@@ -16,6 +16,7 @@ from llm.interfaces import ChatModel
 from llm.messages import AssistantMessage, SystemMessage, Text, ToolMessage
 from llm.model_features import ModelFeatures
 from llm.requests import SchemaFormat
+from llm.untrusted_texts import delimit_result
 from llm.usage import Usage
 from unitools.calls import to_json
 from unitools.dialects.model_json import load_json
@@ -145,8 +146,7 @@ def _build_messages(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> I
             case AssistantMessage():
                 yield {"role": "assistant", "content": _join(message.segments)}
             case ToolMessage():
-                kind = "error" if message.is_error else "result"
-                yield {"role": "user", "content": to_json({f"tool_{kind}": _join(message.segments)})}
+                yield {"role": "user", "content": delimit_result(message)}
             case _:
                 yield {"role": "user", "content": _join(message.segments)}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BASIC = ("max_tokens", "stop", "temperature", "top_p")
 PENALTIES = ("frequency_penalty", "presence_penalty")
-ALL = ("max_tokens", "stop", "seed", *SAMPLING, "tools", "json", "schema", "image_ref")
+ALL = ("max_tokens", "stop", "seed", *SAMPLING, "tools", "tool_choice", "json", "schema", "image_ref")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Flavour:
 
 FLAVOURS = {
     "": Flavour(),
-    "deepseek": Flavour((*BASIC, *PENALTIES, "tools", "json")),
+    "deepseek": Flavour((*BASIC, *PENALTIES, "tools", "tool_choice", "json")),
     "llama.cpp": Flavour(),
     "ollama": Flavour((*BASIC, *PENALTIES, "seed", "tools", "json", "schema", "image_ref")),
     "openrouter": Flavour(),

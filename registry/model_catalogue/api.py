@@ -16,6 +16,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 
 from invocations.decide.callable_tools import offer_tools
+from invocations.model_calls.model_prices import find_prices
 from kernel.database.connections import database_time
 from kernel.http.api_requests import get_caller
 from kernel.http.base_serializers import PageSerializer, build_envelope_serializer, build_page_serializer
@@ -24,23 +25,40 @@ from kernel.http.envelopes import ResponseEnvelope
 from kernel.http.pagination import PAGE_SIZE
 from kernel.version import HUB_VERSION
 from llm.model_features import Treatment
+from llm.prices import PACKAGE, SET
 from registry.model_providers.circuits import read_state
-from registry.model_providers.manifests import OPERATIONS, UNPRICED
+from registry.model_providers.manifests import CALLER_TOOLS, OPERATIONS, UNPRICED
 from registry.models import ModelCircuit, ModelCircuitState, ToolKind
 from registry.problems import UnknownModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from uuid import UUID
 
     from rest_framework.request import Request
 
+    from invocations.model_calls.model_prices import CallPrices
     from unitools.manifest import Manifest
 
 SCOPE = "models:call"
 ETAG = OpenApiParameter(
     "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of an answer, for 304 while it holds."
 )
+
+
+class OfferedPriceSerializer(serializers.Serializer[Any]):
+    """The price in force: tokens by the million, all else by the piece."""
+
+    source = serializers.ChoiceField((SET, PACKAGE), help_text="Whether the tenant has set it, or the package has it.")
+    input = serializers.CharField(required=False, help_text="In US dollars, as all of them.")
+    cached = serializers.CharField(required=False, help_text="Of input that the provider had read before.")
+    output = serializers.CharField(required=False)
+    image = serializers.CharField(required=False)
+    audio_second = serializers.CharField(required=False)
+    request = serializers.CharField(required=False)
+    version = serializers.CharField(help_text="Of all prices and rates; what a call says that it was priced by.")
+    currency = serializers.CharField(help_text="Of budgets, and of what a call says that it cost.")
+    rate = serializers.CharField(help_text="What a US dollar costs in it.")
 
 
 class OfferedModelSerializer(serializers.Serializer[Any]):
@@ -65,7 +83,9 @@ class OfferedModelSerializer(serializers.Serializer[Any]):
     circuit = serializers.ChoiceField(
         ModelCircuitState.choices, help_text="`open`: its provider fails, and is not asked for now."
     )
+    caller_tools = serializers.ChoiceField(CALLER_TOOLS, help_text="Whether it may be shown tools of the caller's own.")
     data_classes = serializers.ListField(child=serializers.CharField(), help_text="Data that its provider may be sent.")
+    price = OfferedPriceSerializer(allow_null=True, help_text="Null: no price is known.")
 
 
 class ModelQuerySerializer(PageSerializer):
@@ -82,7 +102,19 @@ def find_circuit_states(tenant_id: UUID) -> dict[tuple[str, str], str]:
     return {(row.provider.name, row.model): str(read_state(row, now)) for row in rows}
 
 
-def show_offered_model(manifest: Manifest, circuits: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def show_offered_models(manifests: Iterable[Manifest], *, tenant_id: UUID) -> list[dict[str, Any]]:
+    """With the prices in force and the circuits, which are looked up once for all of them."""
+    shown = [(each, each.model) for each in manifests if each.model is not None]
+    prices = find_prices([part for _, part in shown], tenant_id=tenant_id)
+    circuits = find_circuit_states(tenant_id)
+    return [
+        show_offered_model(manifest, prices.get(f"{part.provider}:{part.name}"))
+        | {"circuit": circuits.get((part.provider, part.name), str(ModelCircuitState.CLOSED))}
+        for manifest, part in shown
+    ]
+
+
+def show_offered_model(manifest: Manifest, prices: CallPrices | None = None) -> dict[str, Any]:
     part = manifest.model
     assert part is not None
     return {
@@ -98,8 +130,9 @@ def show_offered_model(manifest: Manifest, circuits: Mapping[tuple[str, str], st
         "features": part.features,
         "unpriced": part.unpriced,
         "fallbacks": list(part.fallbacks),
-        "circuit": circuits.get((part.provider, part.name), str(ModelCircuitState.CLOSED)),
+        "caller_tools": part.caller_tools,
         "data_classes": manifest.data_classes,
+        "price": prices.to_json() if prices is not None else None,
     }
 
 
@@ -134,8 +167,7 @@ class OfferedModelListView(Endpoint):
     @extend_schema(operation_id="list_models", parameters=[ETAG], responses={200: MODELS, 304: None})
     def get(self, request: Request) -> HttpResponse:
         by = get_caller(request)
-        circuits = find_circuit_states(by.tenant_id)
-        found = [show_offered_model(each, circuits) for each in offer_tools(by=by, kind=ToolKind.MODEL).manifests]
+        found = show_offered_models(offer_tools(by=by, kind=ToolKind.MODEL).manifests, tenant_id=by.tenant_id)
         operation, after = self.asked.get("operation"), self.asked.get("after", "")
         limit: int = self.asked.get("limit", PAGE_SIZE)
         shown = sorted(
@@ -158,5 +190,5 @@ class OfferedModelView(Endpoint):
         offer = offer_tools(by=by, kind=ToolKind.MODEL)
         if problem := offer.kept_back.get(model_id):
             raise UnknownModel(f"This agent may not call it now. {problem.detail}", remedy=problem.remedy)
-        found = find_named_model(offer.manifests, model_id)
-        return _answer(request, show_offered_model(found, find_circuit_states(by.tenant_id)))
+        [shown] = show_offered_models([find_named_model(offer.manifests, model_id)], tenant_id=by.tenant_id)
+        return _answer(request, shown)

@@ -24,7 +24,7 @@ from kernel.http.envelopes import ResponseEnvelope
 from llm.model_features import Treatment
 from registry.model_providers import connected_models, services
 from registry.model_providers.circuits import read_state
-from registry.model_providers.manifests import MAX_FALLBACKS, MAX_TOKENS, OPERATIONS, UNPRICED
+from registry.model_providers.manifests import CALLER_TOOLS, MAX_FALLBACKS, MAX_TOKENS, OPERATIONS, UNPRICED
 from registry.model_providers.rows import find_provider
 from registry.models import InstallationState, ModelCircuitState, ModelProvider, ModelProviderState, ToolState
 
@@ -88,6 +88,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     unpriced = serializers.ChoiceField(UNPRICED)
     fallbacks = FALLBACKS
     circuit = CircuitSerializer(allow_null=True, help_text="What is known of its failures; null: it answers.")
+    caller_tools = serializers.ChoiceField(CALLER_TOOLS)
     state = serializers.ChoiceField(ModelProviderState.choices, help_text="Paused by itself, or with its provider.")
 
 
@@ -137,6 +138,11 @@ class ChangeModelSerializer(ReasonSerializer):
     features = FEATURES
     unpriced = serializers.ChoiceField(UNPRICED, required=False)
     fallbacks = FALLBACKS
+    caller_tools = serializers.ChoiceField(
+        CALLER_TOOLS,
+        required=False,
+        help_text="Whether the model may be shown tools that callers describe themselves. The hub never runs them.",
+    )
 
 
 class ConnectModelSerializer(ChangeModelSerializer):
@@ -179,6 +185,7 @@ def show_model(row: Installation, circuit: ModelCircuit | None) -> dict[str, Any
         "unpriced": part.unpriced,
         "fallbacks": list(part.fallbacks),
         "circuit": describe_circuit(circuit),
+        "caller_tools": part.caller_tools,
         "state": str(ToolState.ENABLED if works else ToolState.PAUSED),
     }
 

@@ -21,6 +21,7 @@ GROUP = "model"
 OPERATIONS = ("chat", "embed", "rerank")
 UNPRICED = ("refuse", "count")
 MAX_FALLBACKS = 5
+CALLER_TOOLS = ("refuse", "allow")
 KEY = "API_KEY"  # what the manifest calls the provider's key
 MAX_MODEL_NAME = 200
 MAX_TOKENS = 100_000_000
@@ -40,6 +41,7 @@ class ModelTerms(TypedDict, total=False):
     features: dict[str, str]
     unpriced: str
     fallbacks: list[str]  # ids of models of the tenant
+    caller_tools: str
 
 
 USUAL = ModelTerms(
@@ -50,6 +52,7 @@ USUAL = ModelTerms(
     features={},
     unpriced="refuse",
     fallbacks=[],
+    caller_tools="refuse",
 )
 
 
@@ -65,6 +68,7 @@ def read_terms(manifest: Manifest) -> ModelTerms:
         features=part["features"],
         unpriced=part["unpriced"],
         fallbacks=part.get("fallbacks", []),
+        caller_tools=part.get("caller_tools", USUAL["caller_tools"]),  # older versions do not say
     )
 
 
@@ -77,6 +81,8 @@ def check_terms(terms: ModelTerms) -> None:
         raise SchemaInvalid.at("/operation", f"It is one of {', '.join(OPERATIONS)}.")
     if terms["unpriced"] not in UNPRICED:
         raise SchemaInvalid.at("/unpriced", f"It is one of {', '.join(UNPRICED)}.")
+    if terms["caller_tools"] not in CALLER_TOOLS:
+        raise SchemaInvalid.at("/caller_tools", f"It is one of {', '.join(CALLER_TOOLS)}.")
     for field in _NUMBERS:
         value: Any = terms[field]  # type: ignore[literal-required]
         if value is None and field != "default_output_tokens":
@@ -127,6 +133,7 @@ def build_manifest(provider: ModelProvider, alias: str, terms: ModelTerms, *, ve
             "features": terms["features"],
             "unpriced": terms["unpriced"],
             "fallbacks": terms["fallbacks"],
+            "caller_tools": terms["caller_tools"],
         },
     }
 

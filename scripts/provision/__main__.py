@@ -99,6 +99,7 @@ if __name__ == "__main__":
             f"toolhub needs Python 3.11 or newer; this is {sys.version.split()[0]}. Type:  make PYTHON=python3.11 …"
         )
     (ROOT / "var").mkdir(mode=0o700, exist_ok=True)  # keys and data come to lie here
+    venv.keep_bytecode()
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     try:

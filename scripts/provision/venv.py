@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -31,6 +32,11 @@ RUN_LOCK, DEV_LOCK = "requirements.lock", "requirements-dev.lock"
 MODELS_LOCK = "requirements-models.lock"  # the first, and what connections to providers of models need
 BROWSER_LOCK = "sandbox/image/browser.lock"  # of the image, not of this environment
 CLIENTS = ROOT / "tests" / "mcp_conformance" / "clients"  # of others: scripts/provision/peers.py
+
+
+def keep_bytecode() -> None:
+    """Images of containers forbid it by this variable, and uv leaves none: every process would compile some 2,800 modules anew."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def ensure_venv(*, dev: bool = False) -> Path:

@@ -27,7 +27,9 @@ import pytest
 from tests.e2e.conftest import Embedded, copy_of
 from tests.e2e.console import Person
 from tests.e2e.processes import python, run
+from tests.support.chat_provider import answer_request
 from tests.support.doc_blocks import ALL, PAGES, PYTHON, ROOT, SHELL, Block
+from tests.support.model_servers import model_server
 from tests.support.model_streams import chat_chunks
 from tests.support.sdk_calls import asked
 
@@ -165,9 +167,10 @@ def world(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for name, text in PROGRAMS.items():
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
-    hub = copy_of(prepared, folder / "hub")
+    hub = copy_of(prepared, folder / "hub", TOOLHUB_OUTBOUND_NETWORKS="127.0.0.0/8")
     values = json.loads(run(python("-m", "tests.e2e.doc_world"), hub.env))
-    with hub.served():
+    with model_server(answer_request) as provider, hub.served():
+        run(python("-m", "tests.e2e.model_world", provider.url), hub.env)
         quote = {"sku": "LAPTOP-14", "quantity": 1, "currency": "EUR"}
         values["CALL"] = hub.agent.invoke("commerce.pricing.get_realtime_quote", quote).call_id
         assert hub.credentials

@@ -73,6 +73,11 @@ def whole(**sections: Any) -> dict[str, Any]:
                 "state": "paused",
             }
         ],
+        "model_prices": {
+            "currency": "EUR",
+            "rates": [{"effective_from": "2026-12-01", "rate": "0.92"}],
+            "prices": [{"provider": "shop", "model": "shop-1", "effective_from": "2026-12-01", "input": "2.50"}],
+        },
         "grants": [
             {
                 "agent": "buyer",

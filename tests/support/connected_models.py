@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from registry.model_prices.services import set_model_prices
 from registry.model_providers.connected_models import connect_model
 from registry.model_providers.services import connect_provider
 from registry.models import ModelProvider
 
 if TYPE_CHECKING:
     from kernel.principal import Principal
-    from registry.models import Tool
+    from registry.models import ModelPrices, Tool
 
 SCRIPTED = "scripted"  # the kind, for a factory: {SCRIPTED: ScriptedProvider}
 PROVIDER, ALIAS = "script", "main"
@@ -28,3 +29,11 @@ def connect_scripted_model(by: Principal, alias: str = ALIAS, provider: str = PR
         connect_scripted_provider(by, provider)
     said = {"model": "script"} | terms
     return connect_model(provider=provider, alias=alias, reason="for a test", by=by, **said)
+
+
+def set_script_prices(by: Principal, *, currency: str = "USD", rates: Any = (), **amounts: str) -> ModelPrices:
+    """What the scripted model costs, by its own name and by the one that it answers with."""
+    price = {"provider": PROVIDER, "effective_from": "2026-01-01", **amounts}
+    prices = [price | {"model": name} for name in ("script", "script-1")]
+    document = {"currency": currency, "rates": list(rates), "prices": prices}
+    return set_model_prices(document=document, reason="for a test", by=by)

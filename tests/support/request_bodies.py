@@ -17,7 +17,7 @@ from registry.installations import services as installations
 from registry.model_providers.services import pause_provider
 from registry.tools import lifecycle
 from tests.support.capsules import ANOTHER, capsule, public_pem_of, shouting
-from tests.support.connected_models import PROVIDER
+from tests.support.connected_models import MODEL, PROVIDER
 from tests.support.manifests import manifest
 from tests.support.policies import permits
 from tests.support.populated_tenant import ECHO, JWKS, OFFERED, PUBLISHER, WRITE
@@ -203,11 +203,18 @@ def bodies(things: Things) -> dict[str, Any]:
         "POST api_model_embed": ENVELOPE | {"arguments": {"items": ["x"]}},
         "POST api_model_rerank": ENVELOPE | {"arguments": {"query": "x", "candidates": ["x"]}},
         "POST api_model_preflight": ASKED,
+        "POST served_chat_completions": {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
+        "POST served_messages": {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]},
+        "POST served_message_count": {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
+        "POST served_responses": {"model": MODEL, "input": "x"},
+        "POST served_embeddings": {"model": f"model.{PROVIDER}.vectors", "input": "x"},
+        "POST served_rerank": {"model": f"model.{PROVIDER}.ranker", "query": "x", "documents": ["x"]},
         "POST api_model_providers": {"name": "other", "kind": "scripted", **REASON},
         "PATCH api_model_provider": {"settings": {"retries": 1}, **REASON},
         "POST api_model_provider_pause": REASON,
         "POST api_model_provider_enable": REASON,
         "POST api_model_provider_remove": REASON,
+        "PUT api_model_prices": {"prices": [], **REASON},
         "POST api_connected_models": {"alias": "other", "model": "script", **REASON},
         "PATCH api_connected_model": {"window_tokens": 8192, **REASON},
         "POST api_connected_model_remove": REASON,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 API_PREFIX = "api/v1/"
+SERVED_PREFIX = "v1/"
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -26,7 +27,7 @@ class Route:
 
     @property
     def is_api(self) -> bool:
-        return self.path.startswith(API_PREFIX)
+        return self.path.startswith((API_PREFIX, SERVED_PREFIX))
 
     @property
     def area(self) -> str:

@@ -17,6 +17,7 @@ import jsonschema_rs
 
 from access.policies.language import validate_policy
 from kernel.canonical import compute_digest
+from llm.prices import DOLLAR
 from registry.model_providers.manifests import USUAL
 from toolhub.configuration.findings import build_finding, escape_pointer_step, raise_findings
 from toolhub.configuration.normal_form import normalize_entry
@@ -42,9 +43,10 @@ class ConfigurationSection:
     whole: bool = False  # an entry says everything: what it leaves out has its default
     many: bool = False  # several things may have the same identity
     silent: frozenset[str] = frozenset()  # fields whose difference alone changes nothing
+    one: bool = False  # it is one thing and no list: nothing of it can be left out of a file and stay
 
 
-POLICY = "policy"
+POLICY, PRICES = "policy", "model_prices"
 SECTIONS: dict[str, ConfigurationSection] = {
     section.name: section
     for section in (
@@ -63,6 +65,14 @@ SECTIONS: dict[str, ConfigurationSection] = {
         ),
         ConfigurationSection(
             "models", ("provider", "alias"), ("model", *USUAL, "state"), {**USUAL, "state": "enabled"}
+        ),
+        ConfigurationSection(
+            PRICES,
+            (),
+            ("currency", "rates", "prices"),
+            {"currency": DOLLAR, "rates": [], "prices": []},
+            whole=True,
+            one=True,
         ),
         ConfigurationSection(
             "grants",
@@ -86,11 +96,11 @@ SECTIONS: dict[str, ConfigurationSection] = {
         ConfigurationSection("issuers", ("issuer",), ("audience", "jwks_url", "jwks"), {"jwks_url": "", "jwks": None}),
         ConfigurationSection("identities", ("issuer", "subject"), ("agent", "scopes")),
         ConfigurationSection("notifications", ("channel", "target"), ("events",), many=True),
-        ConfigurationSection(POLICY, (), ("document",)),
+        ConfigurationSection(POLICY, (), ("document",), one=True),
         ConfigurationSection("members", ("user",), ("roles", "exceptions"), {"exceptions": []}),
     )
 }
-PRUNABLE = tuple(name for name in SECTIONS if name != POLICY)
+PRUNABLE = tuple(name for name, section in SECTIONS.items() if not section.one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +194,12 @@ def _section(name: str, value: Any, findings: list[Finding]) -> list[Configurati
             for each in validate_policy(value, doubts=False)
         ]
         return [ConfigurationEntry(POLICY, (), {"document": value}, pointer=f"/{POLICY}")]
+    if name == PRICES:
+        said = dict(value)
+        findings += [
+            build_finding(f"/{name}{each['pointer']}", each["message"]) for each in normalize_entry(name, said)
+        ]
+        return [ConfigurationEntry(PRICES, (), said, pointer=f"/{name}")]
     section, found = SECTIONS[name], []
     seen: dict[tuple[Any, ...], str] = {}
     for index, item in enumerate(value):
@@ -209,9 +225,9 @@ def build_document(tenant: str, entries: Entries) -> dict[str, Any]:
     """The file of these entries, in the one order."""
     document: dict[str, Any] = {"format": FORMAT, "tenant": tenant}
     for name in SECTIONS:
-        if name == POLICY:
-            if entries.get(POLICY):
-                document[POLICY] = entries[POLICY][0].fields["document"]
+        if SECTIONS[name].one:
+            for entry in entries.get(name, []):
+                document[name] = entry.fields["document"] if name == POLICY else entry.to_json()
         elif name in entries:
             document[name] = [entry.to_json() for entry in entries[name]]
     return document

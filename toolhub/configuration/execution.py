@@ -24,10 +24,11 @@ from access.policies import services as policies
 from access.roles import Role
 from kernel.problems import NotFound, Problem
 from registry.installations import services as installations
+from registry.model_prices.services import set_model_prices
 from registry.model_providers import connected_models as models
 from registry.model_providers import services as providers
 from registry.object_permissions import thing_named
-from toolhub.configuration.document import EVERY_AGENT, POLICY
+from toolhub.configuration.document import EVERY_AGENT, POLICY, PRICES
 from toolhub.configuration.normal_form import parse_moment
 from toolhub.configuration.plan import Action
 
@@ -200,6 +201,10 @@ def _fallbacks(run: ConfigurationRun, change: ConfigurationChange) -> None:
         return
     provider, alias = _wanted(change).identity
     models.change_model(provider=provider, alias=alias, reason=run.reason, by=run.by, fallbacks=fallbacks)
+
+
+def _prices(run: ConfigurationRun, change: ConfigurationChange) -> None:
+    set_model_prices(document=_wanted(change).fields, reason=run.reason, by=run.by)
 
 
 # Grants, with their limits.
@@ -385,6 +390,7 @@ STEPS: list[tuple[str, Callable[[ConfigurationRun, ConfigurationChange], None]]]
     ("models", _model),
     ("models", _fallbacks),
     ("model_providers", _stop_providers),
+    (PRICES, _prices),
     ("grants", _end_grants),
     ("grants", _give_grants),
     ("budgets", _budget),

@@ -12,6 +12,9 @@ from django.utils.dateparse import parse_datetime
 
 from access.notifications.services import EVENTS
 from access.roles import SCOPES, Role
+from kernel.problems import SchemaInvalid
+from llm.documents import read_document
+from llm.prices import PriceDocument
 from toolhub.configuration.findings import build_finding
 from unitools import expressions
 
@@ -153,7 +156,16 @@ def _member(said: dict[str, Any]) -> list[Finding]:
     return []
 
 
+def _prices(said: dict[str, Any]) -> list[Finding]:
+    try:
+        said |= read_document(PriceDocument, said).to_json()
+    except SchemaInvalid as refused:
+        return [build_finding(each["pointer"], each["message"]) for each in refused.details["findings"]]
+    return []
+
+
 SETTLE: dict[str, Callable[[dict[str, Any]], list[Finding]]] = {
+    "model_prices": _prices,
     "grants": _grant,
     "budgets": _budget,
     "issuers": _issuer,

@@ -30,10 +30,11 @@ from access.roles import SCOPES, Role
 from kernel.canonical import encode_hash_input
 from kernel.database.connections import database_time
 from kernel.database.tenancy import hub_wide
+from registry.model_prices.services import find_prices_in_force
 from registry.model_providers.manifests import read_terms
 from registry.model_providers.rows import FIELDS
 from registry.models import Installation, InstallationState, ModelProvider, Tool, ToolKind
-from toolhub.configuration.document import EVERY_AGENT, POLICY, SECTIONS, ConfigurationEntry, Entries
+from toolhub.configuration.document import EVERY_AGENT, POLICY, PRICES, SECTIONS, ConfigurationEntry, Entries
 from toolhub.configuration.normal_form import (
     format_moment,
     normalize_conditions,
@@ -66,6 +67,7 @@ def read_state(tenant_id: UUID, *, issuers: Collection[str] = (), people: bool =
         "installations": _installations,
         "model_providers": _model_providers,
         "models": _models,
+        PRICES: _prices,
         "grants": _grants,
         "budgets": _budgets,
         "issuers": _issuers,
@@ -128,6 +130,12 @@ def _models(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
         _, provider, alias = row.name.split(".")
         fields = {**read_terms(row.version.view), "state": str(row.state)}
         yield ConfigurationEntry("models", (provider, alias), fields, ref=row.pk)
+
+
+def _prices(tenant_id: UUID) -> Iterator[ConfigurationEntry]:
+    row = find_prices_in_force(tenant_id)
+    if row is not None:
+        yield ConfigurationEntry(PRICES, (), row.document, ref=row.pk)
 
 
 def _grants(tenant_id: UUID) -> Iterator[ConfigurationEntry]:

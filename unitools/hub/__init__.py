@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from unitools.hub.clients import AsyncHubClient, HubClient, new_key
 from unitools.hub.errors import HubError, NotUnderstood, Refused, StillRunning, Unreachable
+from unitools.hub.model_clients import AsyncChatStream, ChatStream
+from unitools.hub.model_results import (
+    ChatAnswer,
+    ChatDelta,
+    EmbedAnswer,
+    ModelUsage,
+    OfferedModel,
+    ProposalDelta,
+    RerankAnswer,
+)
 from unitools.hub.results import Answer, Dispatched, DispatchedCall, Event, Pending, Preflight, Source, Tools
 
 __all__ = [
     "Answer",
+    "AsyncChatStream",
     "AsyncHubClient",
+    "ChatAnswer",
+    "ChatDelta",
+    "ChatStream",
     "Dispatched",
     "DispatchedCall",
+    "EmbedAnswer",
     "Event",
     "HubClient",
     "HubError",
+    "ModelUsage",
     "NotUnderstood",
+    "OfferedModel",
     "Pending",
     "Preflight",
+    "ProposalDelta",
     "Refused",
+    "RerankAnswer",
     "Source",
     "StillRunning",
     "Tools",

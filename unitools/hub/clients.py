@@ -26,6 +26,7 @@ import anyio
 import httpx2
 
 from unitools.hub import protocol
+from unitools.hub.model_clients import AsyncModelCalls, ModelCalls
 from unitools.hub.protocol import (
     CallSpec,
     ConnectionLost,
@@ -36,6 +37,7 @@ from unitools.hub.protocol import (
     StreamRead,
     StreamRequest,
 )
+from unitools.hub.responses import build_dispatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -145,7 +147,7 @@ def _query(dialect: str, model: str, q: str, limit: int | None, filters: Mapping
     return {name: value for name, value in given.items() if value}
 
 
-class HubClient(_Core):
+class HubClient(_Core, ModelCalls):
     """A client that blocks. Threads may share one."""
 
     def __init__(self, url: str, key: str | Callable[[], str], **options: Any) -> None:
@@ -224,8 +226,10 @@ class HubClient(_Core):
     def dispatch(
         self, response: Any, *, key: str | None = None, timeout_s: float | None = None, **envelope: Any
     ) -> Dispatched:
-        """Make the calls that a provider's answer proposes (a dict, text, or an object of its SDK)."""
-        call = self._call(envelope, key=key, response=convert_response(response))
+        """Make the calls that an answer proposes: one of :meth:`chat`, its proposals, or a provider's (a dict, text, or an object of
+        its SDK).
+        """
+        call = self._call(envelope, key=key, **build_dispatch(response))
         return self._run(protocol.dispatch_response(call, self._within(timeout_s)))
 
     def send(self, send: HubRequest) -> dict[str, Any]:
@@ -234,19 +238,27 @@ class HubClient(_Core):
 
     def _run(self, plan: Generator[protocol.Step, Any, T]) -> T:
         with ExitStack() as opened:
-            stream: list[Iterator[str]] = []
-            try:
-                step = next(plan)
-                while True:
-                    try:
-                        came = self._do(step, opened, stream)
-                    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                        step = plan.throw(_lost(error))
-                    else:
-                        step = plan.send(came)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+            return self._carry_out(plan, opened, [])
+
+    def _run_open(self, plan: Generator[protocol.Step, Any, Reply], opened: ExitStack) -> tuple[Reply, Iterator[str]]:
+        """The stream that the plan has opened lasts as long as ``opened`` does."""
+        stream: list[Iterator[str]] = []
+        reply = self._carry_out(plan, opened, stream)
+        return reply, stream[0]
+
+    def _carry_out(self, plan: Generator[protocol.Step, Any, T], opened: ExitStack, stream: list[Iterator[str]]) -> T:
+        try:
+            step = next(plan)
+            while True:
+                try:
+                    came = self._do(step, opened, stream)
+                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                    step = plan.throw(_lost(error))
+                else:
+                    step = plan.send(came)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
     def _do(self, step: protocol.Step, opened: ExitStack, stream: list[Iterator[str]]) -> Any:
         match step:
@@ -265,7 +277,7 @@ class HubClient(_Core):
                 return opened.close()
 
 
-class AsyncHubClient(_Core):
+class AsyncHubClient(_Core, AsyncModelCalls):
     """The same without blocking, under asyncio or trio."""
 
     def __init__(self, url: str, key: str | Callable[[], str], **options: Any) -> None:
@@ -335,7 +347,7 @@ class AsyncHubClient(_Core):
     async def dispatch(
         self, response: Any, *, key: str | None = None, timeout_s: float | None = None, **envelope: Any
     ) -> Dispatched:
-        call = self._call(envelope, key=key, response=convert_response(response))
+        call = self._call(envelope, key=key, **build_dispatch(response))
         return await self._run(protocol.dispatch_response(call, self._within(timeout_s)))
 
     async def send(self, send: HubRequest) -> dict[str, Any]:
@@ -343,19 +355,31 @@ class AsyncHubClient(_Core):
 
     async def _run(self, plan: Generator[protocol.Step, Any, T]) -> T:
         async with AsyncExitStack() as opened:
-            stream: list[AsyncIterator[str]] = []
-            try:
-                step = next(plan)
-                while True:
-                    try:
-                        came = await self._do(step, opened, stream)
-                    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                        step = plan.throw(_lost(error))
-                    else:
-                        step = plan.send(came)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+            return await self._carry_out(plan, opened, [])
+
+    async def _run_open(
+        self, plan: Generator[protocol.Step, Any, Reply], opened: AsyncExitStack
+    ) -> tuple[Reply, AsyncIterator[str]]:
+        """The stream that the plan has opened lasts as long as ``opened`` does."""
+        stream: list[AsyncIterator[str]] = []
+        reply = await self._carry_out(plan, opened, stream)
+        return reply, stream[0]
+
+    async def _carry_out(
+        self, plan: Generator[protocol.Step, Any, T], opened: AsyncExitStack, stream: list[AsyncIterator[str]]
+    ) -> T:
+        try:
+            step = next(plan)
+            while True:
+                try:
+                    came = await self._do(step, opened, stream)
+                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                    step = plan.throw(_lost(error))
+                else:
+                    step = plan.send(came)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
     async def _do(self, step: protocol.Step, opened: AsyncExitStack, stream: list[AsyncIterator[str]]) -> Any:
         match step:
@@ -372,13 +396,3 @@ class AsyncHubClient(_Core):
                 return await anyio.sleep(step.seconds)
             case _:
                 return await opened.aclose()
-
-
-def convert_response(response: Any) -> Any:
-    """JSON of what a provider answered: text and dicts as they are, an object of an SDK by its own ``model_dump``."""
-    dump = getattr(response, "model_dump", None)
-    if callable(dump):
-        return dump(mode="json", exclude_none=True)
-    if isinstance(response, list | tuple):
-        return [convert_response(each) for each in response]
-    return response

@@ -192,8 +192,8 @@ def send_request(send: HubRequest, patience: RetryLimits) -> Generator[Step, Any
     while True:
         told: float | None = None
         try:
-            reply: Reply = yield replace(send, timeout_s=min(send.timeout_s, max(1.0, patience.left_s)))
-            if reply.status == 304:
+            reply = yield from _exchange(replace(send, timeout_s=min(send.timeout_s, max(1.0, patience.left_s))))
+            if reply.status == 304 or (isinstance(send, StreamRequest) and is_open_stream(reply)):
                 return {}, reply
             envelope = read_envelope(reply)
             if envelope["ok"]:
@@ -211,6 +211,22 @@ def send_request(send: HubRequest, patience: RetryLimits) -> Generator[Step, Any
         if not again or attempt >= patience.attempts or pause >= patience.left_s:
             raise failure
         yield Pause(pause)
+
+
+def _exchange(send: HubRequest) -> Generator[Step, Any, Reply]:
+    """What came of a request. Of one that asked for a stream and got none, its body too."""
+    reply: Reply = yield send
+    if not isinstance(send, StreamRequest) or is_open_stream(reply):
+        return reply
+    texts: list[str] = []
+    while (text := (yield StreamRead())) is not None:
+        texts.append(text)
+    yield StreamClose()
+    return replace(reply, body="".join(texts).encode())
+
+
+def is_open_stream(reply: Reply) -> bool:
+    return reply.status == 200 and reply.headers.get("content-type", "").startswith("text/event-stream")
 
 
 def invoke_tool(
@@ -238,7 +254,7 @@ def make_call(
     try:
         envelope, reply = yield from send_request(send, patience)
     except Refused as problem:
-        if problem.reason != "IDEMPOTENCY.IN_PROGRESS" or not (first := _first_call(problem)):
+        if not (first := find_first_call(problem)):
             raise
         return (yield from follow_call(first, patience, into=into, on_event=on_event))
     if reply.status != 202:
@@ -246,7 +262,10 @@ def make_call(
     return (yield from follow_call(read_pending(envelope).call_id, patience, into=into, on_event=on_event))
 
 
-def _first_call(problem: Refused) -> str:
+def find_first_call(problem: Refused) -> str:
+    """The call that has this key already and goes on; empty where there is none."""
+    if problem.reason != "IDEMPOTENCY.IN_PROGRESS":
+        return ""
     found = str(problem.details.get("first_call", ""))
     return found if _CALL_ID.fullmatch(found) else ""
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 def list_unenforceable_bounds(capabilities: Capabilities) -> tuple[str, ...]:
     """What is asked of the browser, as short texts, where it is less than the box can do; else nothing."""
     browser = capabilities.browser
+    if not browser or browser == TOP.browser:
+        return ()
     everything = Actions(BROWSER_ACTIONS)
     by_name = Forest(BROWSERS, [(node, everything) for node in capabilities.net.rules])
     by_address = bool(capabilities.cidr)  # which no rule about names holds, but the one about all
-    if not browser or browser == TOP.browser or (by_name <= browser and not by_address):
+    if by_name <= browser and not by_address:
         return ()
     return tuple(sorted(name for node, actions in browser.own() for name in browser_names(node, actions)))

@@ -38,6 +38,7 @@ from llm.providers.gemini import GeminiChat, GeminiProvider
 from llm.providers.http_client import AllowedAddresses, HttpClient, TimeLimits
 from llm.requests import ChatRequest, SchemaFormat
 from llm.streams import collect_answer
+from llm.untrusted_texts import delimit_result
 from tests.support.model_servers import Reply, event_reply, json_reply, model_server
 from unitools.calls import ToolSpec
 
@@ -182,7 +183,7 @@ def test_every_part_of_a_request_is_one_that_googles_own_types_know() -> None:
     assert [each.role for each in contents] == ["user", "model", "user", "user"]
     signed = contents[1].parts[1]  # type: ignore[index]
     assert (signed.thought_signature, signed.function_call.args) == (b"SIG", {"city": "Rome"})  # type: ignore[union-attr]
-    assert contents[2].parts[0].function_response.response == {"output": "sun"}  # type: ignore[index,union-attr]
+    assert contents[2].parts[0].function_response.response == {"output": delimit_result(answered)}  # type: ignore[index,union-attr]
     assert contents[0].parts[1].inline_data.data == b"\x89PNG"  # type: ignore[index,union-attr]
     assert types.Content.model_validate(body["systemInstruction"]).parts
     (tool,) = [types.Tool.model_validate(each) for each in body["tools"]]

@@ -20,7 +20,8 @@ from llm.messages import (
 )
 from llm.problems import ParameterUnsupported
 from llm.providers.gemini_requests import build_body, render_tools
-from llm.requests import ChatRequest, JsonFormat, SchemaFormat
+from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
+from llm.untrusted_texts import delimit_result
 from unitools.calls import ToolCall, ToolSpec
 
 ART = "art_01kc8q4m7tfxz000000000000a"
@@ -92,6 +93,18 @@ def test_parameters_have_the_names_that_gemini_has_for_them() -> None:
     assert "generationConfig" not in body_of(HI)
 
 
+@pytest.mark.req("LLM-3", "LLM-4")
+def test_that_the_model_has_to_call_a_tool_is_said_in_geminis_words() -> None:
+    any_tool = body_of(HI, tools=(WEATHER,), tool_choice="required")
+    this_tool = body_of(HI, tools=(WEATHER,), tool_choice=NamedTool("acme.weather.get"))
+
+    assert any_tool["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
+    assert this_tool["toolConfig"] == {
+        "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["acme.weather.get"]}
+    }
+    assert "toolConfig" not in body_of(HI, tools=(WEATHER,))
+
+
 @pytest.mark.req("LLM-4")
 def test_json_is_asked_for_by_its_schema_without_references_where_that_can_be() -> None:
     name = {"type": "string"}
@@ -117,14 +130,11 @@ def test_calls_and_their_answers_go_back_together_under_the_names_that_the_model
         ToolCall("call_1", "acme.weather.get", {"city": "Rome"}, provider_id="g1"),
         ToolCall("call_2", "acme.weather.get", {"city": "Oslo"}),
     )
-    body = body_of(
-        HI,
-        AssistantMessage((Text("Let me see."),), calls),
+    answers = (
         ToolMessage(call_id="call_2", segments=(Text("snow"), PICTURE)),
         ToolMessage(call_id="call_1", segments=(Text("no such city"),), is_error=True),
-        HI,
-        tools=(WEATHER,),
     )
+    body = body_of(HI, AssistantMessage((Text("Let me see."),), calls), *answers, HI, tools=(WEATHER,))
 
     name = "acme.weather.get"
     assert [each["name"] for each in body["tools"][0]["functionDeclarations"]] == [name]
@@ -140,9 +150,9 @@ def test_calls_and_their_answers_go_back_together_under_the_names_that_the_model
         {
             "role": "user",
             "parts": [
-                {"functionResponse": {"name": name, "response": {"output": "snow"}}},
+                {"functionResponse": {"name": name, "response": {"output": delimit_result(answers[0])}}},
                 {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
-                {"functionResponse": {"name": name, "id": "g1", "response": {"error": "no such city"}}},
+                {"functionResponse": {"name": name, "id": "g1", "response": {"error": delimit_result(answers[1])}}},
             ],
         },
     ]

@@ -21,6 +21,7 @@ from llm.providers.local import LocalProvider
 from llm.providers.local_chat import LocalChat, build_body
 from llm.providers.local_runtime import find_problem
 from llm.requests import ChatRequest, JsonFormat, SchemaFormat
+from llm.untrusted_texts import delimit_result
 from llm.usage import Usage
 from unitools.calls import ToolCall, ToolSpec
 
@@ -129,7 +130,7 @@ def test_a_system_message_is_always_there_and_calls_and_their_answers_are_text_i
             "role": "assistant",
             "content": 'Wait.\n{"tool_calls": [{"name": "acme.weather.get", "arguments": {"city": "Rome"}}]}',
         },
-        {"role": "user", "content": '{"tool_result": "sun"}'},
+        {"role": "user", "content": delimit_result(answered[1])},
         {"role": "user", "content": "Hi"},
     ]
 

@@ -164,6 +164,33 @@ def test_a_rate_turns_dollars_into_the_currency_of_budgets() -> None:
     assert convert_to_micros(Cost(input=Decimal("0.5")), rate=Decimal("7.2")) == 3_600_000
 
 
+EUROS = {
+    "currency": "EUR",
+    "rates": [{"effective_from": "2026-11-01", "rate": "0.92"}, {"effective_from": "2026-12-01", "rate": "0.95"}],
+}
+
+
+def test_a_rate_counts_from_its_day_on_and_the_first_one_before_it_too() -> None:
+    prices = PriceTable.read(EUROS)
+    rates = [prices.find_rate(datetime(2026, month, 1, tzinfo=UTC)) for month in (1, 11, 12)]
+    assert (prices.currency, rates) == ("EUR", [Decimal("0.92"), Decimal("0.92"), Decimal("0.95")])
+    assert (PriceTable().currency, PriceTable().find_rate(NOW)) == ("USD", 1)
+
+
+def test_the_version_of_a_table_names_its_rates() -> None:
+    other = EUROS | {"currency": "CHF"}
+    assert len({PriceTable.read(each).version for each in ({}, EUROS, other)}) == 3
+
+
+def test_the_price_in_force_is_shown_in_dollars_with_whose_it_is() -> None:
+    prices = table(row(cached="0.5"), row(model="gpt-4o", effective_from="2027-01-01"))
+    set_here = {"source": "set", "input": "2", "cached": "0.5", "output": "10"}
+    assert prices.show_price(HERE, at=NOW) == set_here | {"image": "0", "audio_second": "0", "request": "0"}
+    packaged = {"source": "genai-prices", "input": "2.5", "cached": "1.25", "output": "10"}
+    assert prices.show_price(GPT, at=NOW) == packaged
+    assert prices.show_price(PricedModel("main", "no-such-model", "openai"), at=NOW) is None
+
+
 @pytest.mark.req("LLM-7")
 def test_a_thousand_calls_cost_what_the_package_computes_from_the_same_figures() -> None:
     chosen, prices = random.Random(11), PriceTable()

@@ -80,6 +80,15 @@ def test_a_process_that_ignores_the_first_signal_gets_the_next() -> None:
     assert process.poll() is not None
 
 
+def test_what_the_set_up_starts_keeps_the_bytecode_of_what_it_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+    venv.keep_bytecode()
+
+    asked = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def test_a_busy_port_is_noticed_and_its_owner_named(listening: int) -> None:
     assert not is_free("127.0.0.1", listening)
     assert f"process {os.getpid()} " in find_listener(listening)

@@ -229,7 +229,8 @@ def test_there_is_no_other_way_to_make_a_call() -> None:
     views = {route.name for route in routes() if route.api_class is not None and issubclass(route.api_class, CallView)}
 
     models = {"api_model_chat", "api_model_embed", "api_model_rerank"}
-    assert views == {"api_invoke", "api_proposals", "api_dispatch"} | models
+    served = {name for name in views if name.startswith("served_")}  # ../model_calls/served/test_controls.py
+    assert views == {"api_invoke", "api_proposals", "api_dispatch"} | models | served
 
 
 def test_a_second_key_of_the_agent_is_no_way_around_the_scopes_of_the_first(world: World) -> None:

@@ -119,6 +119,26 @@ def test_a_call_gives_structured_content_its_text_and_leaves_a_pair(
     assert kinds_of(made) == PAIR
 
 
+@pytest.mark.req("LLM-3")
+def test_a_link_to_an_answer_that_proposed_nothing_of_the_kind_is_refused(
+    mode: str,
+    url: str,
+    caller: Caller,
+    enable: Callable[..., Tool],
+    grant: Callable[..., Any],
+    sandbox: ScriptedSandbox,
+) -> None:
+    enable()
+    grant()
+    named = {"proposed_by": {"invocation": "inv_" + "0" * 26, "call_id": "call_1"}}
+
+    result = talk(url, caller.key, called(ECHO, {}, meta={ENVELOPE: named}), mode=mode)
+
+    assert result.is_error
+    assert Invocation.objects.get().reason == "CALL.NOT_PROPOSED"
+    assert sandbox.calls == []
+
+
 def test_the_envelope_of_a_call_comes_from_its_meta_and_from_what_the_client_says_of_itself(
     mode: str,
     url: str,

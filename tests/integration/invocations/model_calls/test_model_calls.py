@@ -11,15 +11,15 @@ from access.budgets.services import set_budget
 from access.halts.services import throw_halt
 from access.models import Reach
 from evidence.models import Fact
-from invocations.model_calls import model_prices, model_runs
+from invocations.model_calls import model_runs
 from invocations.models import Attempt, Invocation
 from llm.answers import ChatDelta, FinishReason, ToolCallDelta
-from llm.prices import PriceTable
 from llm.problems import ProviderRateLimited, StreamTruncated
 from llm.usage import Usage
 from registry.models import ModelProvider
 from tests.support.budgets import DAY, balance
 from tests.support.calls import PAIR, assert_problem, kinds_of, row_of
+from tests.support.connected_models import set_script_prices
 from tests.support.model_calls import MODEL, ask, parse_events, say
 from tests.support.policies_in_force import forbid, permit, put_in_force
 from tests.support.scripted_models import text_answer
@@ -267,6 +267,8 @@ def test_a_model_is_not_called_as_a_tool_nor_a_tool_as_a_model(
         (say("Hello", idempotency_key="x"), "/idempotency_key"),
         (say("Hello", tools=[{"name": "mine", "description": "…"}]), "/tools/0"),
         (say("Hello", tools=["sample.tools.missing"]), "/tools/0"),
+        (say("Hello", tool_choice="required"), "/tool_choice"),
+        (say("Hello", tool_choice={"name": "sample.tools.echo"}), "/tool_choice/name"),
     ],
 )
 def test_a_request_with_a_mistake_is_told_its_place_and_nothing_is_sent(
@@ -401,11 +403,9 @@ def test_a_model_without_a_price_is_refused_where_that_was_decided(
 
 
 @pytest.fixture
-def priced(monkeypatch: pytest.MonkeyPatch) -> None:
+def priced(operator: Person) -> None:
     """A model that costs a dollar for a million tokens of a request, and ten for a million of an answer."""
-    price = {"provider": "script", "effective_from": "2026-01-01", "input": "1", "output": "10"}
-    table = PriceTable.read({"prices": [price | {"model": name} for name in ("script", "script-1")]})
-    monkeypatch.setattr(model_prices, "get_price_table", lambda: table)
+    set_script_prices(operator.by, input="1", output="10")
 
 
 @pytest.mark.req("LLM-7", "LLM-11")

@@ -121,7 +121,7 @@ def test_applied_again_a_file_changes_nothing(ready: Person) -> None:
     again = apply(whole(), ready.by)
 
     assert doing(again.plan) == []
-    assert again.plan.counts["same"] == 15  # all but the policy, which waits as a draft
+    assert again.plan.counts["same"] == 16  # all but the policy, which waits as a draft
     assert "already waiting to be published, as the draft tenant@1" in again.plan.warnings[0]
     assert Fact.objects.count() == count
 
@@ -131,7 +131,7 @@ def test_a_plan_changes_nothing(ready: Person) -> None:
 
     found = plan(whole(), ready.by)
 
-    assert found.counts["create"] == 14
+    assert found.counts["create"] == 15
     assert (Agent.objects.filter(name="buyer").exists(), Fact.objects.count()) == (False, count)
 
 
@@ -142,12 +142,15 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
     changed["installations"][0] |= {"state": "enabled", "config": {"region": "south"}}
     changed["model_providers"][0] |= {"state": "enabled", "settings": {"retries": 3}}
     changed["models"][0] |= {"model": "shop-2", "state": "enabled"}
+    changed["model_prices"]["prices"][0]["input"] = 3
     changed["budgets"][0]["amount"] = 2000
     changed["issuers"][0]["audience"] = "other"
     changed["identities"][0]["agent"] = "old one"
     changed["notifications"][0]["events"] = ["halt.thrown"]
     changed["policy"] = POLICY | {"rules": POLICY["rules"][:1]}  # type: ignore[index]
     changed["members"][0]["roles"] = ["auditor"]
+
+    price = {"provider": "shop", "model": "shop-1", "effective_from": "2026-12-01"}
 
     found = plan(changed, ready.by)
     apply(changed, ready.by)
@@ -163,6 +166,7 @@ def test_what_differs_is_changed_and_shown_with_before_and_after(ready: Person) 
             {"settings": {"retries": 3}, "state": "enabled"},
         ),
         "models": ({"model": "shop-1", "state": "paused"}, {"model": "shop-2", "state": "enabled"}),
+        "model_prices": ({"prices": [price | {"input": "2.5"}]}, {"prices": [price | {"input": "3"}]}),
         "budgets": ({"amount": 1000}, {"amount": 2000}),
         "issuers": ({"audience": "hub"}, {"audience": "other"}),
         "identities": ({"agent": "buyer"}, {"agent": "old one"}),
@@ -234,7 +238,7 @@ def test_what_is_not_in_the_file_is_left_alone(ready: Person) -> None:
 def test_a_pruned_section_has_nothing_beside_the_file(ready: Person) -> None:
     apply(whole(), ready.by)
     members_kept = [{"user": "ophelia", "roles": ["owner"]}]
-    names = [name for name in whole() if name not in ("format", "tenant", "policy", "members")]
+    names = [name for name in whole() if name not in ("format", "tenant", "policy", "model_prices", "members")]
     bare = {"format": 1, "members": members_kept, "prune": [*names, "members"]} | {name: [] for name in names}
 
     found = plan(bare, ready.by)

@@ -13,6 +13,7 @@ from evidence.verify import bundle
 from evidence.verify.facts import leaf_columns
 from evidence.verify.merkle import consistency_proof, inclusion_proof
 from evidence.verify.notes import Checkpoint, Cosigner, Signer, add_lines, clock_name, sign
+from evidence.verify.tiles import ENTRIES, iter_tiles, pack_entries
 from tests.unit.evidence.verify.trees import ORIGIN, SIGNER, MemoryTiles, private_key
 
 if TYPE_CHECKING:
@@ -157,4 +158,17 @@ def unpack(path: Path, folder: Path) -> Path:
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         archive.extractall(folder)
+    return folder
+
+
+def mirror(folder: Path, log: Log) -> Path:
+    """The log as files, copied to this folder."""
+    for tile in iter_tiles(len(log.leaves)):
+        path = folder / str(tile)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        first = tile.n * 256
+        leaves = log.leaves[first : first + tile.width]
+        path.write_bytes(pack_entries(leaves) if tile.level == ENTRIES else log.tiles.tiles[tile.level, tile.n])
+    (folder / "checkpoint").write_text(log.checkpoint())
+    (folder / "vkeys").write_text(f"{SIGNER.key}\n{CLOCK.key}\n")
     return folder

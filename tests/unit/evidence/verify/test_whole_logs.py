@@ -14,9 +14,8 @@ from evidence.verify.command import main
 from evidence.verify.merkle import Frontier, leaf_hash
 from evidence.verify.mirror import verify_mirror
 from evidence.verify.notes import Checkpoint
-from evidence.verify.tiles import ENTRIES, iter_tiles, pack_entries
 from evidence.verify.wholelog import check_log
-from tests.unit.evidence.verify.bundles import AT, CLOCK, WITNESS, Log, facts
+from tests.unit.evidence.verify.bundles import AT, CLOCK, WITNESS, Log, facts, mirror
 from tests.unit.evidence.verify.trees import ORIGIN, SIGNER, leaves_of, unhurried
 
 if TYPE_CHECKING:
@@ -129,18 +128,6 @@ def test_any_change_to_a_log_is_found_at_or_before_its_place(data: st.DataObject
             rows = rows[: at + 1]
 
     assert found(rows)
-
-
-def mirror(folder: Path, log: Log) -> Path:
-    for tile in iter_tiles(len(log.leaves)):
-        path = folder / str(tile)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        first = tile.n * 256
-        leaves = log.leaves[first : first + tile.width]
-        path.write_bytes(pack_entries(leaves) if tile.level == ENTRIES else log.tiles.tiles[tile.level, tile.n])
-    (folder / "checkpoint").write_text(log.checkpoint())
-    (folder / "vkeys").write_text(f"{KEY}\n{CLOCK.key}\n")
-    return folder
 
 
 def test_a_copied_log_is_verified_leaf_by_leaf_and_against_any_checkpoint_that_was_kept(tmp_path: Path) -> None:

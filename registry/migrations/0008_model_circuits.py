@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('access', '0008_models_permission'),
-        ('registry', '0006_models'),
+        ('registry', '0007_model_prices'),
     ]
 
     operations = [

@@ -1,0 +1,319 @@
+"""Served formats over HTTP: models as OpenAI's SDKs and most frameworks ask for them."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.renderers import JSONRenderer
+
+from access.authentication.bearer import SCHEME, ApiKeyAuthentication, ApiKeyScheme, resolve_header_principal
+from invocations import services
+from invocations.accept.api import CallView
+from invocations.answer.envelope import build_answer_envelope
+from invocations.decide.callable_tools import offer_tools
+from invocations.event_streams.api import EventStreamRenderer
+from invocations.model_calls.answer_streams import EVENT_STREAM, HEADERS
+from invocations.model_calls.api import LATE_S, ask_model
+from invocations.model_calls.asked_models import SCOPE, build_model_call, resolve_model_id
+from invocations.model_calls.served.served_calls import build_served_call
+from invocations.model_calls.served.stream_openings import FirstWord, stream_served
+from invocations.serializers import InvokeSerializer
+from kernel.database.tenancy import act_for, acting_for
+from kernel.http.api_requests import get_caller
+from kernel.http.base_serializers import validate_data
+from kernel.http.deferred_responses import WaitingResponse
+from kernel.http.endpoints import Endpoint
+from kernel.http.exception_handlers import build_problem_response
+from kernel.ids import new_id
+from llm.served.formats import Answered
+from llm.served.openai_chat import OpenAIChatFormat
+from llm.served.openai_embeddings import read_embedding, write_embedding
+from llm.served.rerank import read_rerank, write_rerank
+from registry.model_catalogue.api import find_named_model, show_offered_model
+from registry.models import Installation, ToolKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from django.http.response import HttpResponseBase
+    from rest_framework.request import Request
+
+    from invocations.calls import AnsweredCall, BegunCall, CallRefused
+    from invocations.model_calls.model_runs import ModelRun
+    from invocations.models import Invocation
+    from kernel.http.envelopes import RequestEnvelope, ResponseEnvelope
+    from kernel.principal import Principal
+    from kernel.problems import Problem
+    from llm.served.formats import ChatFormat, ServedChat, StreamWriter
+    from unitools.manifest import Manifest
+
+CALL = "X-Hub-Call"
+KEY = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="1 to 255 characters.")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{8,64}")
+
+
+class ServedKeyAuthentication(ApiKeyAuthentication):
+    """A key of the hub, as a bearer or where Anthropic's SDKs send it. Sessions of people count nowhere here."""
+
+    def principal_of(self, request: Request) -> Principal:
+        said = request.headers.get("Authorization", "")
+        if not said and (key := request.headers.get("X-Api-Key", "")):
+            said = f"{SCHEME} {key}"
+        principal = resolve_header_principal(said, address=request.META.get("REMOTE_ADDR", ""))
+        act_for(principal.tenant_id)
+        return principal
+
+
+class ServedKeyScheme(ApiKeyScheme):  # type: ignore[no-untyped-call]
+    target_class = "invocations.model_calls.served.api.ServedKeyAuthentication"
+    name = "servedKey"
+
+
+class ServedForm:
+    """Answers in a served format.
+
+    ``write``: the hub's own answer as the format has it. ``open_stream``: None where it has no streams.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[dict[str, Any], Answered], dict[str, Any]],
+        *,
+        names: Mapping[str, str],
+        warnings: tuple[str, ...] = (),
+        options: Mapping[str, Any] | None = None,
+        open_stream: Callable[[Answered], StreamWriter] | None = None,
+    ) -> None:
+        self._write, self._names, self._warnings, self._open_stream = write, names, warnings, open_stream
+        self._options = options or {}
+
+    def describe(self, invocation: Invocation, warnings: tuple[str, ...] = ()) -> Answered:
+        return Answered(
+            call_id=invocation.wire_id,
+            model=invocation.tool,
+            created=int(invocation.created_at.timestamp()),
+            names=self._names,
+            warnings=(*self._warnings, *warnings),
+            options=self._options,
+        )
+
+    def write_refused(self, request: Request, refused: CallRefused) -> HttpResponse:
+        return write_problem(request, refused.invocation, refused.problem)
+
+    def write_whole(self, request: Request, answered: AnsweredCall) -> HttpResponse:
+        invocation, envelope = answered.invocation, read_answer(answered)
+        if envelope.error is not None:
+            return write_problem(request, invocation, envelope.error)
+        response = JsonResponse(self._write(envelope.data, self.describe(invocation, envelope.warnings)))
+        return add_headers(response, answered)
+
+    def write_stored_stream(self, request: Request, answered: AnsweredCall) -> HttpResponse:
+        assert self._open_stream is not None
+        envelope, writer = read_answer(answered), self._open_stream(self.describe(answered.invocation))
+        text = writer.end(envelope.data, envelope.warnings)
+        return add_headers(HttpResponse(text, content_type=EVENT_STREAM, headers=HEADERS), answered)
+
+    def open_stream(self, request: Request, run: ModelRun, begun: BegunCall) -> HttpResponseBase:
+        """A stream where the model says something, and an answer with a status of its own where it fails before that."""
+        assert self._open_stream is not None
+        writer, opened = self._open_stream(self.describe(begun.invocation)), False
+
+        def look(last: bool) -> HttpResponseBase | None:
+            nonlocal opened
+            with acting_for(begun.invocation.tenant_id):
+                if run.pieces.is_closed and not run.pieces.has_content:
+                    answered = services.get_answer(begun)
+                    if read_answer(answered).error is not None:
+                        return self.write_whole(request, answered)
+                elif not run.pieces.has_content and not last:
+                    return None
+            opened = True
+            stream = stream_served(run, begun.invocation, writer)
+            headers = HEADERS | {CALL: begun.invocation.wire_id}
+            response = StreamingHttpResponse(stream, content_type=EVENT_STREAM, headers=headers)
+            # Its caller may be gone before the stream begins.
+            response._resource_closers.append(run.leave)  # type: ignore[attr-defined]
+            return response
+
+        def end() -> None:
+            if not opened:
+                run.leave()
+
+        return WaitingResponse(FirstWord(run), at_most_s=run.timeout_s + LATE_S, look=look, end=end)
+
+
+def read_answer(answered: AnsweredCall) -> ResponseEnvelope:
+    """What has become of a call; that it has not ended is a problem, for these formats know no other word for it."""
+    if not answered.invocation.is_final:
+        raise services.build_in_progress_problem(answered.invocation)
+    return build_answer_envelope(answered.invocation, notices=answered.notices)
+
+
+def write_problem(request: Request, invocation: Invocation, problem: Problem) -> HttpResponse:
+    response = build_problem_response(request._request, problem)
+    response.headers[CALL] = invocation.wire_id
+    return response
+
+
+def add_headers(response: HttpResponse, answered: AnsweredCall) -> HttpResponse:
+    response.headers[CALL] = answered.invocation.wire_id
+    response.headers["Cache-Control"] = "no-store"
+    if answered.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+def build_envelope(request: Request, said: Mapping[str, Any]) -> RequestEnvelope:
+    """The hub's envelope around a request in a format that has none."""
+    given = str(getattr(request._request, "request_id", ""))
+    body = {
+        "request_id": given if REQUEST_ID.fullmatch(given) else str(new_id()),
+        "actor": {"type": "agent", "id": get_caller(request).name[:128]},
+        "arguments": {},
+        **said,
+    }
+    payload = validate_data(InvokeSerializer, body)
+    return payload.to_envelope(key_header=request.headers.get("Idempotency-Key", ""))
+
+
+class ServedView(CallView):
+    """What the endpoints of all formats have in common."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+    renderer_classes = [JSONRenderer, EventStreamRenderer]
+
+
+class ServedChatView(ServedView):
+    """``served``: the format. ``dialect``: that in which its callers are shown the hub's tools."""
+
+    served: ChatFormat
+    dialect: str
+
+    def answer(self, request: Request) -> HttpResponseBase:
+        asked: ServedChat = self.served.read(request.data)
+        by = get_caller(request)
+        envelope = build_envelope(request, asked.envelope)
+        call, names = build_served_call(asked, envelope, dialect=self.dialect, by=by)
+
+        def open_stream(about: Answered) -> StreamWriter:
+            return self.served.open_stream(about, asked.options)
+
+        form = ServedForm(
+            self.served.write, names=names, warnings=asked.warnings, options=asked.options, open_stream=open_stream
+        )
+        return ask_model(request, call, wants_stream=asked.wants_stream, form=form)
+
+
+class ServedModelView(ServedView):
+    """Of models that do not converse. ``operation``: what they are for."""
+
+    operation: str
+
+    def answer(
+        self,
+        request: Request,
+        model: str,
+        arguments: dict[str, Any],
+        envelope: Mapping[str, Any],
+        write: Callable[[dict[str, Any], Answered], dict[str, Any]],
+    ) -> HttpResponseBase:
+        by = get_caller(request)
+        around, tool = build_envelope(request, envelope), resolve_model_id(model, by=by)
+        call = build_model_call(tool, arguments, around, operation=self.operation, by=by)
+        return ask_model(request, call, form=ServedForm(write, names={}))
+
+
+class ChatCompletionsView(ServedChatView):
+    """OpenAI's Chat Completions. Calls of tools that the model proposes are returned and never made."""
+
+    served = OpenAIChatFormat()
+    dialect = "openai"
+
+    @extend_schema(
+        request=OpenApiTypes.OBJECT,
+        responses={200: OpenApiTypes.OBJECT, (200, EVENT_STREAM): OpenApiTypes.STR},
+        operation_id="create_chat_completion",
+        parameters=[KEY],
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        return self.answer(request)
+
+
+class EmbeddingsView(ServedModelView):
+    """OpenAI's embeddings: a vector for each text."""
+
+    operation = "embed"
+
+    @extend_schema(
+        request=OpenApiTypes.OBJECT,
+        responses={200: OpenApiTypes.OBJECT},
+        operation_id="create_embedding",
+        parameters=[KEY],
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        model, arguments, envelope, as_base64 = read_embedding(request.data)
+        return self.answer(request, model, arguments, envelope, partial(write_embedding, as_base64=as_base64))
+
+
+class RerankView(ServedModelView):
+    """Texts in the order of how well they answer a query, in the shape of Cohere and Jina."""
+
+    operation = "rerank"
+
+    @extend_schema(
+        request=OpenApiTypes.OBJECT,
+        responses={200: OpenApiTypes.OBJECT},
+        operation_id="create_rerank",
+        parameters=[KEY],
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        model, arguments, wanted = read_rerank(request.data)
+        return self.answer(request, model, arguments, {}, partial(write_rerank, **wanted))
+
+
+class ServedModelListView(Endpoint):
+    """The models that this agent may call now, as OpenAI's list has them."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="list_served_models", responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request) -> JsonResponse:
+        models = offer_tools(by=get_caller(request), kind=ToolKind.MODEL).manifests
+        return JsonResponse({"object": "list", "data": describe_models(models, by=get_caller(request))})
+
+
+class ServedOneModelView(Endpoint):
+    """One of them, by its id or its alias."""
+
+    authentication_classes = [ServedKeyAuthentication]
+    required_scope = SCOPE
+
+    @extend_schema(operation_id="read_served_model", responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request, model_id: str) -> JsonResponse:
+        by = get_caller(request)
+        found = find_named_model(offer_tools(by=by, kind=ToolKind.MODEL).manifests, model_id)
+        return JsonResponse(describe_models([found], by=by)[0])
+
+
+def describe_models(manifests: Iterable[Manifest], *, by: Principal) -> list[dict[str, Any]]:
+    """Each with the time since which it is what it is, and what the hub says of it beside."""
+    models = {each.id: each for each in manifests}
+    rows = Installation.objects.visible_to(by).filter(name__in=models)
+    since = dict(rows.values_list("name", "version__created_at"))
+    return [
+        {
+            "id": id,
+            "object": "model",
+            "created": int(since[id].timestamp()) if since.get(id) else 0,
+            "owned_by": id.split(".")[1],
+            "hub": show_offered_model(manifest),
+        }
+        for id, manifest in sorted(models.items())
+    ]

@@ -1,0 +1,32 @@
+"""Shapes: how problems read at the addresses of served formats, wherever in the hub they come about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kernel.http.exception_handlers import SERVED_PREFIX
+from kernel.http.problem_shapes import add_problem_shape
+from llm.served.anthropic_messages import AnthropicMessages
+from llm.served.openai_chat import OpenAIChatFormat
+from llm.served.problem_objects import build_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kernel.http.problem_shapes import ProblemShape
+    from kernel.problems import Problem
+
+
+def build_shape(write: Callable[[Problem], tuple[int, dict[str, Any]]]) -> ProblemShape:
+    """The shape of a format: its own status and body, and the hub's headers."""
+
+    def write_shape(problem: Problem) -> tuple[int, dict[str, Any], dict[str, str]]:
+        status, body = write(problem)
+        return status, body, build_headers(problem)
+
+    return write_shape
+
+
+# Formats with an error object of their own have a longer beginning.
+add_problem_shape(SERVED_PREFIX, build_shape(OpenAIChatFormat().write_problem))
+add_problem_shape(f"{SERVED_PREFIX}messages", build_shape(AnthropicMessages().write_problem))

@@ -1,0 +1,1 @@
+"""Model prices: what a tenant says that its models cost, and in which currency its budgets are."""

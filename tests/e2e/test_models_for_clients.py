@@ -1,0 +1,142 @@
+"""Are the models of a served hub asked by both clients, and does what they propose become calls of the hub's tools?"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.conftest import UNPAIRED, Embedded, copy_of
+from tests.e2e.processes import python, run, until
+from tests.support.chat_provider import BREAK_OFF, REFUSE, STALL, answer_request
+from tests.support.model_servers import ModelServer, model_server
+from unitools.hub import AsyncHubClient, HubClient, new_key
+from unitools.hub.errors import InvalidArgument, NotFound, Refused, UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOOL = "commerce.pricing.get_realtime_quote"
+MODEL = "model.house.talks"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    hub: Embedded
+    key: str
+    provider: ModelServer
+
+    def client(self) -> HubClient:
+        return HubClient(self.hub.url, self.key, agent="shopping-assistant")
+
+    def state(self, call_id: str) -> str:
+        """Of a call that ends beside its caller."""
+        with self.client() as client:
+            try:
+                client.wait(call_id)
+            except Refused as refused:
+                return refused.reason
+        return "OK"
+
+
+@pytest.fixture(scope="module")
+def world(prepared: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with model_server(answer_request) as provider:
+        near = {"TOOLHUB_OUTBOUND_NETWORKS": "127.0.0.0/8"}
+        hub = copy_of(prepared, tmp_path_factory.mktemp("models") / "hub", **near)
+        key = run(python("-m", "tests.e2e.model_world", provider.url), hub.env)
+        with hub.served():
+            yield World(hub, key, provider)
+    assert hub.count(UNPAIRED) == 0
+
+
+@pytest.mark.req("LLM-1", "LLM-4")
+def test_a_model_proposes_the_hub_calls_and_the_model_goes_on(world: World) -> None:
+    with world.client() as hub:
+        question = "What do two laptops cost?"
+        asked = hub.chat("talks", question, tools=["commerce.pricing.*"], max_tokens=200)
+        done = hub.dispatch(asked)
+        told = hub.chat("talks", [question, asked, *done.messages], tools="commerce.pricing.*")
+
+    (proposal,), (call,) = asked.proposals, done.calls
+    assert (asked.finish_reason, proposal.name, proposal.proposed_by) == ("tool", TOOL, asked.call_id)
+    assert (call.id, call.status, call.data["total"]) == (proposal.id, "ok", "1898.00")
+    assert told.text.startswith("You said: ")
+    assert '"total": "1898.00"' in told.text
+    assert (told.usage.input_tokens, told.usage.output_tokens, told.usage.counted_by) == (12, 7, "provider")
+
+
+def test_a_stream_is_the_same_answer_in_pieces_with_both_clients(world: World) -> None:
+    async def stream(question: str) -> tuple[list[Any], Any]:
+        async with (
+            AsyncHubClient(world.hub.url, world.key) as hub,
+            hub.stream(MODEL, question, temperature=0.0) as stream,
+        ):
+            return [each async for each in stream], stream.answer
+
+    question = "Größe 中 😀"
+    with world.client() as hub:
+        whole = hub.chat(MODEL, question, temperature=0.0)
+        with hub.stream(MODEL, question, temperature=0.0) as opened:
+            pieces = list(opened)
+            answers = [whole, opened.answer]
+    others, answer = asyncio.run(stream(question))
+
+    assert {each.text for each in [*answers, answer]} == {f"You said: {question}"}
+    assert {each.usage for each in [*answers, answer]} == {whole.usage}
+    assert len(pieces) > 1
+    for deltas in (pieces, others):
+        assert "".join(each.text for each in deltas) == whole.text
+
+
+def test_leaving_a_stream_ends_the_call_and_the_providers_request(world: World) -> None:
+    world.provider.left.clear()
+    with world.client() as hub, hub.stream(MODEL, f"Please {STALL}") as stream:
+        assert next(iter(stream)).text
+    assert world.provider.left.wait(60)
+
+    assert until(lambda: world.state(stream.call_id), "the call has its end") == "REQUEST.CANCELLED"
+
+
+def test_a_key_of_ones_own_gets_the_first_answer_again(world: World) -> None:
+    asked, key = len(world.provider.heard), new_key()
+    with world.client() as hub:
+        first = hub.chat(MODEL, "Hello", key=key)
+        again = hub.chat(MODEL, "Hello", key=key)
+        with hub.stream(MODEL, "Hello", key=key) as stream:
+            told = "".join(each.text for each in stream)
+
+    assert (first.text, first.replayed) == ("You said: Hello", False)
+    assert (again.text, again.replayed, again.call_id, told) == (first.text, True, first.call_id, first.text)
+    assert len(world.provider.heard) == asked + 1
+
+
+def test_failures_are_those_of_other_calls(world: World) -> None:
+    with world.client() as hub:
+        for question, reason in ((REFUSE, "PROVIDER.AUTH"), (BREAK_OFF, "PROVIDER.STREAM_TRUNCATED")):
+            with pytest.raises(UpstreamError) as refused:
+                hub.chat(MODEL, question)
+            assert refused.value.reason == reason
+            with hub.stream(MODEL, question) as stream, pytest.raises(UpstreamError) as refused:
+                list(stream)
+            assert (refused.value.reason, refused.value.call_id) == (reason, stream.call_id)
+        with pytest.raises(InvalidArgument, match="temperature"):
+            hub.chat(MODEL, "Hello", temperature=9.0)
+        with pytest.raises(NotFound), hub.stream("nobody", "Hello"):
+            pass
+
+
+@pytest.mark.req("LLM-7")
+def test_models_are_listed_and_give_vectors_and_scores(world: World) -> None:
+    with world.client() as hub:
+        found = hub.models()
+        (talks,) = hub.models(operation="chat")
+        vectors = hub.embed("embeds", ["a red bicycle", "a boat"])
+        scores = hub.rerank("ranks", "bicycles", ["a long text", "short"])
+
+    assert {each.id for each in found} == {"model.house.talks", "model.house.embeds", "model.house.ranks"}
+    assert (talks.provider, talks.features["tools"]) == ("house", "passed")
+    assert [tuple(round(each, 6) for each in vector) for vector in vectors.vectors] == [(0.6, 0.8)] * 2
+    assert (vectors.dim, scores.ordering, scores.usage.input_tokens) == (2, (1, 0), 5)

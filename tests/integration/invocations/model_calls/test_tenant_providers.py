@@ -1,0 +1,60 @@
+"""Is it known before a call begins whether there is anybody to ask, at little cost?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from invocations.model_calls import tenant_providers
+from llm.providers.kinds import MODULES
+from tests.support.calls import assert_problem
+from tests.support.connected_models import connect_scripted_model, connect_scripted_provider
+from tests.support.model_calls import ask, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Caller, Person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.req("LLM-10")]
+
+
+@pytest.fixture
+def connect_kind(operator: Person, grant: Callable[..., Any]) -> Callable[[str], None]:
+    def connect(kind: str) -> None:
+        grant("model.*")
+        connect_scripted_provider(operator.by, "other", kind=kind)
+        connect_scripted_model(operator.by, provider="other", unpriced="count")
+
+    return connect
+
+
+def test_a_call_is_refused_where_what_its_kind_of_provider_needs_is_not_installed(
+    caller: Caller, connect_kind: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "needs_pydantic_ai.py").write_text("import pydantic_ai.models.nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(MODULES, "needy", "needs_pydantic_ai")
+    connect_kind("needy")
+
+    refused = ask(caller, say("Hello"), model="model.other.main")
+
+    assert_problem(refused, 503, "MODEL.NOT_READY")
+    assert "requirements-models.lock" in refused.json()["detail"]
+
+
+def test_what_is_installed_is_looked_through_once_for_all_calls(
+    caller: Caller, connect_kind: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    found = tenant_providers.entry_points(group="llm.providers")
+    monkeypatch.setattr(tenant_providers, "entry_points", lambda group: looked.append(group) or found)
+    tenant_providers.list_foreign_kinds.cache_clear()
+    connect_kind("nobodys")
+
+    for _ in range(2):
+        assert_problem(ask(caller, say("Hello"), model="model.other.main"), 503, "MODEL.NOT_READY")
+
+    assert looked == ["llm.providers"]
