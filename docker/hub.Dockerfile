@@ -3,7 +3,8 @@
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS packages
-COPY requirements.lock /tmp/requirements.lock
+# All of requirements.lock, and what connections to providers of models need.
+COPY requirements-models.lock /tmp/requirements.lock
 RUN python3 -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock
 
 # What the hub serves at /sdk/.
@@ -11,8 +12,11 @@ FROM packages AS wheels
 WORKDIR /src
 COPY packaging packaging
 COPY unitools unitools
+COPY llm llm
+COPY kernel kernel
 COPY evidence/verify evidence/verify
-RUN SOURCE_DATE_EPOCH=315532800 /venv/bin/pip wheel --no-deps --no-index --no-build-isolation -w /wheels packaging/unitools packaging/toolhub-verify
+RUN SOURCE_DATE_EPOCH=315532800 /venv/bin/pip wheel --no-deps --no-index --no-build-isolation -w /wheels \
+    packaging/unitools packaging/toolhub-llm packaging/toolhub-verify
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="toolhub" toolhub.image="hub"

@@ -29,7 +29,7 @@ from unitools.tool_methods import Marks, find_methods, is_in_class_body, make_in
 from unitools.toolsets import ToolSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from unitools.dialects import Driver, Rendered
 
@@ -38,6 +38,7 @@ logger = logging.getLogger("unitools")
 F = TypeVar("F", bound="Callable[..., Any]")
 C = TypeVar("C", bound=type)
 M = TypeVar("M")
+READ_ALREADY = "openai"  # the dialect in which calls are answered that came in none
 _SEGMENT = "[a-z][a-z0-9_]*"
 _NAME = re.compile(rf"({_SEGMENT}(\.{_SEGMENT})?)?")
 
@@ -231,7 +232,8 @@ class Universe:
     ) -> Results:
         """One result for each call that a model's answer proposes, in its order; none for an answer without calls.
 
-        ``response``: an object of a provider's SDK, its JSON, a stream's text or list of chunks, or text. ``context``: what tools have
+        ``response``: an object of a provider's SDK, its JSON, a stream's text or list of chunks, text, or calls that were read already
+        (answered in OpenAI's dialect). ``context``: what tools have
         injected and middlewares see. ``tool_filter``: calls of other tools are denied. ``rendered``: what the model was shown; calls
         of other tools are denied, and the dialect need not be recognised. Give it with what a model wrote as text: unless XML was
         asked for, JSON in a text is taken for a provider's answer, which needs no nonce. ``parallel``: how many calls run at a time.
@@ -241,9 +243,7 @@ class Universe:
         if parallel < 1:
             raise ValueError("At least one call runs at a time: parallel=1.")
         tools = self._registered()
-        response = decode_response(response)
-        driver = find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(response, self.drivers)
-        calls = driver.parse(response, self._reading(driver, rendered))
+        driver, calls = self._read_calls(response, rendered)
         expression = None if tool_filter is None else _expression(tool_filter)
         shown = set(rendered.names.values()) if rendered else tools.keys()
         visible = [name for name in tools if name in shown and (expression is None or expression.matches(tools[name]))]
@@ -268,6 +268,14 @@ class Universe:
         call = ToolCall("call_0", name, dict(arguments or {}))
         job = self._job(call, list(self._registered()), given, FactoryValues(), timeout)
         return job if isinstance(job, ToolResult) else await run_job(replace(job, stops_tools=stops_tools))
+
+    def _read_calls(self, response: Any, rendered: Rendered | None) -> tuple[Driver, Sequence[ToolCall]]:
+        is_list = isinstance(response, tuple) or (isinstance(response, list) and response)
+        if is_list and all(isinstance(each, ToolCall) for each in response):
+            return find_driver(rendered.dialect if rendered else READ_ALREADY, self.drivers), response
+        response = decode_response(response)
+        driver = find_driver(rendered.dialect, self.drivers) if rendered else recognise_response(response, self.drivers)
+        return driver, driver.parse(response, self._reading(driver, rendered))
 
     def _reading(self, driver: Driver, rendered: Rendered | None) -> ReadOptions:
         destructive = frozenset(name for name, tool in self._tools.items() if tool.spec.annotations.destructive)

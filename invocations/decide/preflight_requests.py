@@ -66,6 +66,7 @@ class PreflightResult(NamedTuple):
         if (demand := preflight.model_demand) is not None:
             fallbacks = [each.decision_context.tool for each in preflight.fallbacks]
             rest["model"] = demand.to_json() | {"fallbacks": fallbacks, "left_out": preflight.left_out}
+            rest["model"] |= {"masked": dict(sent.masked)} if (sent := preflight.sent_data) else {}
         return said | rest | {"profile_explanation": preflight.explanation}
 
 

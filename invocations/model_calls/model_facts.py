@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.leaves.base import ListDigest
 from evidence.leaves.calls import AnsweredModel, AskedModel, TokenCount
+from invocations.model_calls.held_files import digest_held_files
 from kernel.canonical import compute_digest
+from llm.prices import format_amount
 from llm.requests import ChatRequest
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from access.budgets.lines import BudgetLine
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.sent_data import SentData
     from llm.usage import Usage
     from unitools.calls import ToolSpec
     from unitools.manifest import ModelPart
@@ -36,11 +39,9 @@ class ModelReport:
     part: ModelPart
     counted: Usage
     settled_by: str
-    requests: int  # that were sent, to whichever model
+    requests: int = 1  # that were sent, to whichever model
     attempts: list[dict[str, Any]] = field(default_factory=list)  # where more than one model was asked
-    untouched: list[BudgetLine] = field(
-        default_factory=list
-    )  # budgets that only models count against which did not answer
+    untouched: list[BudgetLine] = field(default_factory=list)  # budgets of models that did not answer
     reported: Usage | None = None
     estimated: Usage | None = None
     answered_by: str = ""
@@ -52,6 +53,7 @@ class ModelReport:
     proposals: int = 0
     first_token_ms: int | None = None
     result_bytes: int | None = None
+    metered: dict[str, tuple[int, int]] = field(default_factory=dict)  # invocations.model_meters: reported, counted
 
     def usage_to_json(self) -> dict[str, Any]:
         """What is counted, and who has counted it; `cost_micros` is null where there is no price."""
@@ -64,7 +66,12 @@ class ModelReport:
             "cost_micros": self.cost_micros,
             "currency": self.currency,
             "price_version": self.price or None,
-        }
+        } | self._describe_charge()
+
+    def _describe_charge(self) -> dict[str, str]:
+        """What the provider says that it charged, where it does; beside what the hub has computed."""
+        charged = self.reported.charged_usd if self.reported is not None else None
+        return {} if charged is None else {"charged_usd": format_amount(charged)}
 
     @property
     def tokens(self) -> int:
@@ -92,8 +99,18 @@ def describe_asked_model(preflight: Preflight, *, own_tools: int = 0) -> AskedMo
         output_tokens=demand.output_tokens,
         fallbacks=[each.decision_context.tool for each in preflight.fallbacks] or None,
         tools=_digest_tools(request.tools) if isinstance(request, ChatRequest) and request.tools else None,
+        files=digest_held_files(preflight.held_files.values()),
+        **_describe_sent_data(preflight.sent_data),
         own_tools=own_tools or None,
     )
+
+
+def _describe_sent_data(sent: SentData | None) -> dict[str, Any]:
+    """What is empty is left out. No value of it is in the fact, and none can be guessed from it."""
+    if sent is None:
+        return {}
+    said = {"data_classes": list(sent.classes), "masked": dict(sent.masked), "by_consent": list(sent.by_consent)}
+    return {name: value for name, value in said.items() if value}
 
 
 def _digest_tools(tools: Sequence[ToolSpec]) -> ListDigest:

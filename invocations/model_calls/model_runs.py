@@ -12,21 +12,26 @@ import logging
 import traceback
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 
-from invocations.end.end_record import Ending
+from invocations.end.end_record import Ending, build_caller_principal
 from invocations.end.obligation_enforcement import enforce_obligations
 from invocations.metrics.model_metrics import count_model_run
 from invocations.model_calls.degraded_requests import describe_degradation
+from invocations.model_calls.held_files import offer_files, record_sent_files
+from invocations.model_calls.kept_vectors import bound_vectors
 from invocations.model_calls.model_answers import answer_to_json, describe_fallback, describe_warnings
 from invocations.model_calls.model_chains import ModelChain
 from invocations.model_calls.model_settlement import RunTally, build_model_report
 from invocations.model_calls.piece_buffer import PieceBuffer
 from invocations.model_calls.run_keeper import get_run_keeper
 from invocations.model_calls.run_spans import begin_model_span, end_model_span
+from invocations.model_calls.sent_data import describe_masked
+from invocations.model_calls.stream_places import places
 from invocations.model_calls.tenant_providers import build_attempts
+from invocations.model_meters.services import note_usage
 from invocations.models import State
 from invocations.problems import CallCancelled
 from invocations.run.execution import write_ending
@@ -45,10 +50,12 @@ from llm.streams import AnswerCollector
 from llm.structured_output import obtain_output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
-    from invocations.calls import BegunCall
+    from invocations.calls import AnsweredCall, BegunCall
     from invocations.decide.preflight import Preflight
+    from invocations.model_calls.held_files import HeldFile
     from invocations.model_calls.model_answers import ModelAnswer
     from invocations.model_calls.model_requests import ModelRequest
     from invocations.models import Invocation
@@ -70,6 +77,7 @@ class AskedRun:
     request: ModelRequest
     chain: ModelChain
     steps: StepLog
+    files: Mapping[str, HeldFile]
 
     @property
     def part(self) -> ModelPart:
@@ -80,13 +88,14 @@ class AskedRun:
 
 
 class ModelRun:
-    """One call of a model that runs here. ``live``: its pieces are passed on as they come."""
+    """One call of a model that runs here. ``live``: its pieces are passed on as they come. ``has_place``: of its agent's streams."""
 
-    def __init__(self, asked: AskedRun, *, live: bool) -> None:
-        self._asked, self._live = asked, live
+    def __init__(self, asked: AskedRun, *, live: bool, has_place: bool = False) -> None:
+        self._asked, self._live, self._has_place = asked, live, has_place
         self.id: UUID = asked.invocation.pk
         self.pieces = PieceBuffer()
         self._tally = RunTally()
+        self.whole_data: dict[str, Any] | None = None  # after the end, where not all of the answer is stored
         self._stopped_by: Problem | None = None
         self._asking: asyncio.Task[ModelAnswer] | None = None
         self._whole: asyncio.Task[None] | None = None
@@ -104,7 +113,13 @@ class ModelRun:
             ending = await self.execute()
         finally:
             self.pieces.close()
+            self._give_place_back()
         await sync_to_async(self.finish, thread_sensitive=False)(ending)
+
+    def _give_place_back(self) -> None:
+        if self._has_place:
+            self._has_place = False
+            places.give_back(self._asked.invocation.agent_id)
 
     async def execute(self) -> Ending:
         """Ask the model and judge what it says. Every failure is an ending."""
@@ -140,6 +155,10 @@ class ModelRun:
         """Until the End is written, or the time is over."""
         await asyncio.wait({self.start()}, timeout=at_most_s)
 
+    def complete(self, answered: AnsweredCall) -> AnsweredCall:
+        """With all of the answer, where not all of it is stored."""
+        return replace(answered, whole_data=self.whole_data)
+
     def cancel(self) -> None:
         """Its caller has asked for its end, or somebody else has closed the call."""
         self._stop(CallCancelled(ASKED_FOR))
@@ -156,13 +175,21 @@ class ModelRun:
             self._asking.cancel()
 
     async def _ask(self) -> ModelAnswer:
+        with offer_files(self._asked.files):
+            return await self._ask_model()
+
+    async def _ask_model(self) -> ModelAnswer:
         asked = self._asked
         if isinstance(asked.request, ChatRequest):
             return await obtain_output(asked.request, self._collect)
         self._tally.begin_request()
+        answer: ModelAnswer
         if isinstance(asked.request, EmbedRequest):
-            return await asked.chain.embed(asked.request)
-        return await asked.chain.rerank(asked.request)
+            answer = await asked.chain.embed(asked.request)
+        else:
+            answer = await asked.chain.rerank(asked.request)
+        self._tally.end_request(answer)
+        return answer
 
     async def _collect(self, request: ChatRequest) -> ChatAnswer:
         deltas, collector = self._asked.chain.stream(request), AnswerCollector(find_exact_tools(request))
@@ -206,7 +233,8 @@ class ModelRun:
         )
 
     def _collect_warnings(self, answer: ModelAnswer) -> list[str]:
-        found = describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
+        found = describe_masked(self._asked.chain.current.preflight.sent_data)
+        found += describe_warnings(answer.warnings) if isinstance(answer, ChatAnswer | EmbedAnswer) else []
         found += self._asked.chain.describe_failures()
         verdict = self._asked.preflight.verdict
         if verdict is not None and verdict.degradation is not None:
@@ -232,7 +260,11 @@ class ModelRun:
         inject_fault("model.answered")
         try:
             with acting_for(invocation.tenant_id), bind_log_context(**_log_fields(invocation)):
-                if not write_ending(invocation, self._enforce_obligations(ending)):
+                stored, whole_data = bound_vectors(self._enforce_obligations(ending))
+                if write_ending(invocation, stored):
+                    self.whole_data = whole_data
+                    note_usage(stored.model, tenant_id=invocation.tenant_id)
+                else:
                     log.warning("%s was ended by somebody else; its answer is discarded", invocation.wire_id)
         finally:
             release_connection()
@@ -240,6 +272,7 @@ class ModelRun:
     def run_here(self) -> None:
         """The whole run in this thread, where nobody can wait without one."""
         self._asked.chain.stay_here()
+        self._give_place_back()
         self.finish(async_to_sync(self.execute)())
 
 
@@ -260,12 +293,19 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     assert preflight is not None
     assert preflight.model_request is not None
     inject_fault("model.accepted")
+    has_place = False
     try:
+        if wants_stream:
+            places.take(invocation.agent_id)
+            has_place = True
         attempts = build_attempts(invocation, preflight)
+        record_sent_files(preflight.held_files.values(), by=build_caller_principal(invocation))
     except Exception as error:
         problem = error if isinstance(error, Problem) else Internal()
         if not isinstance(error, Problem):
             log.exception("The provider of %s cannot be asked", invocation.wire_id)
+        if has_place:
+            places.give_back(invocation.agent_id)
         write_ending(invocation, Ending(state=State.FAILED, problem=problem, ran=False))
         return None
     asked_for = preflight.candidates[0].model_request
@@ -276,4 +316,6 @@ def prepare_run(begun: BegunCall, *, wants_stream: bool) -> ModelRun | None:
     live = wants_stream and is_text and not invocation.obligations
     steps = StepLog(invocation.created_at)
     chain = ModelChain(attempts, now_ms=steps.now_ms)
-    return ModelRun(AskedRun(invocation, preflight, request, chain, steps), live=live)
+    return ModelRun(
+        AskedRun(invocation, preflight, request, chain, steps, preflight.held_files), live=live, has_place=has_place
+    )

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from llm.provider_factory import ProviderKind
 
 MODULES = {
-    "anthropic": "llm.providers.anthropic",
-    "gemini": "llm.providers.gemini",
-    "local": "llm.providers.local",
-    "openai": "llm.providers.openai_chat",
-    "openai_compatible": "llm.providers.openai_compatible",
-    "openai_responses": "llm.providers.openai_responses",
-    "retrieval": "llm.providers.retrieval",
+    kind: f"{__package__}.{module}"
+    for kind, module in {
+        "anthropic": "anthropic",
+        "gemini": "gemini",
+        "local": "local",
+        "openai": "openai_chat",
+        "openai_compatible": "openai_compatible",
+        "openai_responses": "openai_responses",
+        "retrieval": "retrieval",
+    }.items()
 }
 # Distributions by the name that is imported, and the extra of this program that has them.
 EXTRAS = {"pydantic_ai": "models", "openai": "models", "anthropic": "models"}

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WHEELS = ROOT / "packaging" / "wheels"
-PROJECTS = {"unitools": "unitools", "toolhub-verify": "evidence/verify"}  # folder of packaging/ → what it packs
+PROJECTS = {  # folder of packaging/ → what it packs
+    "unitools": ("unitools",),
+    "toolhub-llm": ("llm", "kernel"),
+    "toolhub-verify": ("evidence/verify",),
+}
 LONG_AGO = "315532800"  # 1980: the same sources give the same bytes
 _STAMP = "built-from"
 
@@ -30,9 +34,7 @@ def ensure_wheels(python: Path) -> None:
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     with (
-        announce_step(
-            "building the wheels of the SDK and of the verifier", "wheels of the SDK and of the verifier built"
-        ),
+        announce_step("building the wheels that the hub serves", "wheels that the hub serves built"),
         tempfile.TemporaryDirectory() as folder,
     ):
         made = build_wheels(python, Path(folder))
@@ -47,8 +49,10 @@ def ensure_wheels(python: Path) -> None:
 def build_wheels(python: Path, folder: Path) -> list[Path]:
     """From a copy: setuptools leaves a folder behind, and packs again what it finds there."""
     for project, packed in PROJECTS.items():
-        for part in (f"packaging/{project}", packed):
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
+        for part in (f"packaging/{project}", *packed):
+            shutil.copytree(
+                ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"), dirs_exist_ok=True
+            )
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-index"]
     projects = [str(folder / "packaging" / project) for project in PROJECTS]
     run_program(
@@ -67,7 +71,7 @@ def _digest() -> str:
 
 def _sources() -> Iterator[Path]:
     for project, packed in PROJECTS.items():
-        for folder in (ROOT / "packaging" / project, ROOT / packed):
+        for folder in (ROOT / "packaging" / project, *(ROOT / each for each in packed)):
             for path in folder.rglob("*"):
                 if path.is_file() and not {"__pycache__", "build"} & set(path.parts):
                     yield path

@@ -15,7 +15,7 @@ import yaml
 
 from kernel.variables import EVERY, INIT, KEEPER, UPKEEP, WEB, WORKER
 from sandbox.image import ON_LAYER, build_context
-from scripts.provision import venv
+from scripts.provision import venv, wheels
 from toolhub.celery import worker_roles
 from toolhub.loops import select_loops
 from toolhub.variables import VARIABLES
@@ -181,9 +181,32 @@ def test_the_lock_for_development_holds_the_packages_that_run_the_hub() -> None:
     assert {name: dev.get(name) for name in run} == run
 
 
+@pytest.mark.req("LLM-10")
+def test_the_image_of_the_hub_has_what_asks_providers_of_models_by_the_hashes_of_its_lock() -> None:
+    dockerfile = (ROOT / "docker/hub.Dockerfile").read_text()
+    run, models = venv.read_pins(venv.RUN_LOCK), venv.read_pins(venv.MODELS_LOCK)
+
+    assert re.findall(r"^COPY (\S+\.lock) (\S+)$", dockerfile, re.MULTILINE) == [
+        (venv.MODELS_LOCK, "/tmp/requirements.lock")
+    ]
+    assert "pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock" in dockerfile
+    assert f"!{venv.MODELS_LOCK}" in (ROOT / ".dockerignore").read_text().splitlines()
+    assert {name: models.get(name) for name in run} == run
+    assert {"pydantic-ai-slim", "openai", "anthropic", "genai-prices"} <= set(models)
+
+
+def test_the_image_of_the_hub_builds_all_wheels_that_the_hub_serves() -> None:
+    dockerfile = (ROOT / "docker/hub.Dockerfile").read_text()
+
+    assert set(re.findall(r"packaging/([a-z-]+)(?=[ \n])", dockerfile)) == {*wheels.PROJECTS, "wheels"}
+    packed = {folder for folders in wheels.PROJECTS.values() for folder in folders}
+    assert set(re.findall(r"^COPY (\w\S*) \1$", dockerfile, re.MULTILINE)) == {*packed, "packaging"}
+
+
 LOCKS = (
     venv.RUN_LOCK,
     venv.DEV_LOCK,
+    venv.MODELS_LOCK,
     venv.BROWSER_LOCK,
     "requirements-local-models.lock",
     "scripts/provision/bootstrap.lock",

@@ -62,6 +62,13 @@ def test_what_another_test_runs_it_does_run(page: str, section: str) -> None:
     assert all(block.text.endswith(text) for block, text in zip(here, followed, strict=True))
 
 
+def test_a_test_that_a_block_names_takes_it_from_its_page() -> None:
+    named = [block for block in ALL if block.elsewhere and (block.page.name, block.section) not in ELSEWHERE]
+
+    assert named
+    assert [block.place for block in named if block.page.name not in (ROOT / block.elsewhere).read_text()] == []
+
+
 def test_a_fence_that_is_opened_is_closed() -> None:
     fences = {page.name: len(re.findall(r"^ *```", page.read_text(), re.MULTILINE)) for page in PAGES}
     found = {page.name: 2 * sum(block.page == page for block in ALL) for page in PAGES}

@@ -90,4 +90,4 @@ def test_no_distribution_of_ours_has_a_strangers_name() -> None:
         for path in [ROOT / "pyproject.toml", *(ROOT / "packaging").glob("*/pyproject.toml")]
     }
 
-    assert names == {"toolhub-server", "toolhub-unitools", "toolhub-verify"}
+    assert names == {"toolhub-server", "toolhub-llm", "toolhub-unitools", "toolhub-verify"}

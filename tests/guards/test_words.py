@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,10 @@ ONE_IDEA = {
     "UnknownSigner": "no trusted key signed it: a capsule, a checkpoint",
     "ToolFailed": "a tool's failure in the box, and the problem that it becomes",
     "UnknownDialect": "the SDK's error, and the problem that it becomes",
+    "ChatAnswer": "what a model said: in the package llm, and as the hub's client reads it",
+    "ChatDelta": "a piece of it, as above",
+    "EmbedAnswer": "what a model said, as above",
+    "RerankAnswer": "what a model said, as above",
     "Capsule": "the archive, and the row that it is stored in",
     "Checkpoint": "the signed note, and the row that it is stored in",
     "Preflight": "the decision, and what the hub's client shows of it",
@@ -94,6 +99,11 @@ OF_A_FRAMEWORK = {"Meta", "Command"}
 
 def split_words(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+@cache
+def list_names(path: Path) -> list[tuple[str, str, str]]:
+    return list(walk_names(path))
 
 
 def walk_names(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -148,7 +158,7 @@ def test_no_name_of_code_has_a_retired_word() -> None:
     found = {
         f"{place} {name}: {', '.join(f'{word} → {RETIRED[word]}' for word in sorted(words))}"
         for path in MODULES
-        for kind, name, place in walk_names(path)
+        for kind, name, place in list_names(path)
         if (words := find_retired_words(kind, name))
     }
 
@@ -199,7 +209,7 @@ def test_few_public_functions_are_named_by_one_word() -> None:
 def list_shared_class_names() -> dict[str, list[str]]:
     places: dict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for kind, name, place in walk_names(path):
+        for kind, name, place in list_names(path):
             if kind == "class" and not name.startswith("_") and name not in OF_A_FRAMEWORK:
                 places[name].append(place)
     return {name: found for name, found in places.items() if len(found) > 1}

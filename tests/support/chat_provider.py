@@ -42,7 +42,7 @@ def _answer_chat(body: dict[str, Any]) -> Reply:
     chunks = list(chat_chunks({"id": "x", "created": 1, "model": "house-1", "choices": [choice]}))
     chunks[-1]["usage"] = USAGE
     if BREAK_OFF in text:
-        return event_reply(*chunks[:3], cut=True)
+        return event_reply(*chunks[:3], end="cut")
     if STALL in text:
-        return event_reply(*chunks[:3], stall=True)
+        return event_reply(*chunks[:3], end="stall")
     return event_reply(*chunks, b"data: [DONE]\n\n")

@@ -4,6 +4,7 @@ A block in ``sh`` or ``python`` is run (tests/e2e/test_doc_blocks.py), data is v
 HTML comments directly above a block, which readers do not see, its page may say:
 
 ``<!-- file: quotes.py -->``     it is kept under this name, beside what the other blocks of the page find
+``<!-- run by: tests/x.py -->``  another test runs it
 ``<!-- not run: why -->``        it cannot run in CI; it is still read as what it says it is
 """
 
@@ -36,7 +37,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_NOTE = re.compile(r"<!-- (file|not run): (.+?) -->")
+_NOTE = re.compile(r"<!-- (file|run by|not run): (.+?) -->")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def blocks_of(page: Path) -> list[Block]:
                 section=section,
                 file=notes.get("file", ""),
                 not_run=notes.get("not run", ""),
-                elsewhere=ELSEWHERE.get((page.name, section), "") if names_its_host else "",
+                elsewhere=ELSEWHERE.get((page.name, section), "") if names_its_host else notes.get("run by", ""),
             )
         )
     return found

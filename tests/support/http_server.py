@@ -22,6 +22,10 @@ class Heard:
     headers: dict[str, str]
     body: bytes
 
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
 
 @dataclass(slots=True)
 class Server:

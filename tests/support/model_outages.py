@@ -24,7 +24,7 @@ def chat_reply(text: str, *, model: str = "small-1", pieces: int | None = None, 
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     whole = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "choices": [choice]}
     chunks: Sequence[Any] = [*chat_chunks(whole), DONE]
-    return event_reply(*chunks[:pieces], cut=pieces is not None, **others)
+    return event_reply(*chunks[:pieces], end="whole" if pieces is None else "cut", **others)
 
 
 def connect_server(

@@ -205,10 +205,10 @@ def test_without_a_way_to_read_files_a_picture_is_refused_before_anything_is_sen
 # What a stream can do wrong, and what it is then.
 FAULTS: dict[str, tuple[Reply, type[Problem]]] = {
     "it ends without a reason": (event_reply(text("Hel")), StreamTruncated),
-    "it is cut within an event": (event_reply(text("Hel"), b'data: {"candidates": [', cut=True), StreamTruncated),
+    "it is cut within an event": (event_reply(text("Hel"), b'data: {"candidates": [', end="cut"), StreamTruncated),
     "it ends within an event": (event_reply(text("Hel"), b'data: {"candidates": ['), StreamTruncated),
-    "it stalls": (event_reply(text("Hel"), stall=True), ModelTimedOut),
-    "it never ends": (event_reply(text("Hel"), b": ping\n\n", endless=True), ModelTimedOut),
+    "it stalls": (event_reply(text("Hel"), end="stall"), ModelTimedOut),
+    "it never ends": (event_reply(text("Hel"), b": ping\n\n", end="endless"), ModelTimedOut),
     "one line is broken": (
         event_reply(text("Hel"), b"data: {canary\n\n", text("lo", "STOP")),
         ProviderAnswerUnreadable,
@@ -230,7 +230,7 @@ FAULTS: dict[str, tuple[Reply, type[Problem]]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_fault_of_a_stream_passes_for_an_answer(fault: str, ask: Callable[..., Any]) -> None:
     reply, problem = FAULTS[fault]
-    limits = SHORT if reply.stall or reply.endless else None
+    limits = SHORT if reply.end == "stall" or reply.end == "endless" else None
 
     with model_server(reply) as server, pytest.raises(problem) as refused:
         anyio.run(ask, chat(server.url, limits), request())
@@ -255,7 +255,9 @@ def test_a_stream_that_ends_at_any_byte_is_the_whole_answer_or_none(cut: bool) -
         return answers
 
     waiting = iter(places)
-    with model_server(lambda _: Reply([body[: next(waiting)]], content_type="text/event-stream", cut=cut)) as server:
+    with model_server(
+        lambda _: Reply([body[: next(waiting)]], content_type="text/event-stream", end="cut" if cut else "whole")
+    ) as server:
         answers = anyio.run(main, server.url)
 
     broken = [each for each in answers if isinstance(each, Problem)]
@@ -354,7 +356,7 @@ def test_whoever_leaves_a_stream_ends_the_request() -> None:
         assert (await anext(deltas)).text == "Hel"
         await deltas.aclose()
 
-    with model_server(event_reply(text("Hel"), stall=True)) as server:
+    with model_server(event_reply(text("Hel"), end="stall")) as server:
         anyio.run(leave, server.url)
         assert server.left.wait(10)
 

@@ -26,7 +26,7 @@ from llm.problems import ParameterUnsupported, SafetyBlocked
 from llm.requests import ChatRequest, JsonFormat, NamedTool, SchemaFormat
 from llm.streams import collect_answer
 from llm.untrusted_texts import delimit_result
-from tests.support.provider_server import ProviderServer, Reply, provider_server
+from tests.support.model_servers import ModelServer, Reply, event_reply, served_here
 from tests.support.provider_wires import CALLS, TEXT, WIRES, Wire, build_events, connect
 from unitools.calls import ToolCall, ToolSpec
 
@@ -44,9 +44,9 @@ FILED = AttachmentRef(id=ART, media_type="application/pdf", size_bytes=4)
 BYTES = base64.b64encode(b"\x89PNG").decode()
 
 
-def ask(wire: Wire, replies: list[Reply], work: Callable[[Any, ProviderServer], Awaitable[Any]], **options: Any) -> Any:
+def ask(wire: Wire, replies: list[Reply], work: Callable[[Any, ModelServer], Awaitable[Any]], **options: Any) -> Any:
     async def run() -> Any:
-        async with provider_server(*replies) as server:
+        async with served_here(*replies) as server:
             model = connect(wire, server.url, **options)
             try:
                 return await work(model, server)
@@ -59,13 +59,13 @@ def ask(wire: Wire, replies: list[Reply], work: Callable[[Any, ProviderServer], 
 def send(wire: Wire, request: ChatRequest, **options: Any) -> tuple[ChatAnswer, Any]:
     """The answer, and the body that arrived."""
 
-    async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, Any]:
+    async def work(model: Any, server: ModelServer) -> tuple[ChatAnswer, Any]:
         answer = await model.generate(request)
-        (asked,) = server.asked
+        (asked,) = server.heard
         assert asked.path.partition("?")[0] == wire.path
         return answer, asked.document
 
-    reply = Reply(build_events(wire, calls=False, text='{"x": "y"}'))
+    reply = event_reply(*build_events(wire, calls=False, text='{"x": "y"}'))
     answer, body = ask(wire, [reply], work, **options)
     return answer, body
 
@@ -84,10 +84,10 @@ def find(document: Any, value: object) -> bool:
 def test_a_streamed_answer_is_the_whole_one_with_both_of_its_proposals(name: str) -> None:
     wire = WIRES[name]
 
-    async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, ChatAnswer]:
+    async def work(model: Any, server: ModelServer) -> tuple[ChatAnswer, ChatAnswer]:
         return await model.generate(WITH_TOOL), await collect_answer(model.stream(WITH_TOOL))
 
-    whole, streamed = ask(wire, [Reply([bytes([each]) for each in b"".join(build_events(wire))])], work)
+    whole, streamed = ask(wire, [event_reply(*(bytes([each]) for each in b"".join(build_events(wire))))], work)
 
     assert whole == streamed
     assert whole.text == TEXT
@@ -270,37 +270,37 @@ ENDS = [
 def test_an_answer_ends_for_a_reason_even_one_that_nobody_has_told_us_of(
     name: str, stop: str, reason: FinishReason
 ) -> None:
-    async def work(model: Any, server: ProviderServer) -> ChatAnswer:
+    async def work(model: Any, server: ModelServer) -> ChatAnswer:
         answer: ChatAnswer = await model.generate(HELLO)
         return answer
 
-    answer = ask(WIRES[name], [Reply(build_events(WIRES[name], calls=False, stop=stop))], work)
+    answer = ask(WIRES[name], [event_reply(*build_events(WIRES[name], calls=False, stop=stop))], work)
 
     assert (answer.finish_reason, answer.text) == (reason, TEXT)
 
 
 @pytest.mark.req("LLM-9")
 def test_json_that_a_filter_stopped_is_a_problem() -> None:
-    async def work(model: Any, server: ProviderServer) -> None:
+    async def work(model: Any, server: ModelServer) -> None:
         with pytest.raises(SafetyBlocked):
             await model.generate(replace(HELLO, response_format=SchemaFormat(SCHEMA)))
 
-    ask(WIRES["chat"], [Reply(build_events(WIRES["chat"], calls=False, stop="content_filter"))], work)
+    ask(WIRES["chat"], [event_reply(*build_events(WIRES["chat"], calls=False, stop="content_filter"))], work)
 
 
 @pytest.mark.req("LLM-5")
 @pytest.mark.parametrize("name", WIRES)
 def test_leaving_a_stream_early_stops_the_request_of_the_provider(name: str) -> None:
-    async def work(model: Any, server: ProviderServer) -> None:
+    async def work(model: Any, server: ModelServer) -> None:
         stream = model.stream(HELLO)
         async for delta in stream:
             if delta.text:
                 break
         await stream.aclose()
         with anyio.fail_after(10):
-            await server.left.wait()
+            await anyio.to_thread.run_sync(server.left.wait)
 
-    ask(WIRES[name], [Reply(build_events(WIRES[name])[:6], end="stall")], work)
+    ask(WIRES[name], [event_reply(*build_events(WIRES[name])[:6], end="stall")], work)
 
 
 def frame(event: dict[str, Any]) -> bytes:
@@ -343,13 +343,13 @@ def test_what_a_provider_wants_back_of_its_reasoning_goes_to_it_and_to_no_other(
     events = build_events(wire, calls=False)
     later = [each.replace(b'"index": 0', b'"index": 1') if name == "messages" else each for each in events[1:]]
 
-    async def work(model: Any, server: ProviderServer) -> tuple[ChatAnswer, Any]:
+    async def work(model: Any, server: ModelServer) -> tuple[ChatAnswer, Any]:
         answer = await model.generate(HELLO)
         talk = (*HELLO.messages, answer.build_message(), UserMessage((Text("And?"),)))
         await model.generate(replace(HELLO, messages=talk))
-        return answer, server.asked[1].document
+        return answer, server.heard[1].document
 
-    answer, body = ask(wire, [Reply([events[0], *map(frame, REASONING[name]), *later])], work)
+    answer, body = ask(wire, [event_reply(events[0], *map(frame, REASONING[name]), *later)], work)
 
     assert answer.text == TEXT
     assert isinstance(answer.provider_state, ProviderState)

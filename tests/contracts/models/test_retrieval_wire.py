@@ -133,7 +133,7 @@ FAILURES: dict[str, tuple[Reply, type[Problem]]] = {
     "key": (json_reply({"error": {"message": "canary", "code": "invalid_api_key"}}, 401), ProviderKeyRefused),
     "down": (json_reply({"message": "canary"}, 503), ProviderUnavailable),
     "html": (Reply([b"<html>canary"], content_type="text/html"), ProviderAnswerUnreadable),
-    "cut": (Reply([b'{"data": ['], cut=True), Problem),
+    "cut": (Reply([b'{"data": ['], end="cut"), Problem),
 }
 
 

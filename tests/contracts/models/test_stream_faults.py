@@ -19,7 +19,7 @@ from llm.problems import (
 )
 from llm.providers.http_client import TimeLimits
 from llm.requests import ChatRequest
-from tests.support.provider_server import Reply, provider_server
+from tests.support.model_servers import Reply, event_reply, json_reply, served_here
 from tests.support.provider_wires import ALL_WIRES, Wire, build_events, connect
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.req("LLM-9", "LLM-5")
 HELLO = ChatRequest(model="main", messages=(UserMessage((Text("my secret prompt"),)),))
 SHORT = TimeLimits(connect_s=10, first_event_s=10, idle_s=0.1, total_s=60)
 SAID = {"message": "sk-canary: my secret prompt", "type": "overloaded_error"}
-HTML = {"content-type": "text/html"}
+HTML = "text/html"
 
 
 def error_frame(wire: Wire) -> bytes:
@@ -50,25 +50,25 @@ def break_line(event: bytes) -> bytes:
 
 
 FAULTS: dict[str, tuple[Callable[[Wire, list[bytes]], Reply], type[Problem]]] = {
-    "cut before the first event": (lambda _, events: Reply([], end="cut"), StreamTruncated),
-    "cut after one event": (lambda _, events: Reply(events[:1], end="cut"), StreamTruncated),
-    "cut after five events": (lambda _, events: Reply(events[:5], end="cut"), StreamTruncated),
-    "cut within a line": (lambda _, events: Reply([*events[:3], events[3][:20]], end="cut"), StreamTruncated),
-    "ended within a line": (lambda _, events: Reply([*events[:3], events[3][:20]]), StreamTruncated),
-    "ended after five events": (lambda _, events: Reply(events[:5]), StreamTruncated),
-    "without the last event": (lambda wire, events: Reply(events[: -wire.terminal]), StreamTruncated),
-    "without any event": (lambda _, events: Reply([]), StreamTruncated),
-    "stalled": (lambda _, events: Reply(events[:4], end="stall"), ModelTimedOut),
+    "cut before the first event": (lambda _, events: event_reply(end="cut"), StreamTruncated),
+    "cut after one event": (lambda _, events: event_reply(*events[:1], end="cut"), StreamTruncated),
+    "cut after five events": (lambda _, events: event_reply(*events[:5], end="cut"), StreamTruncated),
+    "cut within a line": (lambda _, events: event_reply(*events[:3], events[3][:20], end="cut"), StreamTruncated),
+    "ended within a line": (lambda _, events: event_reply(*events[:3], events[3][:20]), StreamTruncated),
+    "ended after five events": (lambda _, events: event_reply(*events[:5]), StreamTruncated),
+    "without the last event": (lambda wire, events: event_reply(*events[: -wire.terminal]), StreamTruncated),
+    "without any event": (lambda _, events: event_reply(), StreamTruncated),
+    "stalled": (lambda _, events: event_reply(*events[:4], end="stall"), ModelTimedOut),
     "one broken line": (
-        lambda _, events: Reply([*events[:3], break_line(events[3]), *events[4:]]),
+        lambda _, events: event_reply(*events[:3], break_line(events[3]), *events[4:]),
         ProviderAnswerUnreadable,
     ),
-    "HTML": (lambda _, events: Reply([b"<html>sk-canary"], headers=HTML), ProviderAnswerUnreadable),
-    "HTML that says it is events": (lambda _, events: Reply([b"<html>sk-canary</html>"]), StreamTruncated),
-    "429": (lambda _, events: Reply.json({"error": SAID}, 429, **{"retry-after": "7"}), ProviderRateLimited),
-    "529": (lambda _, events: Reply.json({"error": SAID}, 529), ProviderUnavailable),
+    "HTML": (lambda _, events: Reply([b"<html>sk-canary"], content_type=HTML), ProviderAnswerUnreadable),
+    "HTML that says it is events": (lambda _, events: event_reply(b"<html>sk-canary</html>"), StreamTruncated),
+    "429": (lambda _, events: json_reply({"error": SAID}, 429, headers={"retry-after": "7"}), ProviderRateLimited),
+    "529": (lambda _, events: json_reply({"error": SAID}, 529), ProviderUnavailable),
     "500": (lambda _, events: Reply([b"<html>sk-canary"], 500, HTML), ProviderUnavailable),
-    "an error in the middle": (lambda wire, events: Reply([*events[:4], error_frame(wire)]), ProviderUnavailable),
+    "an error in the middle": (lambda wire, events: event_reply(*events[:4], error_frame(wire)), ProviderUnavailable),
 }
 
 
@@ -82,7 +82,7 @@ async def ask_whole(model: Any) -> Any:
 
 def ask(wire: Wire, reply: Reply, read: Any) -> Any:
     async def run() -> Any:
-        async with provider_server(reply) as server:
+        async with served_here(reply) as server:
             model = connect(wire, server.url, limits=SHORT)
             try:
                 return await read(model)
@@ -117,8 +117,8 @@ def test_no_beginning_of_an_answer_is_taken_for_the_whole(name: str) -> None:
 
     async def run() -> list[type[BaseException] | None]:
         outcomes: list[type[BaseException] | None] = []
-        replies = [Reply(events[:count]) for count in range(len(events))]
-        async with provider_server(*replies) as server:
+        replies = [event_reply(*events[:count]) for count in range(len(events))]
+        async with served_here(*replies) as server:
             model = connect(wire, server.url)
             for _ in replies:
                 try:

@@ -123,4 +123,8 @@ def test_people_read_how_to_install_and_programs_get_a_list(client: Client) -> N
 
     assert "--index-url" in page
     assert "toolhub-unitools[hub]" in page
-    assert re.findall(r'href="(/sdk/[^"]+)"', listed) == ["/sdk/toolhub-unitools/", "/sdk/toolhub-verify/"]
+    assert re.findall(r'href="(/sdk/[^"]+)"', listed) == [
+        "/sdk/toolhub-llm/",
+        "/sdk/toolhub-unitools/",
+        "/sdk/toolhub-verify/",
+    ]

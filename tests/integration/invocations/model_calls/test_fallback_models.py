@@ -88,7 +88,7 @@ def test_the_fallback_answers_and_the_answer_the_facts_and_the_steps_say_who_did
     "reply",
     [
         chat_reply("From the first", pieces=1),
-        Reply([b""], content_type="text/event-stream", stall=True),
+        Reply((), content_type="text/event-stream", end="stall"),
         Reply([b"<html>"], content_type="text/html"),
         json_reply({"error": {"message": "slow down"}}, 429),
         json_reply({"error": {"message": "no such key"}}, 401),

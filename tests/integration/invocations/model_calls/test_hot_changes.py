@@ -9,20 +9,17 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from invocations.model_calls import model_prices, model_runs, tenant_providers
+from invocations.model_calls import model_runs, tenant_providers
 from invocations.models import Invocation
 from kernel.http.deferred_responses import Handler
-from llm.prices import PriceTable
 from registry.model_providers.connected_models import change_model, connect_model
 from registry.model_providers.services import change_provider
 from tests.support.calls import PAIR, kinds_of
-from tests.support.connected_models import SCRIPTED
+from tests.support.connected_models import SCRIPTED, set_script_prices
 from tests.support.model_calls import HeldChat, OpenStream, build_body, leaf_of, say, until
 from tests.support.scripted_models import ScriptedProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from llm.provider_factory import ProviderConfig
     from registry.models import Tool
     from tests.conftest import Caller, Person
@@ -34,6 +31,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "limits": {"max_output_tokens": 50, "default_output_tokens": 50},
     "fallbacks": {"fallbacks": ["model.script.small"]},
     "timeouts": {"settings": {"timeouts": {"idle_s": 7, "total_s": 9}}},
+    "prices": {"prices": "100"},
     "retries": {"settings": {"retries": 5, "rates": {"requests": 1000}}},
 }
 
@@ -69,7 +67,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[HeldProvider]:
 def change(operator: Person, terms: dict[str, Any]) -> None:
     """In a thread, as a request does."""
     try:
-        if "settings" in terms:
+        if "prices" in terms:
+            set_script_prices(operator.by, input=terms["prices"], output=terms["prices"])
+        elif "settings" in terms:
             change_provider(name="script", reason="for a test", by=operator.by, **terms)
         else:
             change_model(provider="script", alias="main", reason="for a test", by=operator.by, **terms)
@@ -95,6 +95,8 @@ def test_streams_go_on_as_they_were_accepted_and_the_next_call_gets_what_was_cha
         provider="script", alias="small", model="script", unpriced="count", reason="for a test", by=operator.by
     )
 
+    set_script_prices(operator.by, input="1", output="1")
+
     async def story() -> tuple[list[Any], list[Any]]:
         handler = Handler(4)
         streams = await open_streams(handler, caller, STREAMS)
@@ -115,40 +117,11 @@ def test_streams_go_on_as_they_were_accepted_and_the_next_call_gets_what_was_cha
     assert {kinds_of(each) == PAIR for each in (*calls, latest)} == {True}
     [version] = {each.version for each in calls}
     began = [leaf_of(each, "invocation.began")["model"] for each in (calls[0], latest)]
-    assert latest.version != version or "settings" in terms
-    assert (began[0] != began[1]) is ("settings" not in terms)
+    assert (latest.version != version) is ("prices" not in terms)
+    assert (began[0] != began[1]) is not bool({"settings", "prices"} & terms.keys())
+    *costs, cost = (data["data"]["usage"]["cost_micros"] for _, data in answers)
+    assert len(set(costs)) == 1
+    assert (cost == 100 * costs[0]) is ("prices" in terms)
     # What was reached otherwise has new connections, and the old ones are closed behind their last stream.
     is_new = "timeouts" in terms.get("settings", {})
     assert closed == ([1, 0] if is_new else [0])
-
-
-@pytest.mark.req("LLM-7")
-def test_a_call_is_settled_at_the_price_that_it_was_accepted_at(
-    caller: Caller, connect: Callable[..., Tool], grant: Callable[..., Any], made: list[HeldProvider], monkeypatch: Any
-) -> None:
-    grant("model.*")
-    connect(unpriced="count")
-    tables = [PriceTable(), PriceTable()]
-    monkeypatch.setattr(model_prices, "get_price_table", lambda: tables[0])
-    asked: list[Any] = []
-    choose = model_runs.build_model_report
-
-    def report(run: Any, *rest: Any) -> Any:
-        asked.append(run.preflight.model_demand.prices.table)
-        return choose(run, *rest)
-
-    monkeypatch.setattr(model_runs, "build_model_report", report)
-
-    async def story() -> list[Any]:
-        streams = await open_streams(Handler(4), caller, STREAMS)
-        monkeypatch.setattr(model_prices, "get_price_table", lambda: tables[1])
-        made[0].chat.go_on.set()
-        answers = [(await stream.read())[-1] for stream in streams]
-        await until(lambda: not model_runs._whole_runs)
-        await sync_to_async(connections.close_all)()
-        return answers
-
-    answers = asyncio.run(story())
-
-    assert {event for event, _ in answers} == {"end"}
-    assert {id(each) for each in asked} == {id(tables[0])}

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
-import venv
-from importlib.metadata import distribution
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.installed_wheels import install_wheels
 from tests.unit.evidence.verify.bundles import Log, facts, files_of, write
 from tests.unit.evidence.verify.trees import SIGNER
 
-ROOT = Path(__file__).resolve().parents[4]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 NEEDED = ("cryptography", "cffi", "pycparser")
-QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`toolhub-verify`, installed from its wheel where only `cryptography` is."""
-    folder = tmp_path_factory.mktemp("package")
-    for part in ("packaging/toolhub-verify", "evidence/verify"):
-        shutil.copytree(ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
-    pip: list[str | Path] = [sys.executable, "-m", "pip"]
-    env = os.environ | QUIET
-    wheel = [*pip, "wheel", "-q", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder]
-    subprocess.run([*wheel, folder / "source/packaging/toolhub-verify"], check=True, env=env)
-    venv.create(folder / "venv", with_pip=False)
-    python = folder / "venv/bin/python"
-    site = next((folder / "venv/lib").glob("python*/site-packages"))
-    for name in NEEDED:
-        installed = distribution(name)
-        for file in installed.files or []:
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (site / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(str(installed.locate_file(file)), site / file)
-    (built,) = folder.glob("*.whl")
-    subprocess.run([*pip, "--python", python, "install", "-q", "--no-index", built], check=True, env=env)
-    return folder / "venv/bin/toolhub-verify"
+    python = install_wheels(tmp_path_factory.mktemp("package"), ["toolhub-verify"], NEEDED)
+    return python.with_name("toolhub-verify")
 
 
 def test_the_package_verifies_a_bundle_where_there_is_no_django(program: Path, tmp_path: Path) -> None:

@@ -25,10 +25,12 @@ from llm.problems import (
 )
 from llm.providers import http_client
 from llm.providers.http_client import AllowedAddresses, Exchange, HttpClient, TimeLimits, read_events
-from tests.support.provider_server import Asked, ProviderServer, Reply, provider_server
+from tests.support.model_servers import ModelServer, Reply, event_reply, json_reply, served_here
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from tests.support.http_server import Heard
 
 pytestmark = pytest.mark.req("LLM-9")
 
@@ -37,9 +39,9 @@ SHORT = TimeLimits(connect_s=5, first_event_s=0.05, idle_s=0.05, total_s=5)
 CANARY = "sk-canary my secret prompt"
 
 
-def ask(replies: list[Reply], work: Callable[[HttpClient, ProviderServer], Awaitable[Any]], **options: Any) -> Any:
+def ask(replies: list[Reply], work: Callable[[HttpClient, ModelServer], Awaitable[Any]], **options: Any) -> Any:
     async def run() -> Any:
-        async with provider_server(*replies) as server:
+        async with served_here(*replies) as server:
             client = HttpClient(f"{server.url}/v1", **{"check_address": LOOPBACK, **options})
             try:
                 return await work(client, server)
@@ -49,12 +51,12 @@ def ask(replies: list[Reply], work: Callable[[HttpClient, ProviderServer], Await
     return anyio.run(run)
 
 
-async def read_all(client: HttpClient, server: ProviderServer) -> list[str]:
+async def read_all(client: HttpClient, server: ModelServer) -> list[str]:
     async with client.open_stream("chat", body={"a": 1}) as response:
         return [each async for each in read_events(response)]
 
 
-async def fetch(client: HttpClient, server: ProviderServer) -> Any:
+async def fetch(client: HttpClient, server: ModelServer) -> Any:
     return await client.fetch_json("models", body={"a": 1})
 
 
@@ -67,27 +69,27 @@ def refuse(replies: list[Reply], work: Any = read_all, **options: Any) -> Proble
 def test_events_arrive_however_their_bytes_were_cut_and_the_request_is_as_it_was_given() -> None:
     whole = ': hello\n\nevent: x\ndata: {"a": "中"}\n\ndata: one\ndata: two\n\ndata: [DONE]\n\n'.encode()
 
-    async def work(client: HttpClient, server: ProviderServer) -> list[str]:
+    async def work(client: HttpClient, server: ModelServer) -> list[str]:
         events = await read_all(client, server)
-        (asked,) = server.asked
+        (asked,) = server.heard
         assert (asked.method, asked.path, asked.document) == ("POST", "/v1/chat", {"a": 1})
         assert asked.headers["authorization"] == "Bearer k"
         assert asked.headers["accept-encoding"] == "identity"
         assert asked.headers["host"] in server.url
         return events
 
-    events = ask([Reply([bytes([each]) for each in whole])], work, headers={"authorization": "Bearer k"})
+    events = ask([event_reply(*(bytes([each]) for each in whole))], work, headers={"authorization": "Bearer k"})
 
     assert events == ['{"a": "中"}', "one\ntwo", "[DONE]"]
 
 
 def test_one_connection_serves_many_requests() -> None:
-    async def work(client: HttpClient, server: ProviderServer) -> int:
+    async def work(client: HttpClient, server: ModelServer) -> int:
         for _ in range(3):
             await fetch(client, server)
         return len({id(client.get_pool())})
 
-    assert ask([Reply.json({"ok": True})], work) == 1
+    assert ask([json_reply({"ok": True})], work) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,10 +110,10 @@ def test_a_private_address_is_refused_unless_its_network_was_named(
 
 
 def test_nothing_is_sent_to_an_address_that_is_not_allowed() -> None:
-    async def work(client: HttpClient, server: ProviderServer) -> int:
+    async def work(client: HttpClient, server: ModelServer) -> int:
         with pytest.raises(ProviderUnavailable):
             await fetch(client, server)
-        return len(server.asked)
+        return len(server.heard)
 
     assert ask([Reply()], work, check_address=AllowedAddresses()) == 0
 
@@ -124,11 +126,11 @@ def test_the_connection_goes_to_the_address_that_was_checked_and_names_the_host(
         return ("127.0.0.2", "127.0.0.1")  # nobody listens at the first
 
     async def run() -> None:
-        async with provider_server(Reply.json({"ok": True})) as server:
+        async with served_here(json_reply({"ok": True})) as server:
             port = int(server.url.rpartition(":")[2])
             client = HttpClient(f"http://models.example:{port}/v1", check_address=check)
             assert await client.fetch_json("models") == {"ok": True}
-            assert server.asked[0].headers["host"] == f"models.example:{port}"
+            assert server.heard[0].headers["host"] == f"models.example:{port}"
             assert seen == [("http", "models.example", port)]
             await client.aclose()
 
@@ -157,8 +159,8 @@ def test_the_certificate_must_name_the_host_though_the_connection_goes_to_an_add
     async def check(scheme: str, host: str, port: int) -> tuple[str, ...]:
         return ("127.0.0.1",)
 
-    async def run() -> list[Asked]:
-        async with provider_server(Reply.json({"ok": True}), tls=certified[0]) as server:
+    async def run() -> list[Heard]:
+        async with served_here(json_reply({"ok": True}), tls=certified[0]) as server:
             port = server.url.rpartition(":")[2]
             client = HttpClient(f"https://{host}:{port}/v1", check_address=check, tls=certified[1])
             if trusted:
@@ -167,7 +169,7 @@ def test_the_certificate_must_name_the_host_though_the_connection_goes_to_an_add
                 with pytest.raises(ProviderUnavailable):
                     await client.fetch_json("models")
             await client.aclose()
-            return server.asked
+            return server.heard
 
     assert bool(anyio.run(run)) is trusted
 
@@ -176,7 +178,7 @@ def test_a_redirect_is_not_followed_and_no_other_host_is_asked() -> None:
     redirect = Reply(status=307, headers={"location": "http://127.0.0.1:1/stolen"})
     assert isinstance(refuse([redirect]), ProviderAnswerUnreadable)
 
-    async def elsewhere(client: HttpClient, server: ProviderServer) -> None:
+    async def elsewhere(client: HttpClient, server: ModelServer) -> None:
         exchange = Exchange(client)
         with pytest.raises(ProviderUnavailable):
             await client.build_client(exchange).get("http://127.0.0.1:1/other")
@@ -189,17 +191,17 @@ def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatc
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
 
-    assert ask([Reply.json({"ok": True})], fetch) == {"ok": True}
+    assert ask([json_reply({"ok": True})], fetch) == {"ok": True}
 
 
 def test_a_proxy_that_is_configured_is_asked_instead() -> None:
-    async def work(client: HttpClient, server: ProviderServer) -> str:
+    async def work(client: HttpClient, server: ModelServer) -> str:
         through = HttpClient("http://models.example/v1", proxy=server.url)
         await through.fetch_json("models")
         await through.aclose()
-        return server.asked[0].path
+        return server.heard[0].path
 
-    assert ask([Reply.json({"ok": True})], work) == "http://models.example/v1/models"
+    assert ask([json_reply({"ok": True})], work) == "http://models.example/v1/models"
 
 
 @pytest.mark.parametrize(
@@ -216,15 +218,15 @@ DATA = b"data: x\n\n"
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        (Reply([DATA], end="cut"), StreamTruncated),
-        (Reply([], end="cut"), StreamTruncated),
-        (Reply([DATA], end="stall"), ModelTimedOut),
-        (Reply([], end="stall"), ModelTimedOut),
-        (Reply([b"<html>"], headers={"content-type": "text/html"}), ProviderAnswerUnreadable),
-        (Reply.json({"id": 1}), ProviderAnswerUnreadable),
-        (Reply.json({"error": {"type": "overloaded_error", "message": CANARY}}), ProviderUnavailable),
-        (Reply([DATA], headers={"content-type": "text/event-stream", "content-encoding": "gzip"}), ProviderAnswerUnreadable),
-        (Reply.json({"error": {"message": CANARY}}, 401), ProviderKeyRefused),
+        (event_reply(DATA, end="cut"), StreamTruncated),
+        (event_reply(end="cut"), StreamTruncated),
+        (event_reply(DATA, end="stall"), ModelTimedOut),
+        (event_reply(end="stall"), ModelTimedOut),
+        (Reply([b"<html>"], content_type="text/html"), ProviderAnswerUnreadable),
+        (json_reply({"id": 1}), ProviderAnswerUnreadable),
+        (json_reply({"error": {"type": "overloaded_error", "message": CANARY}}), ProviderUnavailable),
+        (event_reply(DATA, headers={"content-encoding": "gzip"}), ProviderAnswerUnreadable),
+        (json_reply({"error": {"message": CANARY}}, 401), ProviderKeyRefused),
         (Reply([CANARY.encode()], 500, end="stall"), ProviderUnavailable),
         (Reply([CANARY.encode()], 500, end="cut"), ProviderUnavailable),
     ],
@@ -240,11 +242,11 @@ def test_a_stream_that_goes_wrong_is_a_problem_that_quotes_nothing(reply: Reply,
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        (Reply([b"{"], headers={"content-type": "application/json"}), ProviderAnswerUnreadable),
-        (Reply([b"<html>"], headers={"content-type": "text/html"}), ProviderAnswerUnreadable),
-        (Reply.json({"error": {"message": CANARY, "type": "server_error"}}), ProviderUnavailable),
-        (Reply.json({"error": "slow down"}, 429), ProviderRateLimited),
-        (Reply([b"[" * 100_000], headers={"content-type": "application/json"}), ProviderAnswerUnreadable),
+        (Reply([b"{"]), ProviderAnswerUnreadable),
+        (Reply([b"<html>"], content_type="text/html"), ProviderAnswerUnreadable),
+        (json_reply({"error": {"message": CANARY, "type": "server_error"}}), ProviderUnavailable),
+        (json_reply({"error": "slow down"}, 429), ProviderRateLimited),
+        (Reply([b"[" * 100_000]), ProviderAnswerUnreadable),
     ],
 )
 def test_a_whole_answer_that_goes_wrong_is_a_problem(reply: Reply, problem: type[Problem]) -> None:
@@ -252,17 +254,17 @@ def test_a_whole_answer_that_goes_wrong_is_a_problem(reply: Reply, problem: type
 
 
 def test_all_of_it_together_takes_no_longer_than_the_limit() -> None:
-    assert isinstance(refuse([Reply([DATA], end="stall")], limits=TimeLimits(total_s=0.05)), ModelTimedOut)
+    assert isinstance(refuse([event_reply(DATA, end="stall")], limits=TimeLimits(total_s=0.05)), ModelTimedOut)
 
 
 def test_an_answer_that_is_too_large_is_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "MAX_ANSWER_BYTES", 100)
 
-    assert isinstance(refuse([Reply([b"x" * 60] * 2)]), ProviderAnswerUnreadable)
+    assert isinstance(refuse([event_reply(*[b"x" * 60] * 2)]), ProviderAnswerUnreadable)
 
 
 def test_nobody_at_the_address_is_a_problem() -> None:
-    async def work(client: HttpClient, server: ProviderServer) -> None:
+    async def work(client: HttpClient, server: ModelServer) -> None:
         nobody = HttpClient("http://127.0.0.1:1", check_address=LOOPBACK)
         with pytest.raises(ProviderUnavailable):
             await nobody.fetch_json("models")
@@ -272,14 +274,14 @@ def test_nobody_at_the_address_is_a_problem() -> None:
 
 
 def test_leaving_a_stream_ends_the_request_of_the_provider() -> None:
-    async def work(client: HttpClient, server: ProviderServer) -> None:
+    async def work(client: HttpClient, server: ModelServer) -> None:
         async with client.open_stream("chat", body={}) as response:
             async for _ in response.aiter_bytes():
                 break
         with anyio.fail_after(5):
-            await server.left.wait()
+            await anyio.to_thread.run_sync(server.left.wait)
 
-    ask([Reply([DATA], end="stall")], work)
+    ask([event_reply(DATA, end="stall")], work)
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -296,12 +298,12 @@ def test_a_watch_sees_every_byte_and_decides_whether_the_stream_has_come_to_its_
 
     watch = Watch()
 
-    async def work(client: HttpClient, server: ProviderServer) -> list[str]:
+    async def work(client: HttpClient, server: ModelServer) -> list[str]:
         async with client.open_stream("chat", body={}, watch=watch) as response:
             return [each async for each in read_events(response)]
 
     if ends:
-        assert ask([Reply([DATA, DATA])], work) == ["x", "x"]
+        assert ask([event_reply(DATA, DATA)], work) == ["x", "x"]
     else:
-        assert isinstance(refuse([Reply([DATA, DATA])], work), StreamTruncated)
+        assert isinstance(refuse([event_reply(DATA, DATA)], work), StreamTruncated)
     assert watch.seen == DATA + DATA

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
-import venv
-from importlib.metadata import distribution, requires
 from pathlib import Path
 
 import pytest
 
+from tests.support.installed_wheels import find_closure, install_wheels, read_name
+
 ROOT = Path(__file__).resolve().parents[4]
 PROJECT = tomllib.loads((ROOT / "packaging/unitools/pyproject.toml").read_text())
-QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
 TOOL = '''
 from unitools import Universe
 
@@ -30,42 +26,11 @@ def add(a: int, b: int = 1) -> int:
 '''
 
 
-def closure(*names: str) -> set[str]:
-    """These distributions and what they need, without extras, as they are installed here."""
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            needed = [each for each in requires(name) or () if "extra ==" not in each and "python_version" not in each]
-            waiting += [re.split(r"[^A-Za-z0-9._-]", each)[0] for each in needed]
-    return found
-
-
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with the wheel, and of others what its metadata asks for."""
-    folder = tmp_path_factory.mktemp("wheel")
-    for part in ("packaging/unitools", "unitools"):
-        shutil.copytree(ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
-    pip: list[str | Path] = [sys.executable, "-m", "pip"]
-    env = os.environ | QUIET
-    wheel = [*pip, "wheel", "-q", "--no-deps", "--no-index", "--no-build-isolation", "-w", folder]
-    subprocess.run([*wheel, folder / "source/packaging/unitools"], check=True, env=env)
-    venv.create(folder / "venv", with_pip=False)
-    site = next((folder / "venv/lib").glob("python*/site-packages"))
-    for name in closure(*(re.split(r"[<>=]", each)[0] for each in PROJECT["project"]["dependencies"])):
-        installed = distribution(name)
-        for file in installed.files or []:
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (site / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(str(installed.locate_file(file)), site / file)
-    (built,) = folder.glob("*.whl")
-    subprocess.run(
-        [*pip, "--python", folder / "venv/bin/python", "install", "-q", "--no-index", built], check=True, env=env
-    )
-    return folder / "venv/bin/python"
+    needed = find_closure(read_name(each) for each in PROJECT["project"]["dependencies"])
+    return install_wheels(tmp_path_factory.mktemp("wheel"), ["unitools"], needed)
 
 
 def run(*command: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
