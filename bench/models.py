@@ -222,6 +222,7 @@ def soak_streams(minutes: float) -> list[list[str]]:
     """Many answers at once for long: is each whole, and does the web process stay as large as it is?"""
     with run_provider(SOAK_TOKENS_PER_S) as url, run_hub(url) as (hub, door):
         tally, seconds = StreamTally(), minutes * 60
+        StreamCaller(door).call()  # the first imports what talks to the provider
 
         async def run() -> list[float]:
             until = time.monotonic() + seconds
