@@ -92,6 +92,10 @@ class Caller:
         """In a served format, at the root."""
         return Client().post(path, body, content_type="application/json", headers=self.headers() | headers)
 
+    def fetch(self, path: str, **headers: str) -> Any:
+        """At the root, as :meth:`ask`."""
+        return Client().get(path, headers=self.headers() | headers)
+
     def get(self, path: str, **headers: str) -> Any:
         return Client().get(f"/api/v1{path}", headers=self.headers() | headers)
 

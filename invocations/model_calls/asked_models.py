@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from invocations.calls import CallRequest
 from invocations.decide.callable_tools import offer_tools
-from kernel.problems import NotFound, Problem, SchemaInvalid
+from invocations.model_calls.held_files import load_held_files
+from kernel.problems import Problem, SchemaInvalid
 from registry.discovery.tool_specs import build_spec
 from registry.models import Installation, InstallationState
+from registry.problems import UnknownModel
 from unitools.expressions import ExpressionError, build_subject, parse_cached
 
 if TYPE_CHECKING:
+    from invocations.model_calls.held_files import HeldFile
     from kernel.http.envelopes import RequestEnvelope
     from kernel.principal import Principal
     from unitools.calls import ToolSpec
@@ -29,9 +32,11 @@ def build_model_call(
     tool: str, arguments: dict[str, Any], envelope: RequestEnvelope, *, operation: str, by: Principal
 ) -> CallRequest:
     shown: tuple[ToolSpec, ...] = ()
+    held: dict[str, HeldFile] = {}
     unusable: Problem | None = None
     try:
         shown = choose_tools(arguments.get("tools"), by=by)
+        held = load_held_files(arguments, by=by)
     except Problem as problem:  # it is refused with everything else about the call, so that it has its pair
         unusable = problem
     return CallRequest(
@@ -41,6 +46,7 @@ def build_model_call(
         scope=SCOPE,
         model_operation=operation,
         shown_tools=shown,
+        held_files=held,
         unusable=unusable,
     )
 
@@ -53,7 +59,7 @@ def resolve_model_id(text: str, *, by: Principal) -> str:
     found = list(named.filter(name__startswith=PREFIX, name__endswith=f".{text}").values_list("name", flat=True)[:2])
     if len(found) != 1:
         several = f"Several providers have a model {text[:80]}." if found else f"There is no model {text[:80]} here."
-        raise NotFound(several, remedy="Name it by its whole id, as the list of models has it.")
+        raise UnknownModel(several, remedy="Name it by its whole id, as the list of models has it.")
     return str(found[0])
 
 

@@ -251,7 +251,7 @@ def read_messages(body: Any) -> ServedChat:
     """Raises SchemaInvalid, ParameterUnsupported."""
     read, hub, warnings = _read_body(MessagesBody, body, PARAMETERS)
     sampling = {"max_tokens": read.max_tokens, "temperature": read.temperature, "top_p": read.top_p}
-    arguments = {name: value for name, value in sampling.items() if value is not None}
+    arguments: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
     if read.stop_sequences:
         arguments["stop"] = list(read.stop_sequences)
     user = {"user_id": read.metadata.user_id} if read.metadata.user_id else {}

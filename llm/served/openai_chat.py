@@ -29,7 +29,7 @@ PARAMETERS = (
     passed(
         "tools", "Tools that the agent may call now, as the registry describes them; ids and expressions go as well."
     ),
-    passed("tool_choice", "`auto` and `none`; a choice that makes the model call a tool is refused."),
+    passed("tool_choice", "`auto`, `none`, `required`, or one of the tools."),
     passed("response_format", "`text`, `json_object` or `json_schema`; the answer is held to the schema."),
     passed("max_completion_tokens", "At most so many as the model was connected for."),
     passed("max_tokens", "The older name of max_completion_tokens."),
@@ -83,8 +83,11 @@ class OpenAIChatFormat:
         arguments["messages"] = reader.read_messages(given.get("messages"))
         arguments |= _read_limits(given, findings) | _read_format(given.get("response_format"), findings)
         names, own, said = read_tools(given.get("tools", []), findings)
-        if not _wants_tools(given.get("tool_choice", "auto"), findings):
+        choice = given.get("tool_choice", "auto")
+        if choice == "none":
             names, own = [], ()
+        elif choice != "auto":
+            arguments["tool_choice"] = _read_choice(choice, findings)
         if names:
             arguments["tools"] = names
         hub, _ = read_parameters(given.get("hub", {}), HUB, findings, "/hub")
@@ -173,13 +176,14 @@ def _read_format(wanted: Any, findings: Findings) -> dict[str, Any]:
     return {}
 
 
-def _wants_tools(choice: Any, findings: Findings) -> bool:
-    if choice == "none":
-        return False
-    if choice != "auto":
-        said = "The model decides whether it proposes a call: `auto`, or `none` for no tools."
-        findings.add_unsupported("/tool_choice", said)
-    return True
+def _read_choice(choice: Any, findings: Findings) -> Any:
+    match choice:
+        case "required":
+            return choice
+        case {"type": "function", "function": {"name": str() as name}}:
+            return {"name": name}
+    findings.add_unsupported("/tool_choice", "This is auto, none, required or one of the tools.")
+    return None
 
 
 def read_text(answer: Mapping[str, Any]) -> str:

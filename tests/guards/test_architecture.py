@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,8 @@ CARD_2 = {
 THROUGH_DJANGO = {"psycopg"}  # Django's PostgreSQL backend imports it; the settings name the pool that it brings
 
 
-def imported() -> set[str]:
+@cache
+def imported() -> frozenset[str]:
     found: set[str] = set()
     for path in PRODUCT:
         for node in ast.walk(parsed(path)):
@@ -121,7 +123,7 @@ def imported() -> set[str]:
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 @pytest.mark.req("CARD-2")
@@ -148,15 +150,17 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+MODULES = {module_of(each) for each in PRODUCT}
+
+
 def modules_imported_by(path: Path) -> set[str]:
-    modules = {module_of(each) for each in PRODUCT}
     found: set[str] = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return found & modules
+    return found & MODULES
 
 
 def test_no_domain_module_imports_a_page_or_an_endpoint() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,12 @@ def places_of(found: Iterable[ast.Module]) -> dict[str, int]:
     }
 
 
-def remedies() -> Iterator[tuple[str, str]]:
+@cache
+def remedies() -> list[tuple[str, str]]:
+    return list(find_remedies())
+
+
+def find_remedies() -> Iterator[tuple[str, str]]:
     """Every remedy that is written there, by its name or by its place or made by a function for it, with where it stands."""
     found = modules()
     places = places_of(found.values())
@@ -86,7 +92,7 @@ def remedies() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.req("TOOLS-24")
 def test_no_remedy_names_what_only_http_has() -> None:
-    found = list(remedies())
+    found = remedies()
 
     assert len(found) > 200
     wrong = [(where, said) for where, said in found if HTTP.search(said)]

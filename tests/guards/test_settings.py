@@ -147,7 +147,9 @@ OF_CHILDREN = {"TOOLHUB_REPORT_FD", "TOOLHUB_PROGRESS_FD"}
 
 def read_names(source: str) -> set[str]:
     """TOOLHUB_… names that are looked up in an environment: ``environ[…]``, ``environ.get(…)``, ``getenv(…)``."""
-    found = set()
+    found: set[str] = set()
+    if "TOOLHUB_" not in source:
+        return found
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str(name))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,11 @@ def split_words(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
+@cache
+def list_names(path: Path) -> list[tuple[str, str, str]]:
+    return list(walk_names(path))
+
+
 def walk_names(path: Path) -> Iterator[tuple[str, str, str]]:
     """Kind, name and place of what the module is called and defines: functions, classes, attributes of classes, settings."""
     place = path.relative_to(ROOT).as_posix()
@@ -152,7 +158,7 @@ def test_no_name_of_code_has_a_retired_word() -> None:
     found = {
         f"{place} {name}: {', '.join(f'{word} → {RETIRED[word]}' for word in sorted(words))}"
         for path in MODULES
-        for kind, name, place in walk_names(path)
+        for kind, name, place in list_names(path)
         if (words := find_retired_words(kind, name))
     }
 
@@ -203,7 +209,7 @@ def test_few_public_functions_are_named_by_one_word() -> None:
 def list_shared_class_names() -> dict[str, list[str]]:
     places: dict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for kind, name, place in walk_names(path):
+        for kind, name, place in list_names(path):
             if kind == "class" and not name.startswith("_") and name not in OF_A_FRAMEWORK:
                 places[name].append(place)
     return {name: found for name, found in places.items() if len(found) > 1}

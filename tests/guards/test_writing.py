@@ -224,7 +224,7 @@ def test_views_tasks_and_endpoints_write_nothing_themselves() -> None:
 
 
 def test_saving_names_what_it_changed() -> None:
-    for path in SERVICES:
+    for path in (each for each in SERVICES if "save" in each.read_text()):
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "save":
                 owner = ast.unparse(node.func.value)

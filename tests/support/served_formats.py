@@ -30,3 +30,13 @@ def parse_chunks(text: str) -> list[Any]:
 def read_error(answer: Any) -> tuple[int, str, str]:
     """(Status, code, the hub's reason)."""
     return answer.status_code, answer.json()["error"]["code"], answer.headers["X-Hub-Reason"]
+
+
+# A body for each address that takes calls, by the name of its route, and the model that it asks.
+BODIES: dict[str, dict[str, Any]] = {
+    "served_chat_completions": build_chat(),
+    "served_messages": build_chat(max_tokens=9),
+    "served_responses": {"model": MODEL, "input": "x"},
+    "served_embeddings": {"model": "model.script.vectors", "input": "x"},
+    "served_rerank": {"model": "model.script.ranker", "query": "x", "documents": ["x"]},
+}

@@ -180,9 +180,12 @@ def test_pictures_are_neither_fetched_nor_taken_from_a_request() -> None:
 
 
 def test_a_picture_that_the_hub_holds_is_named_as_in_the_hubs_own_chat() -> None:
-    held = {"type": "image_ref", "id": "art_7n42dgm5tflk9n8mt7fhc7d5", "media_type": "image/png"}
+    held: dict[str, Any] = {"type": "image_ref", "id": "art_01kc8q4m7tfxz000000000000a", "media_type": "image/png"}
     held |= {"size_bytes": 9, "width": 1, "height": 1}
 
+    read = MESSAGES.read(build_body([{"role": "user", "content": [held]}]))
+
+    assert read.arguments["messages"] == [{"role": "user", "segments": [held]}]
     with pytest.raises(SchemaInvalid) as refused:
         MESSAGES.read(build_body([{"role": "user", "content": [held | {"id": "http://x/y.png"}]}]))
     assert find_pointers(refused.value) == ["/messages/0/content/0/id"]

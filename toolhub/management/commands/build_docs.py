@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from toolhub.configuration.document import SCHEMA as CONFIGURATION_SCHEMA
-from toolhub.management.reference import catalogues, changes, files, interface, manifest, search
+from toolhub.management.reference import catalogues, changes, files, interface, manifest, search, served_formats
 from toolhub.management.reference import settings as settings_reference
 from unitools.manifest import SCHEMA_PATH
 
@@ -37,6 +37,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "problems.md": catalogues.problems_page,
     "roles.md": catalogues.roles_page,
     "search.md": search.search_page,
+    "served-formats.md": served_formats.served_formats_page,
     "settings.md": settings_reference.settings_page,
     "states.md": catalogues.states_page,
     "../../dotenv-sample": settings_reference.dotenv_sample,
